@@ -1,0 +1,30 @@
+"""Posteriors over decision trees that can be trusted.
+
+Models: TreeModel, simulate.
+Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
+Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
+Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, PoissonGamma, PacBayesLoss.
+Trees: Tree, check_tree.
+Sampling: sample, SampledPosterior.
+"""
+
+from .model import (
+    BranchingProcess,
+    ChipmanPrior,
+    DirichletMultinomial,
+    DyadicCuts,
+    FixedTree,
+    FrozenLaplace,
+    GridCuts,
+    LeafPenalty,
+    LocalCuts,
+    NormalInverseGamma,
+    NormalKnownVariance,
+    PacBayesLoss,
+    PoissonGamma,
+    TreeModel,
+)
+from .mcmc import sample
+from .posterior import Posterior, SampledPosterior
+from .simulation import simulate
+from .trees import Tree, check_tree

@@ -1,0 +1,248 @@
+"""The columns of X: names, which are nominal, their categories, and how raw input becomes numbers."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+MAX_CATEGORIES = 63
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Names and categories of the features, learnt from the training table.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Column names; ``x0, x1, ...`` when X has none.
+    named : bool
+        Whether the names come from the table, so that prediction may select by name.
+    categories : tuple
+        Per feature the sorted array of its categories, or None when it is ordered.
+    """
+
+    names: tuple[str, ...]
+    named: bool
+    categories: tuple[np.ndarray | None, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    @property
+    def is_nominal(self) -> np.ndarray:
+        """Boolean array (p,): which features are nominal."""
+        return np.array([c is not None for c in self.categories], dtype=np.bool_)
+
+    def label_set(self, feature: int, mask: int) -> frozenset:
+        """Categories of a nominal ``feature`` whose bit is set in ``mask``."""
+        categories = self.categories[feature]
+        if categories is None:
+            raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
+        return frozenset(c for j, c in enumerate(categories.tolist()) if mask >> j & 1)
+
+    def mask_of(self, feature: int, labels: Iterable[Any]) -> int:
+        """Bits of the categories ``labels`` of a nominal ``feature``."""
+        categories = self.categories[feature]
+        if categories is None:
+            raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
+        known = categories.tolist()
+        labels = list(labels)
+        unknown = [c for c in labels if c not in known]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not a category of {self.names[feature]!r}; allowed: {known}.")
+        return sum(1 << known.index(c) for c in set(labels))
+
+    def numbers(self, X: Any) -> np.ndarray:
+        """Table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, X has another number of columns, or a value is NaN or infinite.
+        """
+        table = Table(X)
+        if self.named and table.names is not None:
+            missing = [name for name in self.names if name not in table.names]
+            if missing:
+                raise ValueError(f"X lacks column {missing[0]!r}; the model was built on {list(self.names)}.")
+            where: Sequence[int] = [table.names.index(name) for name in self.names]
+        else:
+            if table.n_features != self.n_features:
+                raise ValueError(
+                    f"X has {table.n_features} columns; the model was built on {self.n_features}: {list(self.names)}."
+                )
+            where = range(self.n_features)
+        out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
+        for k, j in enumerate(where):
+            categories = self.categories[k]
+            raw = table.column(j)
+            out[:, k] = (
+                ordered_values(raw, self.names[k])
+                if categories is None
+                else category_codes(nominal_labels(raw, self.names[k]), categories)
+            )
+        return out
+
+
+class Table:
+    """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
+
+    def __init__(self, X: Any) -> None:
+        self.frame = X if _is_frame(X) else None
+        self.array = None if self.frame is not None else _as_matrix(X)
+        shape = self.frame.shape if self.frame is not None else self.array.shape
+        self.n_rows, self.n_features = int(shape[0]), int(shape[1])
+        self.names = None if self.frame is None else [str(c) for c in self.frame.columns]
+        if self.names is not None and len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise ValueError(f"column name {twice!r} occurs more than once in X; give each column its own name.")
+
+    def column(self, k: int) -> Any:
+        """Column ``k`` as the table holds it."""
+        if self.array is not None:
+            return self.array[:, k]
+        return self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.column(k) for k in range(self.n_features))
+
+
+def learn_columns(table: Table, nominal: Any) -> Columns:
+    """Read names and categories off the training ``table``; ``nominal`` names further nominal columns."""
+    if table.n_rows == 0 or table.n_features == 0:
+        raise ValueError(f"X is empty: shape ({table.n_rows}, {table.n_features}); give at least 2 rows and 1 column.")
+    if table.n_rows < 2:
+        raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
+    names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
+    chosen = _nominal_indices(nominal, names)
+    categories: list[np.ndarray | None] = []
+    for k, raw in enumerate(table):
+        if k not in chosen and not _is_categorical(raw):
+            categories.append(None)
+            continue
+        labels = _sorted_unique(nominal_labels(raw, names[k]))
+        if len(labels) > MAX_CATEGORIES:
+            raise ValueError(
+                f"column {names[k]!r} has {len(labels)} categories; at most {MAX_CATEGORIES} are allowed: "
+                "merge rare ones, or give the column as numbers."
+            )
+        categories.append(labels)
+    return Columns(names, table.names is not None, tuple(categories))
+
+
+def ordered_values(raw: Any, name: str) -> np.ndarray:
+    """An ordered column as finite float64 (n,); a float64 column is not copied."""
+    values = np.asarray(raw)
+    kind = values.dtype.kind
+    if kind == "O":
+        values = _real_objects(values, name)
+    elif kind in "US" or type(values.dtype).__name__ == "StringDType":
+        raise ValueError(
+            f"column {name!r} holds text; make it a pandas or polars categorical, name it in nominal=, or give numbers."
+        )
+    elif kind == "c":
+        raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
+    elif kind not in "fiub":
+        raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers or a categorical.")
+    values = values.astype(np.float64, copy=False)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "NaN" if np.isnan(values[row]) else "infinity"
+        raise ValueError(f"column {name!r} contains {what} (first in row {row}); give finite numbers.")
+    return values
+
+
+def nominal_labels(raw: Any, name: str) -> np.ndarray:
+    """A nominal column as an array of labels (n,), none of them missing."""
+    if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
+        missing = np.asarray(raw.is_null().to_list(), dtype=bool)
+        labels = np.array(raw.to_list(), dtype=object)
+    else:
+        labels = np.asarray(raw)
+        if labels.dtype.kind not in "fiubOUS":
+            labels = labels.astype(object)
+        if labels.dtype.kind == "O":
+            missing = np.array([v is None or v != v for v in labels.tolist()], dtype=bool)
+        else:
+            missing = labels != labels
+    if missing.any():
+        raise ValueError(
+            f"nominal column {name!r} has a missing value (first in row {int(np.argmax(missing))}); "
+            "give missing values a category of their own."
+        )
+    return labels
+
+
+def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
+    """Index of each label among ``categories``, -1 for one not among them."""
+    index = {c: j for j, c in enumerate(categories.tolist())}
+    return np.array([index.get(c, -1) for c in labels.tolist()], dtype=np.int64)
+
+
+def _sorted_unique(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind != "O":
+        return np.unique(labels)
+    distinct = set(labels.tolist())
+    try:
+        ordered = sorted(distinct)
+    except TypeError:
+        ordered = sorted(distinct, key=lambda c: (type(c).__name__, str(c)))
+    out = np.empty(len(ordered), dtype=object)
+    out[:] = ordered
+    return out
+
+
+def _real_objects(values: np.ndarray, name: str) -> np.ndarray:
+    for row, value in enumerate(values.tolist()):
+        if not isinstance(value, numbers.Real):
+            raise ValueError(
+                f"column {name!r} holds objects ({type(value).__name__} {value!r} in row {row}); "
+                "give numbers, make it categorical, or name it in nominal=."
+            )
+    return values.astype(np.float64)
+
+
+def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
+    if nominal is None:
+        return set()
+    if isinstance(nominal, str | numbers.Integral):
+        nominal = [nominal]
+    chosen = set()
+    for item in np.asarray(nominal, dtype=object).ravel().tolist():
+        if isinstance(item, str):
+            if item not in names:
+                raise ValueError(f"nominal names column {item!r}; the columns are {list(names)}.")
+            chosen.add(names.index(item))
+        elif isinstance(item, numbers.Integral) and not isinstance(item, bool) and 0 <= item < len(names):
+            chosen.add(int(item))
+        else:
+            raise ValueError(f"nominal contains {item!r}; give column names or indices 0..{len(names) - 1}.")
+    return chosen
+
+
+def _is_frame(X: Any) -> bool:
+    module = type(X).__module__.partition(".")[0]
+    return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
+
+
+def _as_matrix(X: Any) -> np.ndarray:
+    if hasattr(X, "toarray"):
+        raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"X has {array.ndim} dimension(s); give a table of shape (n, p), e.g. X.reshape(-1, 1).")
+    return array
+
+
+def _is_categorical(raw: Any) -> bool:
+    return type(getattr(raw, "dtype", None)).__name__ in ("CategoricalDtype", "Categorical", "Enum") or str(
+        getattr(raw, "dtype", "")
+    ).startswith(("Categorical", "Enum"))

@@ -1,0 +1,3 @@
+"""Metropolis sampling over trees."""
+
+from ._sample import sample

@@ -1,0 +1,334 @@
+"""Questions of a cell, compiled: which features are admissible, a draw from R, and log R of a given question."""
+
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from .._numba import jit
+from ..model import Lowered
+from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ._random import pick, pick_weighted
+from ._state import ChainState
+
+
+class Question(NamedTuple):
+    """One way to part a cell."""
+
+    feature: int
+    cut: int
+    """Largest code going left; -1: none."""
+    upper: int
+    """Next code on the right, in the cell under local questions."""
+    categories: int
+    """Bits of the categories going left, -1 for an ordered feature."""
+    log_rule: float
+    """Log R(question | cell)."""
+
+
+@jit
+def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
+    """A question of a splittable leaf, from the question prior."""
+    rule = model.questions
+    if rule.kind == FIXED:
+        return _fixed_question(model, state, node)
+    total = weigh_features(model, state, node)
+    k = pick_weighted(rng, state.feature_weight, total)
+    log_weight = log(state.feature_weight[k] / total)
+    if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+        if rule.nominal[k]:
+            return _draw_local_partition(rng, model, state, node, k, log_weight)
+        return _draw_local_cut(rng, model, state, node, k, log_weight)
+    low, high = state.box[node, k, 0], state.box[node, k, 1]
+    if rule.nominal[k]:
+        left = _spread_bits(low, 1 + 2 * pick(rng, (1 << (_n_bits(low) - 1)) - 1))
+        return Question(k, -1, -1, left, log_weight - log((1 << (_n_bits(low) - 1)) - 1))
+    if rule.kind == GRID:
+        cut = low + pick(rng, high - low - 1)
+        return Question(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
+    cut = (low + high) // 2 - 1
+    return Question(k, cut, cut + 1, -1, log_weight)
+
+
+@jit
+def complete_question(
+    model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
+) -> Question:
+    """The question of a splittable leaf that parts its rows as the given one does, with its log R."""
+    rule = model.questions
+    if rule.kind == FIXED:
+        return _fixed_question(model, state, node)
+    total = weigh_features(model, state, node)
+    log_rule = log(state.feature_weight[feature] / total) - log(n_ways(model, state, node, feature))
+    upper = cut + 1
+    if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+        n = collect_codes(model, state, node, feature)
+        if categories >= 0:
+            present = _present_bits(state, n)
+            categories &= present
+        else:
+            below = 0
+            while below < n and state.codes[below] <= cut:
+                below += 1
+            cut, upper = _ends(model, state, feature, n, below)
+    return Question(feature, cut, upper, categories, log_rule)
+
+
+@jit
+def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
+    """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
+    rule = model.questions
+    total = 0.0
+    for k in range(len(rule.weight)):
+        w = rule.weight[k]
+        if w > 0.0 and not is_admissible(model, state, node, k):
+            w = 0.0
+        state.feature_weight[k] = w
+        total += w
+    return total
+
+
+@jit
+def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
+    """Whether some question is admissible in a node whose range, box, depth and design node are set."""
+    rule = model.questions
+    if state.depth[node] >= model.prior.depth_limit:
+        return False
+    if rule.kind == FIXED:
+        return rule.fixed_feature[state.design[node]] >= 0
+    for k in range(len(rule.weight)):
+        if rule.weight[k] > 0.0 and is_admissible(model, state, node, k):
+            return True
+    return False
+
+
+@jit
+def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
+    """Whether feature ``k`` can part the node."""
+    rule = model.questions
+    if rule.kind == LOCAL_TRIVIAL:
+        return True
+    if rule.kind == LOCAL:
+        if rule.min_leaf > 1:
+            return state.rows[node] >= 2 * rule.min_leaf and n_ways(model, state, node, k) > 0
+        codes = model.units.codes
+        first = codes[k, state.order[state.start[node]]] if state.start[node] < state.stop[node] else 0
+        for i in range(state.start[node] + 1, state.stop[node]):
+            if codes[k, state.order[i]] != first:
+                return True
+        return False
+    if rule.kind == CYCLIC and k != state.depth[node] % len(rule.weight):
+        return False
+    low, high = state.box[node, k, 0], state.box[node, k, 1]
+    return low & (low - 1) != 0 if rule.nominal[k] else high - low >= 2
+
+
+@jit
+def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """Number of ways in which feature ``k`` can part the node; 0 when it is not admissible."""
+    rule = model.questions
+    if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
+        return 1.0
+    if rule.kind == GRID:
+        low, high = state.box[node, k, 0], state.box[node, k, 1]
+        return float((1 << (_n_bits(low) - 1)) - 1) if rule.nominal[k] else float(high - low - 1)
+    n = collect_codes(model, state, node, k)
+    if rule.kind == LOCAL_TRIVIAL:
+        if n == 0:
+            return 1.0
+        return float((1 << (n - 1)) + 1) if rule.nominal[k] else float(n + 1)
+    if rule.nominal[k]:
+        if rule.min_leaf == 1:
+            return float((1 << (n - 1)) - 1)
+        rows = _rows_of_codes(model, state, node, k, n)
+        return float(_n_partitions(_low_sums(rows, rule.min_leaf), rows, 1, 0, rows[0], rule.min_leaf))
+    first, last = _cut_range(model, state, node, k, n)
+    return float(max(last - first, 0))
+
+
+@jit
+def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned."""
+    codes, seen, out = model.units.codes, state.code_rows, state.codes
+    n, lowest, highest = 0, np.int64(1) << 40, np.int64(-1)
+    for i in range(state.start[node], state.stop[node]):
+        c = np.int64(codes[k, state.order[i]])
+        if seen[c] == 0:
+            seen[c] = 1
+            out[n] = c
+            n += 1
+            lowest, highest = min(lowest, c), max(highest, c)
+    if highest - lowest < 8 * n:
+        n = 0
+        for c in range(lowest, highest + 1):
+            if seen[c]:
+                out[n] = c
+                n += 1
+    else:
+        out[:n].sort()
+    for j in range(n):
+        seen[out[j]] = 0
+    return n
+
+
+@jit
+def _rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
+    """Rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
+    units, total = model.units, state.code_rows
+    for i in range(state.start[node], state.stop[node]):
+        u = state.order[i]
+        total[units.codes[k, u]] += units.rows[u & units.rows_all]
+    out = np.empty(n, dtype=np.int64)
+    for j in range(n):
+        out[j] = total[state.codes[j]]
+        total[state.codes[j]] = 0
+    return out
+
+
+@jit
+def _cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
+    """Which of the ``n`` codes just collected may be the last on the left: ``first`` to ``last - 1``."""
+    if model.questions.min_leaf == 1:
+        return 0, n - 1
+    rows = _rows_of_codes(model, state, node, k, n)
+    least = model.questions.min_leaf
+    below, first, last = 0, 0, 0
+    for j in range(n - 1):
+        below += rows[j]
+        if below < least:
+            first = j + 1
+        if state.rows[node] - below >= least:
+            last = j + 1
+    return first, last
+
+
+@jit
+def _draw_local_cut(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
+) -> Question:
+    n = collect_codes(model, state, node, k)
+    if model.questions.kind == LOCAL_TRIVIAL:
+        ways = n + 1 if n > 0 else 1
+        below = pick(rng, ways) if n > 0 else 0
+    else:
+        first, last = _cut_range(model, state, node, k, n)
+        ways = last - first
+        below = first + 1 + pick(rng, ways)
+    cut, upper = _ends(model, state, k, n, below)
+    return Question(k, cut, upper, -1, log_weight - log(float(ways)))
+
+
+@jit
+def _ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
+    """Cut and next code on the right when ``below`` of the ``n`` codes just collected go left; all left if n = 0."""
+    n_codes = model.questions.n_codes[k]
+    if below == n:
+        return n_codes - 1, n_codes
+    return state.codes[below - 1] if below > 0 else -1, state.codes[below]
+
+
+@jit
+def _draw_local_partition(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
+) -> Question:
+    rule = model.questions
+    n = collect_codes(model, state, node, k)
+    present = _present_bits(state, n)
+    if rule.kind == LOCAL_TRIVIAL:
+        ways = (1 << (n - 1)) + 1 if n > 0 else 1
+        way = pick(rng, ways)
+        if way < 2:
+            left = _full(rule.n_codes[k]) if way == 0 else 0
+        else:
+            left = _spread_bits(present, 1 + 2 * (way - 2))
+        return Question(k, -1, -1, left, log_weight - log(float(ways)))
+    if rule.min_leaf == 1:
+        ways = (1 << (n - 1)) - 1
+        left = _spread_bits(present, 1 + 2 * pick(rng, ways))
+        return Question(k, -1, -1, left, log_weight - log(float(ways)))
+    rows = _rows_of_codes(model, state, node, k, n)
+    sums = _low_sums(rows, rule.min_leaf)
+    ways = _n_partitions(sums, rows, 1, 0, rows[0], rule.min_leaf)
+    left, right_rows, left_rows = np.int64(1) << state.codes[0], np.int64(0), rows[0]
+    for j in range(1, n):
+        if_left = _n_partitions(sums, rows, j + 1, right_rows, left_rows + rows[j], rule.min_leaf)
+        if_right = _n_partitions(sums, rows, j + 1, right_rows + rows[j], left_rows, rule.min_leaf)
+        if pick(rng, if_left + if_right) < if_left:
+            left |= np.int64(1) << state.codes[j]
+            left_rows += rows[j]
+        else:
+            right_rows += rows[j]
+    return Question(k, -1, -1, left, log_weight - log(float(ways)))
+
+
+@jit
+def _low_sums(rows: np.ndarray, least: int) -> np.ndarray:
+    """Entry (j, t): how many subsets of the categories j, j + 1, ... have fewer than t rows in all."""
+    n = len(rows)
+    out = np.zeros((n + 1, least + 1), dtype=np.int64)
+    out[n, 1:] = 1
+    for j in range(n - 1, -1, -1):
+        for t in range(1, least + 1):
+            out[j, t] = out[j + 1, t] + (out[j + 1, t - rows[j]] if t > rows[j] else 0)
+    return out
+
+
+@jit
+def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
+    """How many ways to place the categories j, j + 1, ... leave at least ``least`` rows on both sides."""
+    if rows.sum() < 2 * least:
+        return 0
+    short_right = sums[j, least - right] if right < least else 0
+    short_left = sums[j, least - left] if left < least else 0
+    return (1 << (len(rows) - j)) - short_right - short_left
+
+
+@jit
+def _fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
+    rule, i = model.questions, state.design[node]
+    cut = rule.fixed_cut[i]
+    return Question(rule.fixed_feature[i], cut, cut + 1, rule.fixed_categories[i], 0.0)
+
+
+@jit
+def _present_bits(state: ChainState, n: int) -> int:
+    out = np.int64(0)
+    for j in range(n):
+        out |= np.int64(1) << state.codes[j]
+    return out
+
+
+@jit
+def _full(n: int) -> int:
+    return ((np.int64(1) << (n - 1)) - 1) + (np.int64(1) << (n - 1))
+
+
+@jit
+def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """Bits of the known categories of ``k`` that no row of the node has, under local questions; else 0."""
+    rule = model.questions
+    if rule.kind != LOCAL and rule.kind != LOCAL_TRIVIAL:
+        return 0
+    return _full(rule.n_codes[k]) & ~_present_bits(state, collect_codes(model, state, node, k))
+
+
+@jit
+def _n_bits(mask: int) -> int:
+    n = 0
+    while mask:
+        mask &= mask - 1
+        n += 1
+    return n
+
+
+@jit
+def _spread_bits(mask: int, pattern: int) -> int:
+    """The bits set in ``mask`` that ``pattern`` selects, its bit j standing for the j-th of them."""
+    out = np.int64(0)
+    while mask:
+        lowest = mask & -mask
+        if pattern & 1:
+            out |= lowest
+        pattern >>= 1
+        mask &= mask - 1
+    return out

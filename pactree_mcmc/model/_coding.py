@@ -1,0 +1,154 @@
+"""The one coding of the features: small unsigned integers against each feature's cut points.
+
+Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut ``c`` (included), so that
+``x <= cuts[a]`` and ``code <= a`` say the same. The code of a nominal feature is the index of its category.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._columns import Columns, Table, category_codes, nominal_labels, ordered_values
+
+
+class Scale(NamedTuple):
+    """Cut points of one feature."""
+
+    cuts: np.ndarray
+    """(n_codes - 1,) increasing thresholds; empty for a nominal feature."""
+    low: np.ndarray
+    """Smallest value of each code, when a threshold depends on the cell's neighbours (local cuts); else empty."""
+    high: np.ndarray
+    """Largest value of each code, likewise."""
+    n_codes: int
+
+    def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Thresholds of questions ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
+        out = np.full(len(cut), np.inf)
+        out[cut < 0] = -np.inf
+        inner = (cut >= 0) & (upper < self.n_codes)
+        if len(self.low):
+            out[inner] = midpoint(self.high[cut[inner]], self.low[upper[inner]])
+        else:
+            out[inner] = self.cuts[cut[inner]]
+        return out
+
+    def cut_of(self, threshold: float) -> int | None:
+        """Largest code that goes left under ``threshold`` (-1: none); None if it is no cut of this scale."""
+        if threshold == -np.inf:
+            return -1
+        if threshold == np.inf:
+            return self.n_codes - 1
+        if len(self.low):
+            cut = int(np.searchsorted(self.high, threshold, side="right")) - 1
+            return cut if cut + 1 == self.n_codes or self.low[cut + 1] > threshold else None
+        cut = int(np.searchsorted(self.cuts, threshold))
+        return cut if cut < len(self.cuts) and self.cuts[cut] == threshold else None
+
+
+@dataclass(frozen=True, eq=False)
+class DyadicScale:
+    """Cut points at the midpoints of a dyadic partition of ``[lower, upper]``, computed when needed."""
+
+    lower: float
+    upper: float
+    levels: int
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes, ``2 ** levels``."""
+        return 1 << self.levels
+
+    def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Thresholds of questions ``code <= cut``."""
+        share = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
+        return self.lower * (1.0 - share) + self.upper * share
+
+    def cut_of(self, threshold: float) -> int | None:
+        """Largest code that goes left under ``threshold``; None if it is no cut of this scale."""
+        if self.upper <= self.lower or not np.isfinite(threshold):
+            return None
+        guess = round((threshold - self.lower) / (self.upper - self.lower) * self.n_codes) - 1
+        if 0 <= guess < self.n_codes - 1 and self.threshold(np.array([guess]), np.array([0]))[0] == threshold:
+            return int(guess)
+        return None
+
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """Codes of values ``x``, those outside the bounds in the outermost cells."""
+        width = self.upper - self.lower
+        if width <= 0.0:
+            return np.where(x <= self.lower, 0, self.n_codes - 1)
+        guess = np.ceil(np.clip((x - self.lower) / width, 0.0, 1.0) * self.n_codes).astype(np.int64) - 1
+        code = np.clip(guess, 0, self.n_codes - 1)
+        code -= (code > 0) & (x <= self.threshold(code - 1, code))
+        code += (code < self.n_codes - 1) & (x > self.threshold(code, code))
+        return code
+
+
+AnyScale = Scale | DyadicScale
+
+
+def nominal_scale(n_categories: int) -> Scale:
+    """Scale of a nominal feature: codes without cuts."""
+    return Scale(np.empty(0), np.empty(0), np.empty(0), n_categories)
+
+
+def given_scale(cuts: np.ndarray) -> Scale:
+    """Scale with the thresholds ``cuts``."""
+    return Scale(np.asarray(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
+
+
+def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
+    """Scale with a code for each distinct value, or for each of the bins between at most ``max_cuts`` quantiles."""
+    first = quantile_starts(x, max_cuts)
+    values = first.values
+    low, high = values[first.starts], values[np.append(first.starts[1:], len(values)) - 1]
+    return Scale(midpoint(high[:-1], low[1:]), low, high, len(low))
+
+
+def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
+    """Scale with at most ``max_cuts`` cuts at quantiles of ``x``, each midway between neighbouring values."""
+    first = quantile_starts(x, max_cuts)
+    cut = first.starts[1:]
+    return given_scale(midpoint(first.values[cut - 1], first.values[cut]))
+
+
+class _Bins(NamedTuple):
+    values: np.ndarray
+    starts: np.ndarray
+
+
+def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
+    """Distinct values of ``x`` and the index of the first one of each bin; all bins hold about as many rows."""
+    values, counts = np.unique(x, return_counts=True)
+    if max_cuts is None or len(values) <= max_cuts + 1:
+        return _Bins(values, np.arange(len(values)))
+    ends = np.cumsum(counts)
+    ranks = np.arange(1, max_cuts + 1) * len(x) / (max_cuts + 1)
+    starts = np.unique(np.searchsorted(ends, ranks, side="left") + 1)
+    return _Bins(values, np.concatenate([[0], starts[starts < len(values)]]))
+
+
+def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Midpoints m of ``a < b`` with ``a <= m < b`` in floating point."""
+    middle = a / 2.0 + b / 2.0
+    return np.where((middle < b) & (middle >= a), middle, a)
+
+
+def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
+    """Codes (p, n) of the training ``table`` in the smallest unsigned integers that fit."""
+    most = max(scale.n_codes for scale in scales)
+    dtype = np.uint8 if most <= 1 << 8 else np.uint16 if most <= 1 << 16 else np.uint32
+    codes = np.empty((len(scales), table.n_rows), dtype=dtype)
+    for k, (raw, scale) in enumerate(zip(table, scales, strict=True)):
+        name, categories = columns.names[k], columns.categories[k]
+        if categories is not None:
+            codes[k] = category_codes(nominal_labels(raw, name), categories)
+        elif isinstance(scale, DyadicScale):
+            codes[k] = scale.encode(ordered_values(raw, name))
+        else:
+            codes[k] = np.searchsorted(scale.cuts, ordered_values(raw, name), side="left")
+    return codes

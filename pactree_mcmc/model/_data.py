@@ -1,0 +1,229 @@
+"""Checked y and weights, and the units: rows that no question can separate, merged."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._numba import jit
+from ._leaves import DirichletMultinomial, Leaf, NormalInverseGamma, Target
+
+
+class Units(NamedTuple):
+    """Merged rows, as compiled code takes them; U units. Unit weights and row counts are stored once."""
+
+    codes: np.ndarray
+    """(p, U) unsigned: the code of each feature."""
+    counts: bool
+    """Whether the statistics are weights by label (else: weight and two moments)."""
+    label: np.ndarray
+    """(U,) uint16 for counts: which statistic the unit adds to; else one dummy."""
+    weight: np.ndarray
+    """(U,) float64, or (1,) when all are equal: read at ``u & weight_all``."""
+    weight_all: int
+    """-1 when ``weight`` has an entry for each unit, 0 when one entry serves all."""
+    moments: np.ndarray
+    """(2, U) float64 for moments: the second and third statistic; else (2, 1)."""
+    rows: np.ndarray
+    """(U,) int32 rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
+    rows_all: int
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return self.codes.shape[1]
+
+
+def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
+    """Check y, weights and the estimation mask; choose the leaf model when none is given."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")
+    if len(labels) != n:
+        raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
+    kind = labels.dtype.kind
+    if kind == "c":
+        raise ValueError("y is complex; give real numbers or labels.")
+    if kind not in "fiub" and not _all_strings(labels):
+        labels = _plain_objects(labels)
+        kind = labels.dtype.kind
+    if kind == "f" and not np.isfinite(labels).all():
+        row = int(np.argmax(~np.isfinite(labels)))
+        raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
+    if leaf is None:
+        leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
+    if not isinstance(leaf, Leaf):
+        raise TypeError(f"leaf is {leaf!r}; give a leaf model such as DirichletMultinomial() or NormalInverseGamma().")
+    weight = _read_weight(sample_weight, n)
+    mask = _read_mask(estimation, n)
+    if mask is not None and not leaf.uses_estimation:
+        raise ValueError(
+            f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss split the sample."
+        )
+    if leaf.is_classifier:
+        return _class_target(labels, weight, mask), leaf
+    if kind not in "fiub":
+        raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
+    return _number_target(labels.astype(np.float64), weight, mask), leaf
+
+
+def _all_strings(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "US" or type(labels.dtype).__name__ == "StringDType"
+
+
+def _plain_objects(labels: np.ndarray) -> np.ndarray:
+    values = labels.tolist()
+    for row, value in enumerate(values):
+        if value is None or value != value:
+            raise ValueError(f"y is missing in row {row}; give it a label, or drop the row.")
+    if all(isinstance(v, str) for v in values):
+        return np.array(values, dtype=str)
+    if all(isinstance(v, bool | np.bool_) for v in values):
+        return np.array(values, dtype=bool)
+    if all(isinstance(v, numbers.Integral) for v in values):
+        return np.array(values, dtype=np.int64)
+    if all(isinstance(v, numbers.Real) for v in values):
+        return np.array(values, dtype=np.float64)
+    kinds = sorted({type(v).__name__ for v in values})
+    raise ValueError(f"y mixes or holds {', '.join(kinds)}; give all strings, all booleans or all numbers.")
+
+
+def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+    classes, numbered = np.unique(labels, return_inverse=True)
+    if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
+        raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
+    if len(classes) > 32_767:
+        raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
+    return Target(numbered.astype(np.int64), classes, weight, mask, 0.0, 1.0)
+
+
+def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+    shares = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
+    center = float(shares @ y)
+    if not np.isfinite(center):
+        raise ValueError("y is too large: its mean overflows; rescale y.")
+    variance = float(shares @ (y - center) ** 2)
+    return Target(y, None, weight, mask, center, variance if variance > 0.0 else 1.0)
+
+
+def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; give one weight a row, shape ({n},).")
+    bad = ~((weight >= 0.0) & np.isfinite(weight))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"sample_weight is {weight[row]} in row {row}; give finite weights >= 0.")
+    return weight
+
+
+def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
+    if estimation is None:
+        return None
+    mask = np.asarray(estimation)
+    if mask.dtype.kind != "b" or mask.shape != (n,):
+        raise ValueError(
+            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give a boolean mask of shape ({n},), True for E."
+        )
+    return mask
+
+
+class Merged(NamedTuple):
+    """The units of a table and where its rows went."""
+
+    units: Units
+    unit_of_row: np.ndarray | None
+    """(n,) int32: the unit of each row; None when row i is unit i."""
+
+
+def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
+    """Merge rows with equal codes (and equal label, when the statistics are counts), adding their statistics."""
+    n = codes.shape[1]
+    label = leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
+    key = hash_rows(codes, label)
+    order = np.argsort(key)
+    group = np.full(n, -1, dtype=np.int32)
+    n_units = group_rows_into(group, codes, label, key, order)
+    del key, order
+    weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
+    if n_units == n:
+        plain = weight is None or bool(np.all(weight == 1.0))
+        weight = np.ones(1) if plain else np.array(weight)
+        return Merged(Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, np.ones(1, dtype=np.int32), 0), None)
+    first = np.empty(n_units, dtype=np.int64)
+    first[group[::-1]] = np.arange(n - 1, -1, -1)
+    rows = np.bincount(group, minlength=n_units).astype(np.int32)
+    weight = np.bincount(group, weights=weight, minlength=n_units).astype(np.float64)
+    if leaf.is_classifier:
+        label = label[first]
+    else:
+        moments = np.array([np.bincount(group, weights=m, minlength=n_units) for m in moments])
+    flat = codes.reshape(-1)
+    for k in range(len(codes)):
+        flat[k * n_units : (k + 1) * n_units] = codes[k, first]
+    merged = flat[: len(codes) * n_units].reshape(len(codes), n_units)
+    return Merged(Units(merged, leaf.is_classifier, label, weight, -1, moments, rows, -1), group)
+
+
+@jit
+def hash_rows(codes: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """A 64-bit hash of each row's codes and label, (n,) uint64."""
+    n = codes.shape[1]
+    out = np.empty(n, dtype=np.uint64)
+    for i in range(n):
+        out[i] = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)
+    for k in range(codes.shape[0]):
+        for i in range(n):
+            h = (out[i] ^ np.uint64(codes[k, i])) * np.uint64(0xBF58476D1CE4E5B9)
+            out[i] = h ^ (h >> np.uint64(29))
+    return out
+
+
+@jit
+def group_rows_into(
+    group: np.ndarray, codes: np.ndarray, label: np.ndarray, key: np.ndarray, order: np.ndarray
+) -> int:
+    """Number the classes of equal rows by first occurrence into ``group`` (n,), given as -1; return how many."""
+    n = codes.shape[1]
+    begin = 0
+    while begin < n:
+        end = begin + 1
+        while end < n and key[order[end]] == key[order[begin]]:
+            end += 1
+        # rows with one hash are nearly always equal; each pass settles one kind of row
+        left = end - begin
+        while left > 0:
+            leader = n
+            for i in range(begin, end):
+                if group[order[i]] < 0:
+                    leader = min(leader, order[i])
+            for i in range(begin, end):
+                row = order[i]
+                if group[row] < 0 and _same_row(codes, label, row, leader):
+                    group[row] = leader
+                    left -= 1
+        begin = end
+    n_groups = 0
+    for i in range(n):
+        if group[i] == i:
+            group[i] = n_groups
+            n_groups += 1
+        else:
+            group[i] = group[group[i]]
+    return n_groups
+
+
+@jit
+def _same_row(codes: np.ndarray, label: np.ndarray, a: int, b: int) -> bool:
+    if len(label) > 1 and label[a] != label[b]:
+        return False
+    for k in range(codes.shape[0]):
+        if codes[k, a] != codes[k, b]:
+            return False
+    return True

@@ -1,0 +1,520 @@
+"""Question priors: which questions a cell admits, and how likely each is (formula sheet, section 2)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from .._columns import Columns, Table, ordered_values
+from ..trees import LEAF, Tree, check_tree
+from ._cells import PlainCell, Question, bits
+from ._coding import (
+    AnyScale,
+    DyadicScale,
+    given_scale,
+    local_scale,
+    nominal_scale,
+    quantile_scale,
+)
+from ._tree_priors import FixedShape
+
+LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
+MAX_LEVELS = 31
+
+
+class QuestionRule(NamedTuple):
+    """A question prior as compiled code takes it."""
+
+    kind: int
+    """One of the codes of this module."""
+    min_leaf: int
+    """Rows each side of a local question needs."""
+    weight: np.ndarray
+    """(p,) float64 feature weights, not normalised."""
+    n_codes: np.ndarray
+    """(p,) int64 codes of each feature."""
+    nominal: np.ndarray
+    """(p,) bool."""
+    fixed_feature: np.ndarray
+    """(m,) int64 questions of the fixed tree in preorder, -1 in its leaves; one dummy for other kinds."""
+    fixed_cut: np.ndarray
+    """(m,) int64."""
+    fixed_categories: np.ndarray
+    """(m,) int64."""
+    fixed_right: np.ndarray
+    """(m,) int64 right children; the left child of node i is i + 1."""
+
+
+class Questions:
+    """A question prior: subclass it, give it a code and, in each engine, the compiled form of ``ways``."""
+
+    kind: int
+    min_leaf: int = 1
+    needs_depth: bool = False
+    """Whether trees would be infinite without a depth limit."""
+
+    @abstractmethod
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        """Cut points of each feature."""
+
+    @abstractmethod
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+
+    @abstractmethod
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        """Whether ``question`` is one of the ways of its feature."""
+
+    @abstractmethod
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        """One of the ways of an admissible ``feature``, uniformly."""
+
+    def weights(self, p: int) -> np.ndarray:
+        """Feature weights (p,), not normalised."""
+        return read_weights(getattr(self, "feature_weights", None), p)
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        """No tree can be deeper, for want of questions."""
+        return int(min((n_codes - 1).sum(), 1 << 62))
+
+    def shape(self) -> FixedShape | None:
+        """Shape of the fixed tree, None when questions are free."""
+        return None
+
+    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+        """The two cells ``question`` makes."""
+        return cell.split(question)
+
+    def admissible(self, cell: PlainCell) -> np.ndarray:
+        """Weight of each feature (p,), 0 where it is not admissible in the cell."""
+        weight = self.weights(len(cell.low))
+        return np.array([w if w > 0.0 and self.ways(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
+
+    def log_probability(self, cell: PlainCell, question: Question) -> float:
+        """Log R(question | cell)."""
+        weight = self.admissible(cell)
+        k = question.feature
+        if weight[k] == 0.0 or not self.admits(cell, question):
+            return -math.inf
+        return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.ways(cell, k))
+
+    def draw(self, rng: np.random.Generator, cell: PlainCell) -> Question:
+        """A question of a cell that admits one, from R."""
+        weight = self.admissible(cell)
+        return self.draw_way(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
+
+    def bind(self, scales: list[AnyScale]) -> Questions:
+        """This prior with its own cut points, if it has any, expressed in codes."""
+        return self
+
+    def rule(self, n_codes: np.ndarray, nominal: np.ndarray) -> QuestionRule:
+        """This prior as compiled code takes it."""
+        dummy = np.full(1, LEAF, dtype=np.int64)
+        weight = self.weights(len(n_codes))
+        return QuestionRule(self.kind, self.min_leaf, weight, n_codes, nominal, dummy, dummy, dummy, dummy)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCuts(Questions):
+    """The ways a feature parts the points in the cell, all equally likely (Blanchard 1999, section 5).
+
+    A feature is chosen by weight among those that can part the cell's points, then one of its ways uniformly: a cut
+    midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` ways to part
+    the m categories present. All rows of X count as points, those of E and those of weight zero too.
+
+    Parameters
+    ----------
+    trivial : bool, default False
+        True adds the two trivial ways, everything left and everything right: ``I + 1`` ways for I distinct values
+        (one for an empty cell), every feature always admissible. The tree prior then needs a ``max_depth``.
+    min_leaf : int, default 1
+        Rows each side needs, >= 1; 1 when ``trivial``.
+    max_cuts : int or None, default None
+        Thin the candidate cuts of a feature to that many quantiles first, for large n. None: every midpoint.
+    feature_weights : array of shape (p,), optional
+        Weights of the features, >= 0, not all 0. Default: equal.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> LocalCuts(min_leaf=5)
+    LocalCuts(trivial=False, min_leaf=5, max_cuts=None, feature_weights=None)
+    """
+
+    trivial: bool = False
+    min_leaf: int = 1
+    max_cuts: int | None = None
+    feature_weights: Any = None
+
+    def __post_init__(self) -> None:
+        check_count("min_leaf", self.min_leaf)
+        if self.max_cuts is not None:
+            check_count("max_cuts", self.max_cuts)
+        if self.trivial and self.min_leaf != 1:
+            raise ValueError(f"min_leaf={self.min_leaf} contradicts trivial=True, which allows empty cells; drop one.")
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        """Code of the compiled form."""
+        return LOCAL_TRIVIAL if self.trivial else LOCAL
+
+    @property
+    def needs_depth(self) -> bool:  # type: ignore[override]
+        """Trivial ways never run out."""
+        return self.trivial
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        return [
+            local_scale(ordered_values(raw, columns.names[k]), self.max_cuts) if c is None else nominal_scale(len(c))
+            for k, (raw, c) in enumerate(zip(table, columns.categories, strict=True))
+        ]
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return 1 << 62 if self.trivial else n_units - 1
+
+    def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
+        present, rows = cell.rows_by_code(feature)
+        below = np.cumsum(rows)[:-1]
+        return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
+
+    def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
+        return bool(cell.high[feature] == 0)
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        if self.trivial and len(cell.index) == 0:
+            return 1
+        if self._is_nominal(cell, feature):
+            return self._partitions(cell, feature) + 2 * self.trivial
+        return len(self._cuts(cell, feature)) + 2 * self.trivial
+
+    def _partitions(self, cell: PlainCell, feature: int) -> int:
+        """Partitions of the categories present with enough rows on both sides, by dynamic programming over rows."""
+        _, rows = cell.rows_by_code(feature)
+        counts = {0: 1}
+        for r in rows[1:].tolist():
+            longer = dict(counts)
+            for total, ways in counts.items():
+                longer[total + r] = longer.get(total + r, 0) + ways
+            counts = longer
+        least, most = self.min_leaf, int(rows.sum()) - self.min_leaf
+        return sum(ways for total, ways in counts.items() if least <= total <= most)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        if self.trivial:
+            return True
+        left = int(cell.rows[cell.goes_left(question)].sum())
+        return min(left, cell.n_rows - left) >= self.min_leaf
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        nominal = self._is_nominal(cell, feature)
+        if self.trivial:
+            way = int(rng.integers(self.ways(cell, feature)))
+            if way < 2:
+                every = int(cell.units.codes[feature].max())
+                whole = Question(feature, every, (2 << every) - 1 if nominal else -1)
+                return whole if way == 0 else Question(feature, -1, 0 if nominal else -1)
+        if not nominal:
+            return Question(feature, int(rng.choice(self._cuts(cell, feature))), -1)
+        present = cell.rows_by_code(feature)[0]
+        while True:
+            left = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
+            question = Question(feature, -1, sum(1 << c for c in left))
+            if len(left) < len(present) and (self.trivial or self.admits(cell, question)):
+                return question
+
+
+class _BoxQuestions(Questions):
+    """Question priors that look at the cell's box alone."""
+
+    def _width(self, cell: PlainCell, feature: int) -> int:
+        return int(cell.high[feature] - cell.low[feature])
+
+
+@dataclass(frozen=True, eq=False)
+class GridCuts(_BoxQuestions):
+    """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
+
+    Nominal features: the box holds a set of categories, and any way to part it is equally likely.
+
+    Parameters
+    ----------
+    cuts : int or sequence of p arrays
+        Increasing finite cut points of each feature (None or empty for a nominal one); or at most how many quantiles
+        of each feature serve as cuts.
+    feature_weights : array of shape (p,), optional
+        Weights of the features, >= 0, not all 0. Default: equal.
+
+    Raises
+    ------
+    ValueError
+        If the cuts of a feature are not finite and strictly increasing, or their number is not p.
+
+    Examples
+    --------
+    >>> GridCuts(16)
+    GridCuts(cuts=16, feature_weights=None)
+    """
+
+    cuts: Any
+    feature_weights: Any = None
+    kind = GRID
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cuts, int | np.integer) and not isinstance(self.cuts, bool):
+            check_count("cuts", self.cuts)
+            return
+        if np.ndim(self.cuts) == 0 and not hasattr(self.cuts, "__len__"):
+            raise ValueError(f"cuts={self.cuts!r}; give an integer >= 1 or one increasing array a feature.")
+        for k, given in enumerate(self.cuts):
+            points = np.empty(0) if given is None else np.asarray(given, dtype=np.float64)
+            if points.ndim != 1 or not np.isfinite(points).all():
+                raise ValueError(f"cuts of feature {k} are not a one-dimensional array of finite numbers: {given!r}.")
+            if np.any(np.diff(points) <= 0.0):
+                what = "duplicate" if np.any(np.diff(np.sort(points)) == 0.0) else "unsorted"
+                raise ValueError(f"cuts of feature {k} are {what}: {points.tolist()}; give strictly increasing cuts.")
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        counted = isinstance(self.cuts, int | np.integer)
+        if not counted and len(self.cuts) != columns.n_features:
+            raise ValueError(f"cuts has {len(self.cuts)} entries; X has {columns.n_features} columns: one array each.")
+        out: list[AnyScale] = []
+        for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
+            if categories is not None:
+                if not counted and self.cuts[k] is not None and len(self.cuts[k]):
+                    raise ValueError(f"column {columns.names[k]!r} is nominal; give None as its cuts.")
+                out.append(nominal_scale(len(categories)))
+                continue
+            x = ordered_values(raw, columns.names[k])
+            if not counted and self.cuts[k] is None:
+                raise ValueError(f"column {columns.names[k]!r} is ordered; give its cuts (an empty list: none).")
+            out.append(quantile_scale(x, int(self.cuts)) if counted else given_scale(self.cuts[k]))
+        return out
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        if cell.high[feature] == 0:
+            return max((1 << (len(bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
+        return self._width(cell, feature) - 1
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        k = question.feature
+        if question.categories >= 0:
+            return 0 < question.categories & cell.low[k] < cell.low[k]
+        return bool(cell.low[k] <= question.cut < cell.high[k] - 1)
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        if cell.high[feature] > 0:
+            return Question(feature, int(rng.integers(cell.low[feature], cell.high[feature] - 1)), -1)
+        present = bits(cell.low[feature])
+        pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
+        left = [present[0]] + [c for j, c in enumerate(present[1:]) if pattern >> j & 1]
+        return Question(feature, -1, sum(1 << c for c in left))
+
+
+@dataclass(frozen=True, eq=False)
+class DyadicCuts(_BoxQuestions):
+    """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
+
+    Free: any coordinate split fewer than ``levels`` times on the way down, by weight. Cyclic: coordinate
+    ``depth mod p``. Values outside the bounds lie in the outermost cells. Ordered features only.
+
+    Parameters
+    ----------
+    levels : int
+        Splits of one coordinate on the way to a leaf, 1 to 31.
+    cyclic : bool, default False
+    bounds : array of shape (p, 2), optional
+        Lower and upper end of each feature. Default: the range of the data.
+    feature_weights : array of shape (p,), optional
+        Weights of the features when free, >= 0, not all 0. Default: equal.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> DyadicCuts(3, cyclic=True)
+    DyadicCuts(levels=3, cyclic=True, bounds=None, feature_weights=None)
+    """
+
+    levels: int
+    cyclic: bool = False
+    bounds: Any = None
+    feature_weights: Any = None
+
+    def __post_init__(self) -> None:
+        check_count("levels", self.levels)
+        if self.levels > MAX_LEVELS:
+            raise ValueError(f"levels={self.levels}: codes would overflow; give at most {MAX_LEVELS}.")
+        if self.bounds is not None:
+            bounds = np.asarray(self.bounds, dtype=np.float64)
+            if bounds.ndim != 2 or bounds.shape[1] != 2 or not np.isfinite(bounds).all():
+                raise ValueError(f"bounds has shape {bounds.shape}; give finite (lower, upper) for each feature: (p, 2).")
+            if np.any(bounds[:, 0] >= bounds[:, 1]):
+                k = int(np.argmax(bounds[:, 0] >= bounds[:, 1]))
+                raise ValueError(f"bounds of feature {k} are {bounds[k].tolist()}; give lower < upper.")
+        if self.cyclic and self.feature_weights is not None:
+            raise ValueError("feature_weights mean nothing when cyclic=True: depth chooses the coordinate.")
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        """Code of the compiled form."""
+        return CYCLIC if self.cyclic else DYADIC
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        if self.bounds is not None and len(self.bounds) != columns.n_features:
+            raise ValueError(f"bounds has {len(self.bounds)} rows; X has {columns.n_features} columns: one each.")
+        out: list[AnyScale] = []
+        for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
+            if categories is not None:
+                raise ValueError(
+                    f"column {columns.names[k]!r} is nominal; DyadicCuts takes ordered features: use LocalCuts or GridCuts."
+                )
+            x = ordered_values(raw, columns.names[k])
+            lower, upper = (x.min(), x.max()) if self.bounds is None else self.bounds[k]
+            if upper <= lower:
+                upper = lower + max(1.0, abs(lower))
+            out.append(DyadicScale(float(lower), float(upper), int(self.levels)))
+        return out
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return int(self.levels) * len(n_codes)
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        if self.cyclic and feature != cell.depth % len(cell.low):
+            return 0
+        return int(self._width(cell, feature) >= 2)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        k = question.feature
+        return question.cut == (int(cell.low[k]) + int(cell.high[k])) // 2 - 1
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        return Question(feature, (int(cell.low[feature]) + int(cell.high[feature])) // 2 - 1, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedTree(Questions):
+    """The question of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
+
+    Parameters
+    ----------
+    tree : Tree
+        The deepest tree; a node that is a leaf of it is never split.
+
+    Raises
+    ------
+    TypeError
+        If ``tree`` is not a Tree.
+
+    Examples
+    --------
+    >>> from pactree_mcmc import Tree
+    >>> FixedTree(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+    FixedTree(tree=Tree(n_leaves=2, depth=1))
+    """
+
+    tree: Tree
+    kind = FIXED
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tree, Tree):
+            raise TypeError(f"tree is a {type(self.tree).__name__}; give a Tree, or use FixedTree.from_sklearn.")
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Self:
+        """The design of a fitted scikit-learn tree.
+
+        Raises
+        ------
+        ValueError
+            If ``fitted`` holds no tree.
+        """
+        return cls(Tree.from_sklearn(fitted))
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        check_tree(self.tree, columns.n_features)
+        out: list[AnyScale] = []
+        for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
+            asked = self.tree.feature == k
+            if np.any((self.tree.categories[asked] >= 0) != (categories is not None)):
+                raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
+            if categories is not None:
+                out.append(nominal_scale(len(categories)))
+            else:
+                ordered_values(raw, columns.names[k])
+                points = self.tree.threshold[asked]
+                out.append(given_scale(np.unique(points[np.isfinite(points)])))
+        return out
+
+    def bind(self, scales: list[AnyScale]) -> Questions:
+        tree, asked = self.tree, []
+        for i in range(tree.n_nodes):
+            k = int(tree.feature[i])
+            cut = -1 if k == LEAF or tree.categories[i] >= 0 else scales[k].cut_of(float(tree.threshold[i]))
+            asked.append(Question(k, cut, int(tree.categories[i])))
+        return _BoundFixedTree(tree, asked)
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return self.tree.depth
+
+    def shape(self) -> FixedShape:
+        tree = self.tree
+        return FixedShape(tree.node_depth, tree.left, tree.right, tree.feature == LEAF)
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        return int(self.tree.feature[cell.node] == feature)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        raise NotImplementedError("the design knows its questions once it is bound to a model")
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        raise NotImplementedError("the design knows its questions once it is bound to a model")
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundFixedTree(FixedTree):
+    """A fixed tree whose questions are known in codes, one for each node."""
+
+    asked: list[Question] = field(default_factory=list)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        return question == self.asked[cell.node]
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        return self.asked[cell.node]
+
+    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+        return cell.split(question, (int(self.tree.left[cell.node]), int(self.tree.right[cell.node])))
+
+    def rule(self, n_codes: np.ndarray, nominal: np.ndarray) -> QuestionRule:
+        feature, cut, categories = (np.array(c, dtype=np.int64) for c in zip(*self.asked, strict=True))
+        right = self.tree.right.astype(np.int64)
+        return QuestionRule(FIXED, 1, np.ones(len(n_codes)), n_codes, nominal, feature, cut, categories, right)
+
+
+def read_weights(feature_weights: Any, p: int) -> np.ndarray:
+    """Check feature weights and return them as float64 (p,)."""
+    if feature_weights is None:
+        return np.ones(p)
+    weight = np.asarray(feature_weights, dtype=np.float64)
+    if weight.shape != (p,):
+        raise ValueError(f"feature_weights has shape {weight.shape}; X has {p} columns: give shape ({p},).")
+    if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
+        raise ValueError(f"feature_weights={weight.tolist()}; give finite weights >= 0, not all 0.")
+    return weight
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse a parameter that is not an integer >= 1."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r} is out of range; give an integer >= 1.")

@@ -1,0 +1,269 @@
+"""Tree priors: the factors log_split and log_stop of a node (formula sheet, section 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+DEPTH_CEILING = 4_095
+"""Depth at which a tree without ``max_depth`` stops; no tree reaches it."""
+
+
+class PriorTables(NamedTuple):
+    """A tree prior as compiled code takes it; entry ``i`` is a depth, or a node of the fixed tree when ``by_node``."""
+
+    log_split: np.ndarray
+    """float64: log probability (or weight) of splitting a cell that can be split."""
+    log_stop: np.ndarray
+    """float64: of stopping there."""
+    log_forced: np.ndarray
+    """float64: of stopping in a cell that cannot be split, or at the depth limit."""
+    by_node: bool
+    depth_limit: int
+    """Depth at which every node stops."""
+    empty_bonus: float
+    """Added to the stop factor of a cell without rows."""
+    log_constant: float
+    """Added once a tree: minus the log normaliser."""
+
+
+class FixedShape(NamedTuple):
+    """Shape of a fixed tree, for priors whose factors differ from node to node."""
+
+    depth: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    is_leaf: np.ndarray
+
+
+class TreePrior(Protocol):
+    """What a tree prior offers: plain factors, and the same factors as tables."""
+
+    max_depth: int | None
+
+    def log_split(self, depth: int, node: int) -> float: ...
+    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float: ...
+    def log_constant(self, shape: FixedShape | None) -> float: ...
+
+
+def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
+    """Lower ``prior`` to tables, for trees no deeper than ``natural_depth``, the depth the questions allow."""
+    limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
+    by_node = shape is not None
+    nodes = (
+        [(int(d), i) for i, d in enumerate(shape.depth)] if shape is not None else [(d, -1) for d in range(limit + 1)]
+    )
+    stops = {
+        forced: np.array([prior.log_stop(d, i, forced=forced, empty=False) for d, i in nodes])
+        for forced in (False, True)
+    }
+    empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
+    inner = [d < limit and (shape is None or not shape.is_leaf[i]) for d, i in nodes]
+    log_split = np.array([prior.log_split(d, i) if ok else -np.inf for (d, i), ok in zip(nodes, inner, strict=True)])
+    stop = np.where(inner, stops[False], stops[True])
+    return PriorTables(log_split, stop, stops[True], by_node, limit, empty_bonus, prior.log_constant(shape))
+
+
+@dataclass(frozen=True, eq=False)
+class BranchingProcess:
+    """A branching process: a node splits with probability rho (Blanchard 1999, sections 4 and 6).
+
+    Stopped (the default): a node at ``max_depth``, or in a cell without admissible question, is a leaf with
+    probability one. Conditioned: the unstopped process given that no node is deeper than ``max_depth``; every leaf
+    pays ``1 - rho``, and the whole is divided by ``z``: ``z_0 = 1 - rho``, ``z_{j+1} = (1 - rho) + rho z_j^2``.
+    When questions run out the conditioned prior has mass below one.
+
+    Parameters
+    ----------
+    rho : float or array-like, default 0.5
+        Probability of a split, in [0, 1). An array is by depth: entry j for depth j, at least ``max_depth`` entries
+        (one more when conditioned, whose deepest leaves pay too). With a ``FixedTree`` it is by node, in preorder.
+    max_depth : int or None, default 10
+        Depth of the deepest leaf. None: no limit but the questions'; a conditioned process then needs rho <= 1/2.
+    conditioned : bool, default False
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> BranchingProcess(rho=0.4, max_depth=3)
+    BranchingProcess(rho=0.4, max_depth=3, conditioned=False)
+    """
+
+    rho: Any = 0.5
+    max_depth: int | None = 10
+    conditioned: bool = False
+
+    def __post_init__(self) -> None:
+        rho = np.asarray(self.rho, dtype=np.float64)
+        if rho.ndim > 1 or rho.size == 0:
+            raise ValueError(f"rho has shape {rho.shape}; give a number or a one-dimensional array.")
+        bad = ~((rho >= 0.0) & (rho < 1.0))
+        if bad.any():
+            raise ValueError(f"rho={np.atleast_1d(rho)[np.atleast_1d(bad)][0]} is out of range; give 0 <= rho < 1.")
+        check_depth(self.max_depth)
+        if self.conditioned and self.max_depth is None and (rho.ndim or rho > 0.5):
+            raise ValueError("a conditioned process without max_depth needs one rho <= 1/2; give max_depth.")
+
+    def check(self, shape: FixedShape | None) -> None:
+        """Refuse an array ``rho`` whose length does not fit the questions."""
+        rho = np.asarray(self.rho)
+        if rho.ndim == 0:
+            return
+        if shape is not None and len(rho) != len(shape.depth):
+            raise ValueError(f"rho has {len(rho)} entries; the fixed tree has {len(shape.depth)} nodes: one a node.")
+        if shape is None and self.max_depth is None:
+            raise ValueError("rho by depth needs a max_depth: give max_depth, or one rho.")
+        if shape is None and len(rho) < self.max_depth + self.conditioned:
+            raise ValueError(
+                f"rho has {len(rho)} entries; max_depth={self.max_depth} needs {self.max_depth + self.conditioned}."
+            )
+
+    def _rho(self, depth: int, node: int) -> float:
+        rho = np.asarray(self.rho, dtype=np.float64)
+        if rho.ndim == 0:
+            return float(rho)
+        index = node if node >= 0 else depth
+        return float(rho[index]) if index < len(rho) else 0.0
+
+    def log_split(self, depth: int, node: int) -> float:
+        """Log probability that a node that can be split is split."""
+        rho = self._rho(depth, node)
+        return math.log(rho) if rho > 0.0 else -math.inf
+
+    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float:
+        """Log factor of a leaf; ``forced`` when it cannot be split or lies at ``max_depth``."""
+        return 0.0 if forced and not self.conditioned else math.log1p(-self._rho(depth, node))
+
+    def log_constant(self, shape: FixedShape | None) -> float:
+        """Minus the log of ``z``, the mass of the trees no deeper than ``max_depth``."""
+        if not self.conditioned or self.max_depth is None:
+            return 0.0
+        if shape is None or np.ndim(self.rho) == 0:
+            z = 1.0 - self._rho(self.max_depth, -1)
+            for depth in range(self.max_depth - 1, -1, -1):
+                rho = self._rho(depth, -1)
+                z = (1.0 - rho) + rho * z * z
+            return -math.log(z)
+        return -math.log(self._mass_by_node(shape)[0])
+
+    def _mass_by_node(self, shape: FixedShape) -> np.ndarray:
+        z = np.empty(len(shape.depth))
+        for i in range(len(z) - 1, -1, -1):
+            rho = self._rho(0, i)
+            z[i] = 1.0 - rho
+            if not shape.is_leaf[i] and shape.depth[i] < self.max_depth:
+                z[i] += rho * z[shape.left[i]] * z[shape.right[i]]
+        return z
+
+
+@dataclass(frozen=True)
+class ChipmanPrior:
+    """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
+
+    A node at ``max_depth``, or in a cell without admissible question, is a leaf with probability one.
+
+    Parameters
+    ----------
+    alpha : float, default 0.95
+        Split probability of the root, in [0, 1).
+    beta : float, default 2.0
+        How fast it falls with depth, >= 0.
+    max_depth : int or None, default None
+        Depth of the deepest leaf; None: no limit but the questions'.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> ChipmanPrior(alpha=0.95, beta=1.0)
+    ChipmanPrior(alpha=0.95, beta=1.0, max_depth=None)
+    """
+
+    alpha: float = 0.95
+    beta: float = 2.0
+    max_depth: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.alpha < 1.0:
+            raise ValueError(f"alpha={self.alpha} is out of range; give 0 <= alpha < 1.")
+        if not 0.0 <= self.beta < math.inf:
+            raise ValueError(f"beta={self.beta} is out of range; give a finite beta >= 0.")
+        check_depth(self.max_depth)
+
+    def log_split(self, depth: int, node: int) -> float:
+        """Log probability that a node that can be split is split."""
+        return math.log(self.alpha) - self.beta * math.log1p(depth) if self.alpha > 0.0 else -math.inf
+
+    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float:
+        """Log probability of a leaf; ``forced`` when it cannot be split or lies at ``max_depth``."""
+        return 0.0 if forced else math.log1p(-self.alpha * (1.0 + depth) ** -self.beta)
+
+    def log_constant(self, shape: FixedShape | None) -> float:
+        """Zero: the prior is normalised."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class LeafPenalty:
+    """Weight ``exp(-cost * n_leaves)`` (Nguyen and Kpotufe 2018); not normalised.
+
+    Parameters
+    ----------
+    cost : float, default 1.0
+        Price of a leaf in nats, >= 0. The paper's theory takes three times the depth of the fixed tree.
+    max_depth : int or None, default None
+        Depth of the deepest leaf; None: no limit but the questions'.
+    empty_cost : float or None, default None
+        Price of a leaf whose cell holds no row; None: ``cost``. The paper's practice is 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> LeafPenalty(cost=2.0)
+    LeafPenalty(cost=2.0, max_depth=None, empty_cost=None)
+    """
+
+    cost: float = 1.0
+    max_depth: int | None = None
+    empty_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cost", "empty_cost"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 <= value < math.inf:
+                raise ValueError(f"{name}={value} is out of range; give a finite price >= 0.")
+        check_depth(self.max_depth)
+
+    def log_split(self, depth: int, node: int) -> float:
+        """Zero: a split is free, its two leaves are not."""
+        return 0.0
+
+    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float:
+        """Minus the price of the leaf, forced or not."""
+        return -float(self.empty_cost if empty and self.empty_cost is not None else self.cost)
+
+    def log_constant(self, shape: FixedShape | None) -> float:
+        """Zero: evidences are relative to the sum of the weights."""
+        return 0.0
+
+
+def check_depth(max_depth: int | None) -> None:
+    """Refuse a ``max_depth`` that is not None or an integer >= 0."""
+    if max_depth is None:
+        return
+    if not isinstance(max_depth, int | np.integer) or isinstance(max_depth, bool) or not 0 <= max_depth <= DEPTH_CEILING:
+        raise ValueError(f"max_depth={max_depth!r} is out of range; give an integer 0..{DEPTH_CEILING}, or None.")

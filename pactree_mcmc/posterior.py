@@ -1,0 +1,323 @@
+"""What every posterior can be asked; the sampled posterior."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .trees import LEAF, Tree, TreeArrays, add_predictions_into, node_depths
+
+if TYPE_CHECKING:
+    from .mcmc._chain import Saved
+    from .model import TreeModel
+
+
+class Posterior(ABC):
+    """A posterior over trees, sampled or exact; both answer the same questions."""
+
+    model: TreeModel
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float | None:
+        """Log of the sum over all trees of prior times likelihood, in nats; None where it was not estimated."""
+
+    @abstractmethod
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Law of the number of leaves; entry m is P(m leaves)."""
+
+    @abstractmethod
+    def feature_inclusion(self) -> np.ndarray:
+        """Probability (p,) that a feature is asked about at least once."""
+
+    @abstractmethod
+    def root_split_pmf(self) -> dict:
+        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+
+    @abstractmethod
+    def map_tree(self) -> Tree:
+        """The most probable tree."""
+
+    @abstractmethod
+    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+        """``n`` trees drawn from the posterior."""
+
+    @abstractmethod
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Mean (n, d) of the leaf values that rows of numbers reach."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predictive class probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's; columns of a frame are taken by name. A category unseen in training follows the branch
+            that more training rows took.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Columns follow ``model.classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regression, or X does not fit the model's columns.
+        """
+        if self.model.classes_ is None:
+            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
+        return self._values(self.model.columns.numbers(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable labels (n,), or predictive means (n,) of a regression.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+        """
+        values = self._values(self.model.columns.numbers(X))
+        return values[:, 0] if self.model.classes_ is None else self.model.classes_[np.argmax(values, axis=1)]
+
+
+class SampledPosterior(Posterior):
+    """Draws of trees: from chains, or independent ones from the exact engine.
+
+    Attributes
+    ----------
+    model : TreeModel
+    trees : TreeArrays
+        The distinct trees drawn, end to end.
+    tree_of_draw : ndarray of shape (chains, draws), int64
+        Which distinct tree each draw is.
+    log_prior, log_score : ndarray of shape (n_trees,)
+        Of each distinct tree, nats.
+    proposed, accepted : ndarray of shape (chains, draws, moves), int64
+        Proposals since the draw before, and those accepted.
+    moves : tuple of str
+    seconds : float
+        Wall time of the run.
+    """
+
+    def __init__(
+        self,
+        model: TreeModel,
+        trees: TreeArrays,
+        stats: np.ndarray,
+        tree_of_draw: np.ndarray,
+        log_prior: np.ndarray,
+        log_score: np.ndarray,
+        proposed: np.ndarray,
+        accepted: np.ndarray,
+        moves: tuple[str, ...],
+        seconds: float,
+    ) -> None:
+        self.model, self.trees, self.stats, self.tree_of_draw = model, trees, stats, tree_of_draw
+        self.log_prior, self.log_score = log_prior, log_score
+        self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
+
+    @classmethod
+    def from_chains(
+        cls, model: TreeModel, chains: Sequence[Saved], moves: tuple[str, ...], seconds: float
+    ) -> SampledPosterior:
+        """Join the draws of chains, keeping each distinct tree once."""
+        seen: dict[bytes, int] = {}
+        keep: list[tuple[int, int]] = []
+        tree_of_draw = []
+        for c, saved in enumerate(chains):
+            number = np.empty(len(saved.log_prior), dtype=np.int64)
+            for t in range(len(number)):
+                nodes = slice(saved.offset[t], saved.offset[t + 1])
+                key = b"".join(getattr(saved, f)[nodes].tobytes() for f in ("feature", "cut", "categories"))
+                number[t] = seen.setdefault(key, len(seen))
+                if number[t] == len(keep):
+                    keep.append((c, t))
+            tree_of_draw.append(number[saved.tree_of_draw])
+
+        def nodes_of(name: str) -> np.ndarray:
+            parts = [getattr(chains[c], name)[chains[c].offset[t] : chains[c].offset[t + 1]] for c, t in keep]
+            return np.concatenate(parts)
+
+        sizes = [chains[c].offset[t + 1] - chains[c].offset[t] for c, t in keep]
+        offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        feature = nodes_of("feature")
+        trees = TreeArrays(
+            offset,
+            feature,
+            thresholds(model, feature, nodes_of("cut"), nodes_of("upper"), nodes_of("categories")),
+            np.where(feature == LEAF, 0, np.arange(len(feature)) - np.repeat(offset[:-1], sizes) + 1).astype(np.int32),
+            nodes_of("right"),
+            nodes_of("categories"),
+            nodes_of("default_left"),
+        )
+        return cls(
+            model,
+            trees,
+            nodes_of("stats"),
+            np.array(tree_of_draw),
+            np.array([chains[c].log_prior[t] for c, t in keep]),
+            np.array([chains[c].log_score[t] for c, t in keep]),
+            np.array([saved.proposed for saved in chains]),
+            np.array([saved.accepted for saved in chains]),
+            moves,
+            seconds,
+        )
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return self.tree_of_draw.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per chain."""
+        return self.tree_of_draw.shape[1]
+
+    @property
+    def n_trees(self) -> int:
+        """Number of distinct trees."""
+        return len(self.log_prior)
+
+    @property
+    def log_evidence(self) -> float | None:
+        """None: plain chains do not estimate it."""
+        return None
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """Share of the draws that each distinct tree is, (n_trees,)."""
+        return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_trees) / self.tree_of_draw.size
+
+    @cached_property
+    def n_leaves(self) -> np.ndarray:
+        """Leaves of each distinct tree, (n_trees,) int64."""
+        return (np.diff(self.trees.offset) + 1) // 2
+
+    @cached_property
+    def depth(self) -> np.ndarray:
+        """Depth of each distinct tree, (n_trees,) int64."""
+        return np.maximum.reduceat(node_depths(self.trees), self.trees.offset[:-1])
+
+    @cached_property
+    def split_counts(self) -> np.ndarray:
+        """How often each distinct tree asks about each feature, (n_trees, p) int64."""
+        inner = self.trees.feature != LEAF
+        tree = np.repeat(np.arange(self.n_trees), np.diff(self.trees.offset))[inner]
+        p = self.model.n_features
+        flat = np.bincount(tree * p + self.trees.feature[inner], minlength=self.n_trees * p)
+        return flat.reshape(self.n_trees, p)
+
+    @cached_property
+    def node_values(self) -> np.ndarray:
+        """What each node of each distinct tree predicts, (n_nodes, d)."""
+        return np.ascontiguousarray(self.model.leaf.value(self.stats, self.model.target))
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(X), self.node_values.shape[1]))
+        add_predictions_into(out, self.trees, self.weight, self.node_values, X)
+        return out
+
+    def values_by_draw(self, X: Any) -> np.ndarray:
+        """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
+        table = self.model.columns.numbers(X)
+        by_tree = np.zeros((self.n_trees, len(table), self.node_values.shape[1]))
+        one = np.zeros(self.n_trees)
+        for t in range(self.n_trees):
+            one[:] = 0.0
+            one[t] = 1.0
+            add_predictions_into(by_tree[t], self.trees, one, self.node_values, table)
+        return by_tree[self.tree_of_draw]
+
+    def n_leaves_pmf(self) -> np.ndarray:
+        return np.bincount(self.n_leaves, weights=self.weight)
+
+    def feature_inclusion(self) -> np.ndarray:
+        return self.weight @ (self.split_counts > 0)
+
+    def root_split_pmf(self) -> dict:
+        roots = self.trees.offset[:-1]
+        out: dict = {}
+        for t, i in enumerate(roots):
+            key = root_key(self.model, self.trees, int(i))
+            out[key] = out.get(key, 0.0) + float(self.weight[t])
+        return out
+
+    def map_tree(self) -> Tree:
+        """The drawn tree with the largest posterior, not only the most frequent one."""
+        return self.tree(int(np.argmax(self.log_prior + self.log_score)))
+
+    def tree(self, t: int) -> Tree:
+        """Distinct tree number ``t``."""
+        nodes = slice(int(self.trees.offset[t]), int(self.trees.offset[t + 1]))
+        return Tree(
+            *(a[nodes] for a in self.trees[1:]),
+            value=self.node_values[nodes],
+            columns=self.model.columns,
+            classes=self.model.classes_,
+        )
+
+    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+        chosen = np.random.default_rng(rng).choice(self.tree_of_draw.ravel(), size=n)
+        made = {int(t): self.tree(int(t)) for t in np.unique(chosen)}
+        return [made[int(t)] for t in chosen]
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
+
+        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature), ``sample_stats``
+        (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and
+        ``log_likelihood`` (chain, draw, row) when asked for.
+
+        Parameters
+        ----------
+        log_likelihood : bool, default False
+            Add the log predictive density of each training row, chains * draws * n numbers.
+
+        Raises
+        ------
+        ValueError
+            If ``log_likelihood`` is asked for and the leaf is a loss.
+        """
+        from .inference_data import to_arviz
+
+        return to_arviz(self, log_likelihood=log_likelihood)
+
+    def summary(self) -> Any:
+        """Table (a DataFrame) of n_leaves, depth, log_prior, log_score: mean, sd, effective sample size, R-hat."""
+        from .inference_data import summary
+
+        return summary(self)
+
+    def __repr__(self) -> str:
+        kept = self.accepted.sum() / max(self.proposed.sum(), 1)
+        return (
+            f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {self.n_trees} distinct trees, "
+            f"{self.weight @ self.n_leaves:.1f} leaves, acceptance {kept:.3f})"
+        )
+
+
+def thresholds(
+    model: TreeModel, feature: np.ndarray, cut: np.ndarray, upper: np.ndarray, categories: np.ndarray
+) -> np.ndarray:
+    """Thresholds of nodes whose questions are given in codes; 0 in leaves and nominal nodes."""
+    out = np.zeros(len(feature))
+    for k, scale in enumerate(model.scales):
+        here = (feature == k) & (categories < 0)
+        if here.any():
+            out[here] = scale.threshold(cut[here], upper[here])
+    return out
+
+
+def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
+    """How a root question is named in ``root_split_pmf``."""
+    k = int(trees.feature[node])
+    if k == LEAF:
+        return None
+    if trees.categories[node] < 0:
+        return (k, float(trees.threshold[node]))
+    return (k, model.columns.label_set(k, int(trees.categories[node])))

@@ -1,0 +1,410 @@
+"""What a tree is: flat arrays with written invariants, and what can be asked of one tree.
+
+A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its other fields are unused.
+
+1. All arrays have length ``m >= 1``.
+2. Preorder: the root is node 0; the left child of an internal node ``i`` is ``i + 1``; its right child is the first
+   node behind the left subtree. So children come after their parents and every node but the root has one parent.
+3. Ordered question (``categories == -1``): ``x[feature] <= threshold`` goes left; the threshold is not NaN
+   (it may be infinite: everything goes one way).
+4. Nominal question (``categories >= 0``): the categories whose bit is set go left, the other known ones right, and a
+   category unknown to the training data follows ``default_left``.
+5. Unused fields are 0: in a leaf ``threshold = left = right = 0``, ``categories = -1``, ``default_left`` False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._columns import Columns
+from ._numba import jit
+
+LEAF = -1
+
+
+class TreeArrays(NamedTuple):
+    """Nodes of one or more trees end to end, in the form compiled code takes."""
+
+    offset: np.ndarray
+    """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
+    feature: np.ndarray
+    """(n_nodes,) int32: the feature asked about, -1 in a leaf."""
+    threshold: np.ndarray
+    """(n_nodes,) float64: x <= threshold goes left."""
+    left: np.ndarray
+    """(n_nodes,) int32: left child, counted from the start of its tree."""
+    right: np.ndarray
+    """(n_nodes,) int32: right child, likewise."""
+    categories: np.ndarray
+    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
+    default_left: np.ndarray
+    """(n_nodes,) bool: where a category unknown to the training data goes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One decision tree as flat arrays (the invariants are in the module's docstring).
+
+    Parameters
+    ----------
+    feature, threshold, left, right : array-like of shape (m,)
+        Nodes in preorder; ``feature`` is -1 in a leaf.
+    categories : array-like of int64 of shape (m,), optional
+        Bits of the categories going left; -1 (the default) marks an ordered question.
+    default_left : array-like of bool of shape (m,), optional
+        Where unknown categories go. Default: False.
+    value : array of shape (m, d), optional
+        What each node predicts: class probabilities, or the mean (d = 1).
+    columns : Columns, optional
+        Names and categories of the features, for tables with nominal columns and for printing.
+    classes : array of shape (K,), optional
+        Class labels; makes ``predict`` return labels.
+
+    Raises
+    ------
+    ValueError
+        If an invariant is broken; the message names it.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    >>> tree.n_leaves, tree.depth
+    (2, 1)
+    >>> tree.apply([[1.0], [3.0]]).tolist()
+    [1, 2]
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    categories: np.ndarray | None = None
+    default_left: np.ndarray | None = None
+    value: np.ndarray | None = None
+    columns: Columns | None = field(default=None, repr=False)
+    classes: np.ndarray | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        m = np.size(self.feature)
+        defaults = {"categories": np.full(m, -1), "default_left": np.zeros(m)}
+        dtypes = {
+            "feature": np.int32,
+            "threshold": np.float64,
+            "left": np.int32,
+            "right": np.int32,
+            "categories": np.int64,
+            "default_left": np.bool_,
+        }
+        for name, dtype in dtypes.items():
+            given = getattr(self, name)
+            array = np.array(defaults[name] if given is None else given, dtype=dtype)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        check_tree(self)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves; one more than of internal nodes."""
+        return int(np.sum(self.feature == LEAF))
+
+    @property
+    def node_depth(self) -> np.ndarray:
+        """Depth of every node, (m,) int64; the root's is 0."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        for i in np.flatnonzero(self.feature != LEAF):
+            depth[self.left[i]] = depth[self.right[i]] = depth[i] + 1
+        return depth
+
+    @property
+    def depth(self) -> int:
+        """Depth of the deepest leaf; 0 for a tree of one leaf."""
+        return int(self.node_depth.max())
+
+    @property
+    def arrays(self) -> TreeArrays:
+        """The tree in the form compiled code takes."""
+        return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf (node number) that each row of ``X`` reaches.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Array or frame as the tree's ``columns`` describe; without ``columns``, numbers.
+
+        Returns
+        -------
+        ndarray of shape (n,), int64
+        """
+        if self.columns is not None:
+            table = self.columns.numbers(X)
+        else:
+            table = np.ascontiguousarray(X, dtype=np.float64)
+            if table.ndim != 2:
+                raise ValueError(f"X has {table.ndim} dimension(s); give a table of shape (n, p).")
+        if table.shape[1] <= self.feature.max():
+            raise ValueError(f"X has {table.shape[1]} columns; the tree asks about feature {self.feature.max()}.")
+        return apply_tree(self.arrays, 0, table)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """What the tree alone predicts: class labels (n,) when it has ``classes``, else means (n,).
+
+        Raises
+        ------
+        ValueError
+            If the tree carries no values.
+        """
+        if self.value is None:
+            raise ValueError("this tree carries no values; take one from a posterior, or give value=.")
+        value = self.value[self.apply(X)]
+        return value[:, 0] if self.classes is None else self.classes[np.argmax(value, axis=1)]
+
+    def question(self, node: int) -> str:
+        """The question of an internal ``node`` in words; the answer yes goes left."""
+        k = int(self.feature[node])
+        if k == LEAF:
+            raise ValueError(f"node {node} is a leaf; it asks nothing.")
+        name = f"x{k}" if self.columns is None else self.columns.names[k]
+        if self.categories[node] < 0:
+            return f"{name} <= {self.threshold[node]:.6g}"
+        mask = int(self.categories[node])
+        if self.columns is None:
+            labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
+        else:
+            labels = sorted(map(str, self.columns.label_set(k, mask)))
+        return f"{name} in {{{', '.join(labels)}}}"
+
+    def format(self) -> str:
+        """The tree as indented text, one line a node, the yes branch first.
+
+        Examples
+        --------
+        >>> print(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]).format())
+        x0 <= 2.5
+        |-- yes: leaf
+        `-- no:  leaf
+        """
+        lines: list[str] = []
+        todo: list[tuple[int, str, str]] = [(0, "", "")]
+        while todo:
+            node, here, below = todo.pop()
+            lines.append(here + (self._leaf_text(node) if self.feature[node] == LEAF else self.question(node)))
+            if self.feature[node] != LEAF:
+                todo.append((int(self.right[node]), below + "`-- no:  ", below + "    "))
+                todo.append((int(self.left[node]), below + "|-- yes: ", below + "|   "))
+        return "\n".join(lines)
+
+    def _leaf_text(self, node: int) -> str:
+        if self.value is None:
+            return "leaf"
+        value = self.value[node]
+        if self.classes is None:
+            return f"leaf {value[0]:.6g}"
+        return "leaf " + ", ".join(f"{c}: {v:.3f}" for c, v in zip(self.classes.tolist(), value, strict=True))
+
+    def to_sklearn(self) -> dict[str, np.ndarray]:
+        """The arrays of scikit-learn's ``tree_``: children_left, children_right, feature, threshold, value.
+
+        Leaves carry -1 as children and -2 as feature and threshold.
+
+        Raises
+        ------
+        ValueError
+            If the tree has a nominal question, which scikit-learn's trees cannot ask.
+        """
+        if np.any(self.categories >= 0):
+            node = int(np.argmax(self.categories >= 0))
+            raise ValueError(f"node {node} asks a nominal question; scikit-learn's trees know only thresholds.")
+        leaf = self.feature == LEAF
+        out = {
+            "children_left": np.where(leaf, -1, self.left).astype(np.int64),
+            "children_right": np.where(leaf, -1, self.right).astype(np.int64),
+            "feature": np.where(leaf, -2, self.feature).astype(np.int64),
+            "threshold": np.where(leaf, -2.0, self.threshold),
+        }
+        if self.value is not None:
+            out["value"] = self.value[:, None, :]
+        return out
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Tree:
+        """Tree of a fitted scikit-learn tree, of its ``tree_``, or of a mapping with the same arrays.
+
+        scikit-learn compares features as float32; rows closer to a threshold than float32 resolves may part ways.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are missing or do not form a tree.
+        """
+        source = getattr(fitted, "tree_", fitted)
+        names = ("children_left", "children_right", "feature", "threshold")
+        try:
+            arrays = [np.asarray(source[n] if isinstance(source, dict) else getattr(source, n)) for n in names]
+        except (AttributeError, KeyError) as err:
+            raise ValueError(
+                f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
+                "DecisionTreeRegressor, its tree_, or a dict of those arrays."
+            ) from err
+        tree, order = _preorder(*arrays)
+        value = source.get("value") if isinstance(source, dict) else getattr(source, "value", None)
+        if value is not None and value.ndim == 3 and value.shape[1] == 1:
+            tree = replace(tree, value=np.asarray(value, dtype=np.float64)[order, 0, :])
+        return replace(tree, classes=getattr(fitted, "classes_", None))
+
+    def _key(self) -> tuple[np.ndarray, ...]:
+        return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both trees ask the same questions in the same places; values do not count."""
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return all(np.array_equal(a, b) for a, b in zip(self._key(), other._key(), strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(a.tobytes() for a in self._key()))
+
+    def __repr__(self) -> str:
+        return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
+
+
+def check_tree(tree: Tree, n_features: int | None = None) -> None:
+    """Check the invariants of ``tree``.
+
+    Raises
+    ------
+    ValueError
+        Naming the first invariant that is broken, and the node.
+    """
+    m = len(tree.feature)
+    if tree.feature.ndim != 1 or m == 0:
+        raise ValueError(f"a tree has at least one node in one dimension; feature has shape {tree.feature.shape}.")
+    for name in ("threshold", "left", "right", "categories", "default_left"):
+        if getattr(tree, name).shape != (m,):
+            raise ValueError(f"{name} has shape {getattr(tree, name).shape}; it must be ({m},), as feature.")
+    if tree.value is not None and (tree.value.ndim != 2 or len(tree.value) != m):
+        raise ValueError(f"value has shape {tree.value.shape}; it must be ({m}, d): a row for each node.")
+    if np.any(tree.feature < LEAF):
+        raise ValueError(f"node {int(np.argmax(tree.feature < LEAF))}: feature is below -1.")
+    _check_preorder(tree)
+    for i in range(m):
+        if tree.feature[i] == LEAF:
+            fields = (tree.threshold[i], tree.left[i], tree.right[i], tree.default_left[i], tree.categories[i] + 1)
+            if any(fields):
+                raise ValueError(f"node {i}: an unused field of a leaf is not 0 (categories: -1).")
+        elif tree.categories[i] < -1:
+            raise ValueError(f"node {i}: categories is {tree.categories[i]}; a bit mask >= 0, or -1 if ordered.")
+        elif np.isnan(tree.threshold[i]):
+            raise ValueError(f"node {i}: threshold is NaN.")
+        elif n_features is not None and tree.feature[i] >= n_features:
+            raise ValueError(f"node {i}: asks about feature {tree.feature[i]}; there are {n_features} features.")
+
+
+def _check_preorder(tree: Tree) -> None:
+    expected = [0]
+    for i in range(len(tree.feature)):
+        if not expected or expected.pop() != i:
+            raise ValueError(f"node {i}: not in preorder: it is not where its parent's left or right points.")
+        if tree.feature[i] != LEAF:
+            if tree.left[i] != i + 1:
+                raise ValueError(f"node {i}: left is {tree.left[i]}; in preorder the left child is node {i + 1}.")
+            if not i + 1 < tree.right[i] < len(tree.feature):
+                raise ValueError(f"node {i}: right is {tree.right[i]}; it must lie behind the left subtree.")
+            expected += [int(tree.right[i]), int(tree.left[i])]
+    if expected:
+        raise ValueError(f"node {expected[-1]} is pointed to but missing.")
+
+
+def _preorder(
+    left: np.ndarray, right: np.ndarray, feature: np.ndarray, threshold: np.ndarray
+) -> tuple[Tree, list[int]]:
+    """Renumber scikit-learn's nodes in preorder; also return the old number of each new node."""
+    order: list[int] = []
+    todo, where = [0], {}
+    while todo:
+        old = todo.pop()
+        if not 0 <= old < len(left) or old in where:
+            raise ValueError(f"node {old} is reached twice or does not exist: the arrays do not form a tree.")
+        where[old] = len(order)
+        order.append(old)
+        if left[old] >= 0:
+            todo += [int(right[old]), int(left[old])]
+    inner = [bool(left[o] >= 0) for o in order]
+    tree = Tree(
+        feature=[feature[o] if i else LEAF for o, i in zip(order, inner, strict=True)],
+        threshold=[threshold[o] if i else 0.0 for o, i in zip(order, inner, strict=True)],
+        left=[where[left[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
+        right=[where[right[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
+    )
+    return tree, order
+
+
+@jit
+def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
+    """Leaf, counted from ``start``, that one row of numbers reaches."""
+    node = 0
+    k = trees.feature[start]
+    while k != LEAF:
+        here = start + node
+        mask = trees.categories[here]
+        if mask < 0:
+            left = row[k] <= trees.threshold[here]
+        elif row[k] < 0.0:
+            left = trees.default_left[here]
+        else:
+            left = (mask >> np.int64(row[k])) & 1 == 1
+        node = trees.left[here] if left else trees.right[here]
+        k = trees.feature[start + node]
+    return node
+
+
+@jit
+def apply_tree(trees: TreeArrays, tree: int, X: np.ndarray) -> np.ndarray:
+    """Leaf of tree number ``tree`` that each row of ``X`` (n, p) reaches, (n,) int64."""
+    out = np.empty(X.shape[0], dtype=np.int64)
+    for i in range(X.shape[0]):
+        out[i] = descend(trees, trees.offset[tree], X[i])
+    return out
+
+
+@jit
+def add_predictions_into(
+    out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
+) -> None:
+    """Add to ``out`` (n, d) the values (n_nodes, d) of the leaves each row reaches, trees weighted by ``weight``."""
+    for t in range(len(weight)):
+        if weight[t] > 0.0:
+            start = trees.offset[t]
+            for i in range(X.shape[0]):
+                leaf = start + descend(trees, start, X[i])
+                for j in range(out.shape[1]):
+                    out[i, j] += weight[t] * value[leaf, j]
+
+
+def stack_trees(trees: Sequence[Tree]) -> TreeArrays:
+    """Trees end to end, in the form compiled code takes."""
+    offset = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])]).astype(np.int64)
+    return TreeArrays(offset, *(np.concatenate(c) for c in zip(*(t._key() for t in trees), strict=True)))
+
+
+@jit
+def node_depths(trees: TreeArrays) -> np.ndarray:
+    """Depth of every node in its tree, (n_nodes,) int64."""
+    out = np.zeros(len(trees.feature), dtype=np.int64)
+    for t in range(len(trees.offset) - 1):
+        start = trees.offset[t]
+        for i in range(start, trees.offset[t + 1]):
+            if trees.feature[i] != LEAF:
+                out[start + trees.left[i]] = out[i] + 1
+                out[start + trees.right[i]] = out[i] + 1
+    return out

@@ -1,0 +1,1 @@
+"""Naive reference: every tree is enumerated explicitly."""

@@ -1,0 +1,447 @@
+"""Posterior over decision trees by explicit enumeration of every tree.
+
+A tree is a nested tuple: ("leaf",) or ("split", feature, rule, left, right). A rule is a float (x <= rule
+goes left) for an ordered feature, a frozenset of the categories going left for a nominal one.
+Meant to be read, for problems of a few rows; nothing here is fast.
+"""
+
+import math
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from scipy.special import gammaln
+
+LEAF = ("leaf",)
+
+
+@dataclass
+class Problem:
+    """Data and the four parts of a model; `estimation` marks the rows of E, the others are S."""
+
+    X: list
+    y: list
+    nominal: set = field(default_factory=set)
+    weights: list = None
+    estimation: list = None
+    tree_prior: dict = field(default_factory=dict)
+    questions: dict = field(default_factory=dict)
+    leaf: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.n_features = len(self.X[0])
+        self.classes = sorted(set(self.y))
+        self.categories = {k: frozenset(x[k] for x in self.X) for k in self.nominal}
+        self.max_depth = self.tree_prior.get("max_depth")
+        self.weights = [1.0] * len(self.X) if self.weights is None else self.weights
+        if self.max_depth is None:
+            self.max_depth = math.inf
+            if self.tree_prior["kind"] == "conditioned" or self.questions.get("trivial"):
+                raise ValueError("max_depth is needed")
+        if self.leaf["kind"] == "laplace" and self.estimation is None:
+            raise ValueError("the laplace score needs estimation rows")
+
+
+@dataclass
+class Cell:
+    """A node's place: its rows, its box and the way down to it.
+
+    `box[k]` is (lo, hi) for an ordered feature, a frozenset of categories for a nominal one; `fixed` is the
+    node of the fixed design's tree (None otherwise) and `number` its preorder number.
+    """
+
+    rows: list
+    box: dict
+    n_splits: dict
+    depth: int
+    fixed: tuple
+    number: int
+
+
+def safe_log(value):
+    """log, with log 0 = -inf."""
+    return math.log(value) if value > 0 else -math.inf
+
+
+def root_cell(problem):
+    """The cell of all rows."""
+    features = range(problem.n_features)
+    bounds = problem.questions.get("bounds", [(-math.inf, math.inf)] * problem.n_features)
+    box = {k: problem.categories[k] if k in problem.nominal else tuple(bounds[k]) for k in features}
+    n_splits = {k: 0 for k in features}
+    return Cell(list(range(len(problem.X))), box, n_splits, 0, problem.questions.get("tree"), 0)
+
+
+def child_cells(problem, cell, k, rule):
+    """The two cells into which the question (k, rule) parts a cell."""
+    if k in problem.nominal:
+        left_rows = [i for i in cell.rows if problem.X[i][k] in rule]
+        left_side, right_side = cell.box[k] & rule, cell.box[k] - rule
+    else:
+        left_rows = [i for i in cell.rows if problem.X[i][k] <= rule]
+        lo, hi = cell.box[k]
+        left_side, right_side = (lo, min(hi, rule)), (max(lo, rule), hi)
+    right_rows = [i for i in cell.rows if i not in left_rows]
+    left_fixed, right_fixed, left_number, right_number = None, None, 0, 0
+    if cell.fixed is not None:
+        left_fixed, right_fixed = cell.fixed[3], cell.fixed[4]
+        left_number = cell.number + 1
+        right_number = left_number + count_nodes(left_fixed)
+    n_splits = {**cell.n_splits, k: cell.n_splits[k] + 1}
+    depth = cell.depth + 1
+    left = Cell(left_rows, {**cell.box, k: left_side}, n_splits, depth, left_fixed, left_number)
+    right = Cell(right_rows, {**cell.box, k: right_side}, n_splits, depth, right_fixed, right_number)
+    return left, right
+
+
+def partitions(categories):
+    """Left parts of the unordered partitions in two nonempty parts, the smallest category on the left."""
+    smallest, *others = sorted(categories)
+    subsets = [chosen for size in range(len(others)) for chosen in combinations(others, size)]
+    return [frozenset((smallest, *chosen)) for chosen in subsets]
+
+
+def local_rules(problem, cell, k):
+    """Ways in which feature k parts the rows of the cell; an empty cell has one trivial way."""
+    values = sorted({problem.X[i][k] for i in cell.rows})
+    if k in problem.nominal:
+        ways = partitions(values) if len(values) >= 2 else []
+        everything, nothing = problem.categories[k], frozenset()
+    else:
+        ways = [(low + high) / 2 for low, high in zip(values, values[1:])]
+        everything, nothing = math.inf, -math.inf
+    if problem.questions.get("trivial", False):
+        return ways + ([everything, nothing] if cell.rows else [everything])
+    sizes = {rule: [len(child.rows) for child in child_cells(problem, cell, k, rule)] for rule in ways}
+    return [rule for rule in ways if min(sizes[rule]) >= problem.questions.get("min_leaf", 1)]
+
+
+def grid_rules(problem, cell, k):
+    """Cuts strictly inside the box, or the partitions of the box's categories."""
+    if k in problem.nominal:
+        return partitions(cell.box[k]) if len(cell.box[k]) >= 2 else []
+    lo, hi = cell.box[k]
+    return [cut for cut in sorted(set(problem.questions["cuts"][k])) if lo < cut < hi]
+
+
+def dyadic_rules(problem, cell, k):
+    """The midpoint of side k of the box, while feature k was split fewer than `levels` times."""
+    other_turn = problem.questions.get("cyclic", False) and k != cell.depth % problem.n_features
+    if other_turn or cell.n_splits[k] >= problem.questions["levels"]:
+        return []
+    lo, hi = cell.box[k]
+    return [(lo + hi) / 2]
+
+
+def fixed_rules(problem, cell, k):
+    """The fixed tree's question at this node, if it is about feature k."""
+    return [cell.fixed[2]] if cell.fixed != LEAF and cell.fixed[1] == k else []
+
+
+RULES = {"local": local_rules, "grid": grid_rules, "dyadic": dyadic_rules, "fixed": fixed_rules}
+
+
+def admissible_questions(problem, cell):
+    """List of (feature, rule, R) at a cell; with one question per cell, R = 1 whatever the weights."""
+    if cell.depth >= problem.max_depth:
+        return []
+    design = problem.questions
+    weights = design.get("weights")
+    if weights is None or design["kind"] == "fixed" or design.get("cyclic", False):
+        weights = [1.0] * problem.n_features
+    features = [k for k in range(problem.n_features) if weights[k] > 0]
+    rules = {k: RULES[design["kind"]](problem, cell, k) for k in features}
+    total = sum(weights[k] for k in rules if rules[k])
+    return [(k, rule, weights[k] / total / len(rules[k])) for k in rules for rule in rules[k]]
+
+
+def rho_by_node(problem):
+    """Whether the list rho is indexed by the node of the fixed tree rather than by depth."""
+    prior = problem.tree_prior
+    is_list = isinstance(prior.get("rho"), (list, tuple))
+    return is_list and prior.get("by_node", problem.questions["kind"] == "fixed")
+
+
+def split_probability(problem, depth, number):
+    """rho at a node."""
+    prior = problem.tree_prior
+    if prior["kind"] == "chipman":
+        return prior["alpha"] * (1 + depth) ** -prior["beta"]
+    if rho_by_node(problem):
+        return prior["rho"][number]
+    if isinstance(prior["rho"], (list, tuple)):
+        return prior["rho"][depth]
+    return prior["rho"]
+
+
+def log_split(problem, cell):
+    """Log factor of an internal node, its question apart."""
+    if problem.tree_prior["kind"] == "penalty":
+        return 0.0
+    return safe_log(split_probability(problem, cell.depth, cell.number))
+
+
+def log_stop(problem, cell, can_split):
+    """Log factor of a leaf, its score apart."""
+    prior = problem.tree_prior
+    if prior["kind"] == "penalty":
+        return -prior["cost"] if cell.rows else -prior.get("empty_cost", prior["cost"])
+    if prior["kind"] in ("stopped", "chipman") and not can_split:
+        return 0.0
+    return safe_log(1 - split_probability(problem, cell.depth, cell.number))
+
+
+def mass(problem, depth, node, number):
+    """z of the conditioned prior, below a node of the fixed tree (None: of the full binary tree)."""
+    rho = split_probability(problem, depth, number)
+    if depth == problem.max_depth or node == LEAF:
+        return 1 - rho
+    if node is None:
+        return (1 - rho) + rho * mass(problem, depth + 1, None, number) ** 2
+    left = mass(problem, depth + 1, node[3], number + 1)
+    right = mass(problem, depth + 1, node[4], number + 1 + count_nodes(node[3]))
+    return (1 - rho) + rho * left * right
+
+
+def log_normaliser(problem):
+    """Log of what the product of the tree prior's factors is divided by."""
+    if problem.tree_prior["kind"] != "conditioned":
+        return 0.0
+    return math.log(mass(problem, 0, problem.questions["tree"] if rho_by_node(problem) else None, 0))
+
+
+def counts(problem, rows):
+    """Weighted class counts, in sorted class order."""
+    return [sum(problem.weights[i] for i in rows if problem.y[i] == c) for c in problem.classes]
+
+
+def sample(problem, rows, estimation):
+    """The rows of E (estimation True) or of S (False); all rows when the data are not parted."""
+    return [i for i in rows if problem.estimation is None or bool(problem.estimation[i]) == estimation]
+
+
+def class_probabilities(counted, pseudocount):
+    """(n_i + a) / (n + K a)."""
+    total = sum(counted) + len(counted) * pseudocount
+    return [(c + pseudocount) / total for c in counted]
+
+
+def leaf_label(problem, rows):
+    """Index of the class with the largest weighted count, the smallest class among ties."""
+    counted = counts(problem, sample(problem, rows, True))
+    return counted.index(max(counted))
+
+
+def moments(problem, rows):
+    """Total weight W, weighted mean, weighted sum of squares about it (mean 0 when W = 0)."""
+    W = sum(problem.weights[i] for i in rows)
+    mean = sum(problem.weights[i] * problem.y[i] for i in rows) / W if W > 0 else 0.0
+    return W, mean, sum(problem.weights[i] * (problem.y[i] - mean) ** 2 for i in rows)
+
+
+def exposure(problem, i):
+    """Exposure of row i, 1 by default."""
+    exposures = problem.leaf.get("exposure")
+    return 1.0 if exposures is None else exposures[i]
+
+
+def gamma_parameters(problem, rows):
+    """Posterior (shape, rate) of the Poisson rate."""
+    Y = sum(problem.weights[i] * problem.y[i] for i in rows)
+    E = sum(problem.weights[i] * exposure(problem, i) for i in rows)
+    return problem.leaf["shape"] + Y, problem.leaf["rate"] + E
+
+
+def dirichlet_score(problem, rows):
+    """Dirichlet-multinomial log evidence."""
+    a, counted = problem.leaf["alpha"], counts(problem, rows)
+    K, n = len(counted), sum(counted)
+    return gammaln(K * a) - gammaln(n + K * a) + sum(gammaln(c + a) - gammaln(a) for c in counted)
+
+
+def laplace_score(problem, rows):
+    """Log likelihood of S under the probabilities estimated on E."""
+    theta = class_probabilities(counts(problem, sample(problem, rows, True)), problem.leaf["pseudocount"])
+    tested = counts(problem, sample(problem, rows, False))
+    return sum(b * math.log(t) for b, t in zip(tested, theta) if b > 0)
+
+
+def nig_score(problem, rows):
+    """Gaussian log evidence, normal-inverse-gamma prior."""
+    m0, k0, a0, b0 = (problem.leaf[name] for name in ("m0", "k0", "a0", "b0"))
+    W, mean, SS = moments(problem, rows)
+    kn, an = k0 + W, a0 + W / 2
+    bn = b0 + SS / 2 + k0 * W * (mean - m0) ** 2 / (2 * kn)
+    gamma_terms = gammaln(an) - gammaln(a0) + a0 * math.log(b0) - an * math.log(bn)
+    return gamma_terms + (math.log(k0) - math.log(kn)) / 2 - W / 2 * math.log(2 * math.pi)
+
+
+def known_score(problem, rows):
+    """Gaussian log evidence, variance sigma2 known, mean ~ N(m0, sigma2 / k0)."""
+    sigma2, m0, k0 = (problem.leaf[name] for name in ("sigma2", "m0", "k0"))
+    W, mean, SS = moments(problem, rows)
+    square = SS + k0 * W * (mean - m0) ** 2 / (k0 + W)
+    return -W / 2 * math.log(2 * math.pi * sigma2) + math.log(k0 / (k0 + W)) / 2 - square / (2 * sigma2)
+
+
+def poisson_score(problem, rows):
+    """Poisson log evidence, rate ~ Gamma(shape, rate)."""
+    shape, rate = problem.leaf["shape"], problem.leaf["rate"]
+    new_shape, new_rate = gamma_parameters(problem, rows)
+    total = shape * math.log(rate) - gammaln(shape) + gammaln(new_shape) - new_shape * math.log(new_rate)
+    for i in rows:
+        y, e = problem.y[i], exposure(problem, i)
+        total += problem.weights[i] * (y * math.log(e) - gammaln(y + 1))
+    return total
+
+
+def loss_score(problem, rows):
+    """-lambda1 errors - lambda2 sqrt(n_s), both by weight over the rows of S."""
+    label = problem.classes[leaf_label(problem, rows)]
+    tested = sample(problem, rows, False)
+    errors = sum(problem.weights[i] for i in tested if problem.y[i] != label)
+    n_s = sum(problem.weights[i] for i in tested)
+    return -problem.leaf["lambda1"] * errors - problem.leaf["lambda2"] * math.sqrt(n_s)
+
+
+SCORES = {"dirichlet": dirichlet_score, "laplace": laplace_score, "nig": nig_score}
+SCORES |= {"known": known_score, "poisson": poisson_score, "loss": loss_score}
+
+
+def score(problem, cell):
+    """Log score of a leaf; an empty cell scores 0."""
+    return float(SCORES[problem.leaf["kind"]](problem, cell.rows)) if cell.rows else 0.0
+
+
+def predictive(problem, cell):
+    """Class probabilities of a leaf, or [mean]."""
+    leaf, rows = problem.leaf, cell.rows
+    if leaf["kind"] == "dirichlet":
+        return class_probabilities(counts(problem, rows), leaf["alpha"])
+    if leaf["kind"] == "laplace":
+        return class_probabilities(counts(problem, sample(problem, rows, True)), leaf["pseudocount"])
+    if leaf["kind"] == "loss":
+        label = leaf_label(problem, rows)
+        return [1.0 if j == label else 0.0 for j in range(len(problem.classes))]
+    if leaf["kind"] == "poisson":
+        shape, rate = gamma_parameters(problem, rows)
+        return [shape / rate]
+    W, mean, _ = moments(problem, rows)
+    return [(leaf["k0"] * leaf["m0"] + W * mean) / (leaf["k0"] + W)]
+
+
+def count_nodes(tree):
+    return 1 if tree == LEAF else 1 + count_nodes(tree[3]) + count_nodes(tree[4])
+
+
+def count_leaves(tree):
+    return 1 if tree == LEAF else count_leaves(tree[3]) + count_leaves(tree[4])
+
+
+def tree_depth(tree):
+    return 0 if tree == LEAF else 1 + max(tree_depth(tree[3]), tree_depth(tree[4]))
+
+
+def features_used(tree):
+    return frozenset() if tree == LEAF else features_used(tree[3]) | features_used(tree[4]) | {tree[1]}
+
+
+def subtrees(problem, cell):
+    """Every (tree, log of its prior factors, sum of its leaf scores) below a cell."""
+    questions = admissible_questions(problem, cell)
+    found = [(LEAF, log_stop(problem, cell, bool(questions)), score(problem, cell))]
+    for k, rule, R in questions:
+        log_factor = log_split(problem, cell) + math.log(R)
+        if log_factor == -math.inf:
+            continue
+        left_cell, right_cell = child_cells(problem, cell, k, rule)
+        rights = subtrees(problem, right_cell)
+        for left, left_prior, left_score in subtrees(problem, left_cell):
+            for right, right_prior, right_score in rights:
+                tree = ("split", k, rule, left, right)
+                found.append((tree, log_factor + left_prior + right_prior, left_score + right_score))
+    return [entry for entry in found if entry[1] > -math.inf]
+
+
+def enumerate_trees(problem):
+    """Every tree of positive prior, as a list of (tree, log_prior, log_score)."""
+    log_z = log_normaliser(problem)
+    return [(tree, prior - log_z, total) for tree, prior, total in subtrees(problem, root_cell(problem))]
+
+
+def new_row_goes_left(problem, cell, k, rule, value):
+    """Side of a new value at a split cell."""
+    if k not in problem.nominal:
+        return value <= rule
+    if value in rule:
+        return True
+    if rule == frozenset():
+        known = problem.categories[k]
+    elif problem.questions["kind"] == "grid":
+        known = cell.box[k]
+    else:
+        known = {problem.X[i][k] for i in cell.rows}
+    if value in known:
+        return False
+    left, right = child_cells(problem, cell, k, rule)
+    return len(left.rows) >= len(right.rows)
+
+
+def leaf_of(problem, tree, x):
+    """The cell of the leaf that a new row reaches."""
+    cell = root_cell(problem)
+    while tree != LEAF:
+        _, k, rule, left, right = tree
+        left_cell, right_cell = child_cells(problem, cell, k, rule)
+        to_left = new_row_goes_left(problem, cell, k, rule, x[k])
+        tree, cell = (left, left_cell) if to_left else (right, right_cell)
+    return cell
+
+
+class Reference:
+    """The exact posterior of a problem, as a list of trees."""
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.entries = enumerate_trees(problem)
+        self.log_joints = [log_prior + log_score for _, log_prior, log_score in self.entries]
+        self.n_trees = len(self.entries)
+        self.best_log_joint = top = max(self.log_joints)
+        self.log_evidence = top + math.log(math.fsum(math.exp(v - top) for v in self.log_joints))
+
+    def posterior(self):
+        """List of (tree, probability)."""
+        pairs = zip(self.entries, self.log_joints)
+        return [(entry[0], math.exp(log_joint - self.log_evidence)) for entry, log_joint in pairs]
+
+    def law_of(self, statistic):
+        """Posterior law of a function of the tree, as a dict."""
+        law = {}
+        for tree, probability in self.posterior():
+            value = statistic(tree)
+            law[value] = law.get(value, 0.0) + probability
+        return law
+
+    def n_leaves(self):
+        """Posterior law of the number of leaves."""
+        return self.law_of(count_leaves)
+
+    def depth(self):
+        """Posterior law of the tree's depth (0 for a single leaf)."""
+        return self.law_of(tree_depth)
+
+    def root(self):
+        """Posterior law of the root's question (feature, rule), None for a single leaf."""
+        return self.law_of(lambda tree: None if tree == LEAF else (tree[1], tree[2]))
+
+    def inclusion(self):
+        """P(feature k is used at least once), for every k."""
+        law = self.law_of(features_used)
+        return [sum(law[used] for used in law if k in used) for k in range(self.problem.n_features)]
+
+    def predict(self, x):
+        """Posterior mean of the leaf predictives at a new row x."""
+        outputs = [
+            [probability * value for value in predictive(self.problem, leaf_of(self.problem, tree, x))]
+            for tree, probability in self.posterior()
+        ]
+        return [math.fsum(column) for column in zip(*outputs)]
