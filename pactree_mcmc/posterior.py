@@ -130,40 +130,27 @@ class SampledPosterior(Posterior):
         keep: list[tuple[int, int]] = []
         tree_of_draw = []
         for c, saved in enumerate(chains):
-            number = np.empty(len(saved.log_prior), dtype=np.int64)
+            number = np.empty(len(saved.tree) - 1, dtype=np.int64)
             for t in range(len(number)):
-                nodes = slice(saved.offset[t], saved.offset[t + 1])
-                key = b"".join(getattr(saved, f)[nodes].tobytes() for f in ("feature", "cut", "categories"))
+                nodes = saved.node[saved.tree.start[t] : saved.tree.start[t + 1]]
+                key = b"".join(nodes[field].tobytes() for field in ("feature", "cut", "categories"))
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):
                     keep.append((c, t))
             tree_of_draw.append(number[saved.tree_of_draw])
-
-        def nodes_of(name: str) -> np.ndarray:
-            parts = [getattr(chains[c], name)[chains[c].offset[t] : chains[c].offset[t + 1]] for c, t in keep]
-            return np.concatenate(parts)
-
-        sizes = [chains[c].offset[t + 1] - chains[c].offset[t] for c, t in keep]
-        offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        feature = nodes_of("feature")
-        trees = TreeArrays(
-            offset,
-            feature,
-            thresholds(model, feature, nodes_of("cut"), nodes_of("upper"), nodes_of("categories")),
-            np.where(feature == LEAF, 0, np.arange(len(feature)) - np.repeat(offset[:-1], sizes) + 1).astype(np.int32),
-            nodes_of("right"),
-            nodes_of("categories"),
-            nodes_of("default_left"),
-        )
+        spans = [slice(chains[c].tree.start[t], chains[c].tree.start[t + 1]) for c, t in keep]
+        node = np.concatenate([chains[c].node[span] for (c, _), span in zip(keep, spans, strict=True)])
+        tree = np.array([chains[c].tree[t] for c, t in keep])
+        moved = np.array([saved.moves for saved in chains])
         return cls(
             model,
-            trees,
-            nodes_of("stats"),
+            tree_arrays(model, node, np.array([span.stop - span.start for span in spans])),
+            np.concatenate([chains[c].stats[span] for (c, _), span in zip(keep, spans, strict=True)]),
             np.array(tree_of_draw),
-            np.array([chains[c].log_prior[t] for c, t in keep]),
-            np.array([chains[c].log_score[t] for c, t in keep]),
-            np.array([saved.proposed for saved in chains]),
-            np.array([saved.accepted for saved in chains]),
+            tree["log_prior"],
+            tree["log_score"],
+            moved[:, :, 0],
+            moved[:, :, 1],
             moves,
             seconds,
         )
@@ -301,16 +288,25 @@ class SampledPosterior(Posterior):
         )
 
 
-def thresholds(
-    model: TreeModel, feature: np.ndarray, cut: np.ndarray, upper: np.ndarray, categories: np.ndarray
-) -> np.ndarray:
-    """Thresholds of nodes whose questions are given in codes; 0 in leaves and nominal nodes."""
-    out = np.zeros(len(feature))
+def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeArrays:
+    """Trees in data units from records of nodes in codes, ``sizes`` nodes a tree."""
+    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    inner = node["feature"] != LEAF
+    threshold = np.zeros(len(node))
     for k, scale in enumerate(model.scales):
-        here = (feature == k) & (categories < 0)
+        here = (node["feature"] == k) & (node["categories"] < 0)
         if here.any():
-            out[here] = scale.threshold(cut[here], upper[here])
-    return out
+            threshold[here] = scale.threshold(node["cut"][here], node["upper"][here])
+    left = np.arange(1, len(node) + 1) - np.repeat(offset[:-1], sizes)
+    return TreeArrays(
+        offset,
+        np.ascontiguousarray(node["feature"]),
+        threshold,
+        np.where(inner, left, 0).astype(np.int32),
+        np.ascontiguousarray(node["right"]),
+        np.ascontiguousarray(node["categories"]),
+        np.ascontiguousarray(node["default_left"]),
+    )
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:

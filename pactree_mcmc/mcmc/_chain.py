@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._numba import jit
-from ..model import Lowered
+from .._numba import jit, struct
+from ..model import Lowered, pack_model
 from ..model._leaf_kernels import leaf_score
 from ..model._questions import CYCLIC, DYADIC, GRID
 from ._moves._growth import hang_children, keep_growth
@@ -20,17 +20,34 @@ from ._state import (
     N_NODES,
     NONE,
     ChainState,
+    enlarged,
     is_leaf,
     list_growable,
     log_prior_of,
     log_score_of,
     new_state,
     next_node,
+    pack_state,
 )
 
 GROW_PRUNE, BLANCHARD = range(2)
 DONE, NODES_FULL, TREES_FULL = range(3)
 DRAWS, TREES, NODES, STEPS = range(4)
+WARM_UP = -1
+
+
+SAVED_NODE = np.dtype(
+    [
+        ("feature", np.int32),  # -1 in a leaf
+        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
+        ("cut", np.int64),
+        ("upper", np.int64),
+        ("categories", np.int64),
+        ("default_left", np.bool_),
+    ],
+    align=True,
+)
+SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
 
 
 class Saved(NamedTuple):
@@ -38,107 +55,127 @@ class Saved(NamedTuple):
 
     tree_of_draw: np.ndarray
     """(n_draws,) int64."""
-    log_prior: np.ndarray
-    """(n_trees,) float64."""
-    log_score: np.ndarray
-    """(n_trees,) float64."""
-    offset: np.ndarray
-    """(n_trees + 1,) int64 into the node arrays; nodes are in preorder."""
-    feature: np.ndarray
-    """(n_nodes,) int32, -1 in a leaf."""
-    cut: np.ndarray
-    """(n_nodes,) int64."""
-    upper: np.ndarray
-    """(n_nodes,) int64."""
-    categories: np.ndarray
-    """(n_nodes,) int64."""
-    default_left: np.ndarray
-    """(n_nodes,) bool."""
-    right: np.ndarray
-    """(n_nodes,) int32 right child, counted from the start of the tree; 0 in a leaf."""
-    rows: np.ndarray
-    """(n_nodes,) int64 training rows."""
+    moves: np.ndarray
+    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
+    tree: np.recarray
+    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
+    node: np.recarray
+    """(n_nodes,) records of dtype SAVED_NODE, trees end to end, each in preorder."""
     stats: np.ndarray
     """(n_nodes, n_stats) float64."""
-    proposed: np.ndarray
-    """(n_draws, n_moves) int64 proposals since the draw before."""
-    accepted: np.ndarray
-    """(n_draws, n_moves) int64."""
     used: np.ndarray
     """(4,) int64: draws, trees, nodes saved so far; steps done towards the next draw."""
 
 
-_PER_DRAW = ("tree_of_draw", "proposed", "accepted")
-_PER_TREE = ("log_prior", "log_score", "offset")
+_saved = struct(Saved)
+
+
+@jit
+def pack_saved(s: Saved) -> Any:
+    """The draws as one pointer; the arrays are shared."""
+    return _saved(s.tree_of_draw, s.moves, s.tree, s.node, s.stats, s.used)
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
-    """Room for ``n_draws`` draws, and a first guess for their trees."""
-    n_trees, n_nodes = max(n_draws, 1), 1024
+    """Room for ``n_draws`` draws, and a first guess for their nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
-        log_prior=np.zeros(n_trees + 1),
-        log_score=np.zeros(n_trees + 1),
-        offset=np.zeros(n_trees + 1, dtype=np.int64),
-        feature=np.zeros(n_nodes, dtype=np.int32),
-        cut=np.zeros(n_nodes, dtype=np.int64),
-        upper=np.zeros(n_nodes, dtype=np.int64),
-        categories=np.zeros(n_nodes, dtype=np.int64),
-        default_left=np.zeros(n_nodes, dtype=np.bool_),
-        right=np.zeros(n_nodes, dtype=np.int32),
-        rows=np.zeros(n_nodes, dtype=np.int64),
-        stats=np.zeros((n_nodes, n_stats)),
-        proposed=np.zeros((n_draws, n_moves), dtype=np.int64),
-        accepted=np.zeros((n_draws, n_moves), dtype=np.int64),
+        moves=np.zeros((n_draws, 2, n_moves), dtype=np.int64),
+        tree=np.zeros(n_draws + 1, dtype=SAVED_TREE).view(np.recarray),
+        node=np.zeros(1024, dtype=SAVED_NODE).view(np.recarray),
+        stats=np.zeros((1024, n_stats)),
         used=np.zeros(4, dtype=np.int64),
     )
 
 
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
     """The same draws with room for at least ``needed`` more nodes."""
-    extra = max(needed, len(saved.feature))
-    wider = {
-        name: np.concatenate([a, np.zeros((extra, *a.shape[1:]), dtype=a.dtype)])
-        for name, a in saved._asdict().items()
-        if name not in (*_PER_DRAW, *_PER_TREE, "used")
-    }
-    return saved._replace(**wider)
+    extra = max(needed, len(saved.node))
+    node = np.concatenate([saved.node, np.zeros(extra, dtype=SAVED_NODE)]).view(np.recarray)
+    return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
 
 def trimmed(saved: Saved) -> Saved:
     """The draws without spare room."""
     n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
-    sizes = dict.fromkeys(_PER_DRAW, n_draws) | {"log_prior": n_trees, "log_score": n_trees, "offset": n_trees + 1}
     return Saved(
-        **{name: a if name == "used" else a[: sizes.get(name, n_nodes)].copy() for name, a in saved._asdict().items()}
+        saved.tree_of_draw[:n_draws].copy(),
+        saved.moves[:n_draws].copy(),
+        saved.tree[: n_trees + 1].copy(),
+        saved.node[:n_nodes].copy(),
+        saved.stats[:n_nodes].copy(),
+        saved.used.copy(),
     )
 
 
-def new_chain(model: Lowered, n_moves: int) -> ChainState:
-    """A chain whose tree is the stump."""
-    uses_box = model.questions.kind in (GRID, DYADIC, CYCLIC)
-    state = new_state(model, uses_box, n_moves, 64)
-    plant_root(model, state)
-    return state
+class Chain:
+    """A chain between calls into compiled code: the arrays, and the same arrays packed."""
+
+    def __init__(self, model: Lowered, n_moves: int) -> None:
+        uses_box = model.questions.kind in (GRID, DYADIC, CYCLIC)
+        self.model = pack_model(model)
+        self.n_moves, self.n_stats = n_moves, model.leaf.n_stats
+        self.state = new_state(model, uses_box, n_moves, 64)
+        self.packed = pack_state(self.state)
+        plant_root(self.model, self.packed)
+        self.reserve(0)
+
+    def reserve(self, n_draws: int) -> None:
+        """Make room for ``n_draws`` draws, dropping those made before."""
+        self.saved = new_saved(n_draws, self.n_moves, self.n_stats)
+        self.packed_saved = pack_saved(self.saved)
+
+    def enlarge(self) -> None:
+        """Double the room for nodes."""
+        self.state = enlarged(self.state)
+        self.packed = pack_state(self.state)
+
+    def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
+        """Grow a splittable leaf by the question that parts its rows as the given one does."""
+        if self.state.count[N_FREE] < 2:
+            self.enlarge()
+        grow_as_given(self.model, self.packed, node, feature, cut, categories)
+
+    def run(self, rng: np.random.Generator, kernel: int, until: int, steps_per_draw: int) -> None:
+        """Run until ``until`` draws are saved."""
+        while True:
+            status = run_draws(rng, kernel, self.model, self.packed, self.packed_saved, until, steps_per_draw)
+            if status == DONE:
+                return
+            if status == NODES_FULL:
+                self.enlarge()
+            else:
+                self.saved = with_more_nodes(self.saved, len(self.state.node))
+                self.packed_saved = pack_saved(self.saved)
+
+    def warm_up(self, rng: np.random.Generator, kernel: int, n_steps: int) -> None:
+        """Make ``n_steps`` steps without saving draws."""
+        saved, packed = self.saved, self.packed_saved
+        self.reserve(0)
+        self.saved.used[STEPS] = -n_steps
+        while run_draws(rng, kernel, self.model, self.packed, self.packed_saved, WARM_UP, 0) == NODES_FULL:
+            self.enlarge()
+        self.saved, self.packed_saved = saved, packed
+        self.state.moves[:] = 0
 
 
 @jit
 def plant_root(model: Lowered, state: ChainState) -> None:
     """Make the state the tree of one leaf that holds every unit."""
-    cap = len(state.parent)
+    cap = len(state.node)
     for i in range(cap - 1):
-        state.free[i] = cap - 1 - i
+        state.node[i].free = cap - 1 - i
     state.count[:] = 0
     state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
-    state.parent[0] = state.left[0] = state.right[0] = state.feature[0] = NONE
-    state.growable_at[0] = state.prunable_at[0] = NONE
-    state.categories[0] = NONE
-    state.start[0], state.stop[0] = 0, len(state.order)
+    state.node[0].parent = state.node[0].left = state.node[0].right = state.node[0].feature = NONE
+    state.node[0].growable_at = state.node[0].prunable_at = NONE
+    state.node[0].categories = NONE
+    state.node[0].start, state.node[0].stop = 0, len(state.order)
     units, rule = model.units, model.questions
     state.stats[0] = 0.0
     for u in range(len(state.order)):
         weight = units.weight[u & units.weight_all]
-        state.rows[0] += units.rows[u & units.rows_all]
+        state.node[0].rows += units.rows[u & units.rows_all]
         if units.counts:
             state.stats[0, units.label[u]] += weight
         else:
@@ -146,13 +183,13 @@ def plant_root(model: Lowered, state: ChainState) -> None:
             state.stats[0, 1] += units.moments[0, u]
             state.stats[0, 2] += units.moments[1, u]
     for k in range(state.box.shape[1]):
-        if rule.nominal[k]:
-            half = np.int64(1) << (rule.n_codes[k] - 1)
+        if rule.feature[k].nominal:
+            half = np.int64(1) << (rule.feature[k].n_codes - 1)
             state.box[0, k, 0] = (half - 1) + half
         else:
-            state.box[0, k, 1] = rule.n_codes[k]
-    state.score[0] = leaf_score(model.leaf, state.stats[0])
-    state.splittable[0] = is_splittable(model, state, 0)
+            state.box[0, k, 1] = rule.feature[k].n_codes
+    state.node[0].score = leaf_score(model.leaf, state.stats[0])
+    state.node[0].splittable = is_splittable(model, state, 0)
     list_growable(state, 0)
 
 
@@ -164,43 +201,23 @@ def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cu
 
 
 @jit
-def step(rng: np.random.Generator, kernel: int, model: Lowered, state: ChainState) -> None:
-    """One step of the kernel."""
-    if kernel == GROW_PRUNE:
-        grow_prune_step(rng, model, state)
-    else:
-        blanchard_step(rng, model, state)
-
-
-@jit
-def run_steps(rng: np.random.Generator, kernel: int, model: Lowered, state: ChainState, n_steps: int) -> int:
-    """Make up to ``n_steps`` steps, fewer when the node pool runs out; return how many were made."""
-    for i in range(n_steps):
-        if state.count[N_FREE] < 2:
-            return i
-        step(rng, kernel, model, state)
-    return n_steps
-
-
-@jit
 def run_draws(
-    rng: np.random.Generator,
-    kernel: int,
-    model: Lowered,
-    state: ChainState,
-    saved: Saved,
-    until: int,
-    steps_per_draw: int,
+    rng: np.random.Generator, kernel: int, model: Any, state: Any, saved: Any, until: int, steps_per_draw: int
 ) -> int:
     """Run until ``until`` draws are saved; stop early, to go on later, when an array is full."""
     used = saved.used
-    while used[DRAWS] < until:
+    while until == WARM_UP or used[DRAWS] < until:
         while used[STEPS] < steps_per_draw:
             if state.count[N_FREE] < 2:
                 return NODES_FULL
-            step(rng, kernel, model, state)
+            if kernel == GROW_PRUNE:
+                grow_prune_step(rng, model, state)
+            else:
+                blanchard_step(rng, model, state)
             used[STEPS] += 1
-        if used[NODES] + state.count[N_NODES] > len(saved.feature):
+        if until == WARM_UP:
+            return DONE
+        if used[NODES] + state.count[N_NODES] > len(saved.node):
             return TREES_FULL
         save_draw(model, state, saved)
     return DONE
@@ -214,10 +231,10 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     if state.count[CHANGED] == 1 or used[TREES] == 0:
         save_tree(model, state, saved)
     saved.tree_of_draw[draw] = used[TREES] - 1
-    for j in range(len(state.proposed)):
-        saved.proposed[draw, j], saved.accepted[draw, j] = state.proposed[j], state.accepted[j]
-    state.proposed[:] = 0
-    state.accepted[:] = 0
+    for j in range(state.moves.shape[1]):
+        for i in range(2):
+            saved.moves[draw, i, j] = state.moves[i, j]
+            state.moves[i, j] = 0
     used[DRAWS] += 1
     used[STEPS] = 0
 
@@ -229,23 +246,23 @@ def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
     base = used[NODES]
     at, node = base, 0
     while node != NONE:
-        if node != 0 and state.right[state.parent[node]] == node:
-            saved.right[base + state.saved_at[state.parent[node]]] = at - base
-        saved.feature[at], saved.rows[at] = state.feature[node], state.rows[node]
-        saved.stats[at] = state.stats[node]
-        saved.right[at] = 0
+        here, copy = state.node[node], saved.node[at]
+        here.saved_at = at - base
+        if node != 0 and state.node[here.parent].right == node:
+            saved.node[base + state.node[here.parent].saved_at].right = at - base
+        copy.feature, copy.right = here.feature, 0
         if is_leaf(state, node):
-            saved.cut[at] = saved.upper[at] = 0
-            saved.categories[at], saved.default_left[at] = NONE, False
+            copy.cut, copy.upper, copy.categories, copy.default_left = 0, 0, NONE, False
         else:
-            saved.cut[at], saved.upper[at] = state.cut[node], state.upper[node]
-            saved.categories[at], saved.default_left[at] = state.categories[node], state.default_left[node]
-        state.saved_at[node] = at - base
+            copy.cut, copy.upper, copy.categories = here.cut, here.upper, here.categories
+            copy.default_left = here.default_left
+        for j in range(state.stats.shape[1]):
+            saved.stats[at, j] = state.stats[node, j]
         at += 1
         node = next_node(state, node)
     used[NODES] = at
-    tree = used[TREES]
-    saved.log_prior[tree], saved.log_score[tree] = log_prior_of(model, state), log_score_of(state)
-    saved.offset[tree + 1] = at
+    tree = saved.tree[used[TREES]]
+    tree.log_prior, tree.log_score = log_prior_of(model, state), log_score_of(state)
     used[TREES] += 1
+    saved.tree[used[TREES]].start = at
     state.count[CHANGED] = 0

@@ -36,11 +36,11 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
     k = pick_weighted(rng, state.feature_weight, total)
     log_weight = log(state.feature_weight[k] / total)
     if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
-        if rule.nominal[k]:
+        if rule.feature[k].nominal:
             return _draw_local_partition(rng, model, state, node, k, log_weight)
         return _draw_local_cut(rng, model, state, node, k, log_weight)
     low, high = state.box[node, k, 0], state.box[node, k, 1]
-    if rule.nominal[k]:
+    if rule.feature[k].nominal:
         left = _spread_bits(low, 1 + 2 * pick(rng, (1 << (_n_bits(low) - 1)) - 1))
         return Question(k, -1, -1, left, log_weight - log((1 << (_n_bits(low) - 1)) - 1))
     if rule.kind == GRID:
@@ -68,7 +68,7 @@ def complete_question(
             categories &= present
         else:
             below = 0
-            while below < n and state.codes[below] <= cut:
+            while below < n and state.codes[0, below] <= cut:
                 below += 1
             cut, upper = _ends(model, state, feature, n, below)
     return Question(feature, cut, upper, categories, log_rule)
@@ -79,8 +79,8 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
     rule = model.questions
     total = 0.0
-    for k in range(len(rule.weight)):
-        w = rule.weight[k]
+    for k in range(len(rule.feature)):
+        w = rule.feature[k].weight
         if w > 0.0 and not is_admissible(model, state, node, k):
             w = 0.0
         state.feature_weight[k] = w
@@ -92,12 +92,12 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
     """Whether some question is admissible in a node whose range, box, depth and design node are set."""
     rule = model.questions
-    if state.depth[node] >= model.prior.depth_limit:
+    if state.node[node].depth >= model.prior.depth_limit:
         return False
     if rule.kind == FIXED:
-        return rule.fixed_feature[state.design[node]] >= 0
-    for k in range(len(rule.weight)):
-        if rule.weight[k] > 0.0 and is_admissible(model, state, node, k):
+        return rule.design[state.node[node].design].feature >= 0
+    for k in range(len(rule.feature)):
+        if rule.feature[k].weight > 0.0 and is_admissible(model, state, node, k):
             return True
     return False
 
@@ -110,17 +110,17 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
         return True
     if rule.kind == LOCAL:
         if rule.min_leaf > 1:
-            return state.rows[node] >= 2 * rule.min_leaf and n_ways(model, state, node, k) > 0
+            return state.node[node].rows >= 2 * rule.min_leaf and n_ways(model, state, node, k) > 0
         codes = model.units.codes
-        first = codes[k, state.order[state.start[node]]] if state.start[node] < state.stop[node] else 0
-        for i in range(state.start[node] + 1, state.stop[node]):
-            if codes[k, state.order[i]] != first:
+        start, stop = state.node[node].start, state.node[node].stop
+        for i in range(start + 1, stop):
+            if codes[k, state.order[i]] != codes[k, state.order[start]]:
                 return True
         return False
-    if rule.kind == CYCLIC and k != state.depth[node] % len(rule.weight):
+    if rule.kind == CYCLIC and k != state.node[node].depth % len(rule.feature):
         return False
     low, high = state.box[node, k, 0], state.box[node, k, 1]
-    return low & (low - 1) != 0 if rule.nominal[k] else high - low >= 2
+    return low & (low - 1) != 0 if rule.feature[k].nominal else high - low >= 2
 
 
 @jit
@@ -131,13 +131,13 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
         return 1.0
     if rule.kind == GRID:
         low, high = state.box[node, k, 0], state.box[node, k, 1]
-        return float((1 << (_n_bits(low) - 1)) - 1) if rule.nominal[k] else float(high - low - 1)
+        return float((1 << (_n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
     n = collect_codes(model, state, node, k)
     if rule.kind == LOCAL_TRIVIAL:
         if n == 0:
             return 1.0
-        return float((1 << (n - 1)) + 1) if rule.nominal[k] else float(n + 1)
-    if rule.nominal[k]:
+        return float((1 << (n - 1)) + 1) if rule.feature[k].nominal else float(n + 1)
+    if rule.feature[k].nominal:
         if rule.min_leaf == 1:
             return float((1 << (n - 1)) - 1)
         rows = _rows_of_codes(model, state, node, k, n)
@@ -149,9 +149,9 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned."""
-    codes, seen, out = model.units.codes, state.code_rows, state.codes
+    codes, out, seen = model.units.codes, state.codes[0], state.codes[1]
     n, lowest, highest = 0, np.int64(1) << 40, np.int64(-1)
-    for i in range(state.start[node], state.stop[node]):
+    for i in range(state.node[node].start, state.node[node].stop):
         c = np.int64(codes[k, state.order[i]])
         if seen[c] == 0:
             seen[c] = 1
@@ -165,23 +165,39 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
                 out[n] = c
                 n += 1
     else:
-        out[:n].sort()
+        _sort(out, n)
     for j in range(n):
         seen[out[j]] = 0
     return n
 
 
 @jit
+def _sort(values: np.ndarray, n: int) -> None:
+    """Sort the first ``n`` values in place (Shell's method; compiles in no time)."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            value, j = values[i], i
+            while j >= gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
+
+
+@jit
 def _rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
     """Rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
-    units, total = model.units, state.code_rows
-    for i in range(state.start[node], state.stop[node]):
+    units, total = model.units, state.codes[1]
+    for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
         total[units.codes[k, u]] += units.rows[u & units.rows_all]
     out = np.empty(n, dtype=np.int64)
     for j in range(n):
-        out[j] = total[state.codes[j]]
-        total[state.codes[j]] = 0
+        out[j] = total[state.codes[0, j]]
+        total[state.codes[0, j]] = 0
     return out
 
 
@@ -197,7 +213,7 @@ def _cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
         below += rows[j]
         if below < least:
             first = j + 1
-        if state.rows[node] - below >= least:
+        if state.node[node].rows - below >= least:
             last = j + 1
     return first, last
 
@@ -221,10 +237,10 @@ def _draw_local_cut(
 @jit
 def _ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
     """Cut and next code on the right when ``below`` of the ``n`` codes just collected go left; all left if n = 0."""
-    n_codes = model.questions.n_codes[k]
+    n_codes = model.questions.feature[k].n_codes
     if below == n:
         return n_codes - 1, n_codes
-    return state.codes[below - 1] if below > 0 else -1, state.codes[below]
+    return state.codes[0, below - 1] if below > 0 else -1, state.codes[0, below]
 
 
 @jit
@@ -238,7 +254,7 @@ def _draw_local_partition(
         ways = (1 << (n - 1)) + 1 if n > 0 else 1
         way = pick(rng, ways)
         if way < 2:
-            left = _full(rule.n_codes[k]) if way == 0 else 0
+            left = _full(rule.feature[k].n_codes) if way == 0 else 0
         else:
             left = _spread_bits(present, 1 + 2 * (way - 2))
         return Question(k, -1, -1, left, log_weight - log(float(ways)))
@@ -249,12 +265,12 @@ def _draw_local_partition(
     rows = _rows_of_codes(model, state, node, k, n)
     sums = _low_sums(rows, rule.min_leaf)
     ways = _n_partitions(sums, rows, 1, 0, rows[0], rule.min_leaf)
-    left, right_rows, left_rows = np.int64(1) << state.codes[0], np.int64(0), rows[0]
+    left, right_rows, left_rows = np.int64(1) << state.codes[0, 0], np.int64(0), rows[0]
     for j in range(1, n):
         if_left = _n_partitions(sums, rows, j + 1, right_rows, left_rows + rows[j], rule.min_leaf)
         if_right = _n_partitions(sums, rows, j + 1, right_rows + rows[j], left_rows, rule.min_leaf)
         if pick(rng, if_left + if_right) < if_left:
-            left |= np.int64(1) << state.codes[j]
+            left |= np.int64(1) << state.codes[0, j]
             left_rows += rows[j]
         else:
             right_rows += rows[j]
@@ -266,9 +282,11 @@ def _low_sums(rows: np.ndarray, least: int) -> np.ndarray:
     """Entry (j, t): how many subsets of the categories j, j + 1, ... have fewer than t rows in all."""
     n = len(rows)
     out = np.zeros((n + 1, least + 1), dtype=np.int64)
-    out[n, 1:] = 1
-    for j in range(n - 1, -1, -1):
+    for j in range(n, -1, -1):
         for t in range(1, least + 1):
+            if j == n:
+                out[j, t] = 1
+                continue
             out[j, t] = out[j + 1, t] + (out[j + 1, t - rows[j]] if t > rows[j] else 0)
     return out
 
@@ -276,7 +294,10 @@ def _low_sums(rows: np.ndarray, least: int) -> np.ndarray:
 @jit
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
     """How many ways to place the categories j, j + 1, ... leave at least ``least`` rows on both sides."""
-    if rows.sum() < 2 * least:
+    total = 0
+    for r in rows:
+        total += r
+    if total < 2 * least:
         return 0
     short_right = sums[j, least - right] if right < least else 0
     short_left = sums[j, least - left] if left < least else 0
@@ -285,16 +306,16 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
 
 @jit
 def _fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
-    rule, i = model.questions, state.design[node]
-    cut = rule.fixed_cut[i]
-    return Question(rule.fixed_feature[i], cut, cut + 1, rule.fixed_categories[i], 0.0)
+    rule, i = model.questions, state.node[node].design
+    cut = rule.design[i].cut
+    return Question(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
 
 
 @jit
 def _present_bits(state: ChainState, n: int) -> int:
     out = np.int64(0)
     for j in range(n):
-        out |= np.int64(1) << state.codes[j]
+        out |= np.int64(1) << state.codes[0, j]
     return out
 
 
@@ -309,7 +330,7 @@ def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> i
     rule = model.questions
     if rule.kind != LOCAL and rule.kind != LOCAL_TRIVIAL:
         return 0
-    return _full(rule.n_codes[k]) & ~_present_bits(state, collect_codes(model, state, node, k))
+    return _full(rule.feature[k].n_codes) & ~_present_bits(state, collect_codes(model, state, node, k))
 
 
 @jit

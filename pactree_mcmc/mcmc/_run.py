@@ -9,23 +9,10 @@ import numpy as np
 
 from ..model import TreeModel
 from ..trees import Tree
-from ._chain import (
-    BLANCHARD,
-    DONE,
-    DRAWS,
-    GROW_PRUNE,
-    NODES_FULL,
-    Saved,
-    new_chain,
-    new_saved,
-    run_draws,
-    run_steps,
-    trimmed,
-    with_more_nodes,
-)
+from ._chain import BLANCHARD, DRAWS, GROW_PRUNE, Chain, Saved, trimmed
 from ._moves._growth import MOVES
 from ._start import draw_prior_tree, load_tree
-from ._state import N_NODES, enlarged
+from ._state import N_NODES
 
 PROPOSALS_PER_DRAW = 100
 KERNELS = {"default": GROW_PRUNE, "grow-prune": GROW_PRUNE, "blanchard": BLANCHARD}
@@ -49,10 +36,9 @@ class Run:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.model = plan.model.lowered
         self.rng = np.random.default_rng(plan.seed)
-        self.state = new_chain(self.model, len(MOVES))
-        self.saved = new_saved(plan.draws, len(MOVES), self.model.leaf.n_stats)
+        self.chain = Chain(plan.model.lowered, len(MOVES))
+        self.chain.reserve(plan.draws)
         self.tuned = 0
         self.block = 1
         self.begun = False
@@ -65,13 +51,11 @@ class Run:
         began = time.perf_counter()
         if self.tuned < self.plan.tune:
             block = min(block, self.plan.tune - self.tuned)
-            self._steps(block * PROPOSALS_PER_DRAW)
+            self.chain.warm_up(self.rng, self.plan.kernel, block * PROPOSALS_PER_DRAW)
             self.tuned += block
-            if self.tuned == self.plan.tune:
-                self.state.proposed[:] = 0
-                self.state.accepted[:] = 0
         else:
-            self._draws(min(int(self.saved.used[DRAWS]) + block, self.plan.draws))
+            until = min(self.n_saved + block, self.plan.draws)
+            self.chain.run(self.rng, self.plan.kernel, until, PROPOSALS_PER_DRAW * self.plan.thin)
         if time.perf_counter() - began < BLOCK_SECONDS:
             self.block = min(2 * self.block, 1 << 20)
         return self
@@ -79,17 +63,22 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether all draws are saved."""
-        return int(self.saved.used[DRAWS]) == self.plan.draws
+        return self.n_saved == self.plan.draws
+
+    @property
+    def n_saved(self) -> int:
+        """Draws saved so far."""
+        return int(self.chain.saved.used[DRAWS])
 
     @property
     def n_leaves(self) -> int:
         """Leaves of the present tree."""
-        return (int(self.state.count[N_NODES]) + 1) // 2
+        return (int(self.chain.state.count[N_NODES]) + 1) // 2
 
     @property
     def n_done(self) -> int:
         """Draws made, tuning included."""
-        return self.tuned + int(self.saved.used[DRAWS])
+        return self.tuned + self.n_saved
 
     def _begin(self) -> None:
         self.begun = True
@@ -97,24 +86,7 @@ class Run:
         if isinstance(tree, str) and tree == "prior":
             tree = draw_prior_tree(self.plan.model, self.rng)
         if isinstance(tree, Tree):
-            self.state = load_tree(self.plan.model, self.state, tree)
-
-    def _steps(self, n: int) -> None:
-        while n > 0:
-            n -= run_steps(self.rng, self.plan.kernel, self.model, self.state, n)
-            if n > 0:
-                self.state = enlarged(self.state)
-
-    def _draws(self, until: int) -> None:
-        steps = PROPOSALS_PER_DRAW * self.plan.thin
-        while True:
-            status = run_draws(self.rng, self.plan.kernel, self.model, self.state, self.saved, until, steps)
-            if status == DONE:
-                return
-            if status == NODES_FULL:
-                self.state = enlarged(self.state)
-            else:
-                self.saved = with_more_nodes(self.saved, len(self.state.parent))
+            load_tree(self.plan.model, self.chain, tree)
 
 
 def run_chain(plan: Plan) -> Saved:
@@ -122,4 +94,4 @@ def run_chain(plan: Plan) -> Saved:
     run = Run(plan)
     while not run.finished:
         run.advance()
-    return trimmed(run.saved)
+    return trimmed(run.chain.saved)

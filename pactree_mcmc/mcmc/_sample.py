@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from ..model import TreeModel
 from ..posterior import SampledPosterior
 from ..trees import Tree
-from ._chain import DRAWS, Saved, trimmed
+from ._chain import Saved, trimmed
 from ._moves._growth import MOVES
 from ._run import KERNELS, Plan, Run, run_chain
 
@@ -140,19 +140,19 @@ def _in_threads(plans: list[Plan], progress: bool) -> list[Saved]:
     finally:
         pool.shutdown(cancel_futures=True)
         bar.close()
-    return [trimmed(run.saved) for run in runs]
+    return [trimmed(run.chain.saved) for run in runs]
 
 
 def _interrupted(runs: list[Run], draws: int) -> list[Saved]:
     """As many draws as every chain has; chains advance side by side, so little is lost."""
-    least = min(int(run.saved.used[DRAWS]) for run in runs)
+    least = min(run.n_saved for run in runs)
     if least == 0:
         raise KeyboardInterrupt("interrupted before every chain had a draw; nothing to return")
     warnings.warn(f"interrupted: {least} of {draws} draws a chain are returned.", stacklevel=4)
     out = []
     for run in runs:
-        saved = trimmed(run.saved)
-        short = {name: getattr(saved, name)[:least] for name in ("tree_of_draw", "proposed", "accepted")}
+        saved = trimmed(run.chain.saved)
+        short = {name: getattr(saved, name)[:least] for name in ("tree_of_draw", "moves")}
         out.append(saved._replace(**short))
     return out
 
@@ -170,8 +170,8 @@ class _Bar:
         if self.bar.disable:
             return
         self.bar.n = sum(run.n_done for run in self.runs)
-        made = sum(int(run.saved.proposed.sum() + run.state.proposed.sum()) for run in self.runs)
-        kept = sum(int(run.saved.accepted.sum() + run.state.accepted.sum()) for run in self.runs)
+        made = sum(int(run.chain.saved.moves[:, 0].sum() + run.chain.state.moves[0].sum()) for run in self.runs)
+        kept = sum(int(run.chain.saved.moves[:, 1].sum() + run.chain.state.moves[1].sum()) for run in self.runs)
         leaves = np.mean([run.n_leaves for run in self.runs])
         self.bar.set_postfix_str(f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}", refresh=True)
 

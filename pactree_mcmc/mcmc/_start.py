@@ -8,32 +8,28 @@ from ..model import TreeModel
 from ..model._grown import draw_prior
 from ..posterior import SampledPosterior
 from ..trees import LEAF, Tree
-from ._chain import DONE, GROW_PRUNE, grow_as_given, new_chain, new_saved, run_draws, run_steps, trimmed, with_more_nodes
+from ._chain import GROW_PRUNE, Chain, trimmed
 from ._moves._growth import MOVES
-from ._state import N_FREE, ChainState, enlarged
 
 PRIOR_STEPS = 20_000
 
 
-def load_tree(model: TreeModel, state: ChainState, tree: Tree) -> ChainState:
-    """The state, a stump, grown into ``tree``; the part with the smallest category is put left."""
-    lowered = model.lowered
+def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
+    """Grow the chain, a stump, into ``tree``; the part with the smallest category is put left."""
     todo: list[tuple[int, int]] = [(0, 0)]
     for number, cell, question in model.visit(tree):
         _, node = todo.pop()
         if tree.feature[number] == LEAF:
             continue
-        if state.count[N_FREE] < 2:
-            state = enlarged(state)
         left, right = int(tree.left[number]), int(tree.right[number])
         k, categories = question.feature, question.categories
         if categories >= 0:
             inside = model.categories_in(cell, k)
             if inside and not categories & inside & -inside:
                 raise ValueError(f"node {number} of the start tree sends its smallest category right; swap its children.")
-        grow_as_given(lowered, state, node, k, question.cut, categories)
-        todo += [(right, int(state.right[node])), (left, int(state.left[node]))]
-    return state
+        chain.grow_as_given(node, k, question.cut, categories)
+        grown = chain.state.node[node]
+        todo += [(right, int(grown.right)), (left, int(grown.left))]
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
@@ -45,13 +41,8 @@ def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
 def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
     lowered = model.lowered
     blind = lowered._replace(units=lowered.units._replace(weight=np.zeros(1), weight_all=0))
-    state = new_chain(blind, len(MOVES))
-    left = PRIOR_STEPS
-    while left > 0:
-        left -= run_steps(rng, GROW_PRUNE, blind, state, left)
-        if left > 0:
-            state = enlarged(state)
-    saved = new_saved(1, len(MOVES), blind.leaf.n_stats)
-    while run_draws(rng, GROW_PRUNE, blind, state, saved, 1, 0) != DONE:
-        saved = with_more_nodes(saved, len(state.parent))
-    return SampledPosterior.from_chains(model, [trimmed(saved)], MOVES, 0.0).tree(0)
+    chain = Chain(blind, len(MOVES))
+    chain.warm_up(rng, GROW_PRUNE, PRIOR_STEPS)
+    chain.reserve(1)
+    chain.run(rng, GROW_PRUNE, 1, 0)
+    return SampledPosterior.from_chains(model, [trimmed(chain.saved)], MOVES, 0.0).tree(0)

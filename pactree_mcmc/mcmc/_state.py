@@ -4,15 +4,45 @@ Every node owns a contiguous range of ``order``; growing parts the range of a le
 Nodes come from a pool with a free list. Growable leaves and prunable nodes are kept in lists for a uniform choice.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._numba import jit
+from .._numba import jit, struct
 from ..model import Lowered
 
 NONE = -1
 N_GROWABLE, N_PRUNABLE, N_FREE, N_NODES, CHANGED = range(5)
+PROPOSED, ACCEPTED = range(2)
+
+
+NODE = np.dtype(
+    [
+        ("parent", np.int64),  # -1 for the root, node 0
+        ("left", np.int64),  # -1 in a leaf
+        ("right", np.int64),  # -1 in a leaf
+        ("feature", np.int64),  # -1 in a leaf
+        ("cut", np.int64),  # largest code going left
+        ("upper", np.int64),  # next code on the right, in the cell under local questions
+        ("categories", np.int64),  # bits going left, -1 if ordered
+        ("log_rule", np.float64),  # log R of the question, 0 in a leaf
+        ("score", np.float64),  # leaf score, kept for internal nodes too
+        ("rows", np.int64),  # training rows
+        ("depth", np.int64),
+        ("design", np.int64),  # node of the fixed tree, 0 for other questions
+        ("start", np.int64),  # first entry of `order` in the node
+        ("stop", np.int64),  # one behind the last
+        ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
+        ("prunable_at", np.int64),  # place in the list of prunable nodes, -1 if not in it
+        ("growable", np.int64),  # entry i of the list of splittable leaves stands in record i
+        ("prunable", np.int64),  # likewise the nodes whose children are both leaves
+        ("free", np.int64),  # likewise the stack of free nodes
+        ("saved_at", np.int64),  # scratch: place in the draw being saved
+        ("default_left", np.bool_),  # as many training rows go left as right, or more
+        ("splittable", np.bool_),  # above the depth limit and with an admissible question
+    ],
+    align=True,
+)
 
 
 class ChainState(NamedTuple):
@@ -20,185 +50,126 @@ class ChainState(NamedTuple):
 
     order: np.ndarray
     """(U,) int32: the units, those of a node side by side."""
-    parent: np.ndarray
-    """(cap,) int32: parent, -1 for the root (node 0)."""
-    left: np.ndarray
-    """(cap,) int32: left child, -1 in a leaf."""
-    right: np.ndarray
-    """(cap,) int32: right child, -1 in a leaf."""
-    feature: np.ndarray
-    """(cap,) int32: feature asked about, -1 in a leaf."""
-    cut: np.ndarray
-    """(cap,) int64: largest code going left."""
-    upper: np.ndarray
-    """(cap,) int64: next code on the right, in the cell under local questions."""
-    categories: np.ndarray
-    """(cap,) int64: bits of the categories going left, -1 if ordered."""
-    default_left: np.ndarray
-    """(cap,) bool: more training rows go left, or as many."""
-    log_rule: np.ndarray
-    """(cap,) float64: log R of the question; 0 in a leaf."""
-    depth: np.ndarray
-    """(cap,) int32."""
-    design: np.ndarray
-    """(cap,) int32: node of the fixed tree; 0 for other questions."""
-    start: np.ndarray
-    """(cap,) int32: first entry of ``order`` in the node."""
-    stop: np.ndarray
-    """(cap,) int32: one behind the last."""
-    rows: np.ndarray
-    """(cap,) int64: training rows in the node."""
+    node: np.recarray
+    """(cap,) records of dtype NODE."""
     stats: np.ndarray
     """(cap, n_stats) float64: leaf statistics, kept for internal nodes too."""
-    score: np.ndarray
-    """(cap,) float64: leaf score, kept for internal nodes too."""
-    splittable: np.ndarray
-    """(cap,) bool: above the depth limit and with an admissible question."""
     box: np.ndarray
     """(cap, p, 2) int64: low and high code, or categories and 0; (cap, 0, 2) when questions ignore the box."""
-    growable: np.ndarray
-    """(cap,) int32: the list of splittable leaves."""
-    growable_at: np.ndarray
-    """(cap,) int32: a node's place in that list, -1 if not in it."""
-    prunable: np.ndarray
-    """(cap,) int32: the list of nodes whose children are both leaves."""
-    prunable_at: np.ndarray
-    """(cap,) int32: a node's place in that list, -1 if not in it."""
-    free: np.ndarray
-    """(cap,) int32: stack of free nodes."""
-    saved_at: np.ndarray
-    """(cap,) int32 scratch: place of each node in the draw being saved."""
     count: np.ndarray
     """(5,) int64: entries of the lists, nodes in use, and whether the tree changed since it was last saved."""
-    proposed: np.ndarray
-    """(n_moves,) int64 proposals by move since the last saved draw."""
-    accepted: np.ndarray
-    """(n_moves,) int64 likewise."""
-    side_order: np.ndarray
+    moves: np.ndarray
+    """(2, n_moves) int64: proposals by move since the last saved draw, and those accepted."""
+    side: np.ndarray
     """(U,) int32 scratch: units going right while a range is parted."""
-    side_stats: np.ndarray
-    """(2, n_stats) float64 scratch: statistics of the two sides of a proposal."""
-    code_rows: np.ndarray
-    """(largest n_codes,) int64 scratch, all 0 between uses: rows by code."""
     codes: np.ndarray
-    """(largest n_codes,) int64 scratch: the codes in a cell."""
+    """(2, largest n_codes) int64 scratch: the codes in a cell; and rows by code, all 0 between uses."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
 
 
+_state = struct(ChainState)
+
+
+@jit
+def pack_state(s: ChainState) -> Any:
+    """The state as one pointer; the arrays are shared."""
+    return _state(s.order, s.node, s.stats, s.box, s.count, s.moves, s.side, s.codes, s.feature_weight)
+
+
 def new_state(model: Lowered, uses_box: bool, n_moves: int, cap: int) -> ChainState:
     """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree."""
-    units, p = model.units, len(model.questions.weight)
-    ints = {"parent", "left", "right", "feature", "depth", "design", "start", "stop"}
-    ints |= {"growable", "growable_at", "prunable", "prunable_at", "free", "saved_at"}
-    arrays = {name: np.zeros(cap, dtype=np.int32) for name in ints}
-    arrays |= {name: np.zeros(cap, dtype=np.int64) for name in ("cut", "upper", "categories", "rows")}
-    arrays |= {name: np.zeros(cap, dtype=np.bool_) for name in ("default_left", "splittable")}
-    arrays |= {name: np.zeros(cap) for name in ("log_rule", "score")}
-    widest = int(model.questions.n_codes.max()) if not uses_box else 1
+    n_units, p = model.units.n_units, len(model.questions.feature)
+    widest = 1 if uses_box else int(model.questions.feature.n_codes.max())
     return ChainState(
-        order=np.arange(units.n_units, dtype=np.int32),
+        order=np.arange(n_units, dtype=np.int32),
+        node=np.zeros(cap, dtype=NODE).view(np.recarray),
         stats=np.zeros((cap, model.leaf.n_stats)),
         box=np.zeros((cap, p if uses_box else 0, 2), dtype=np.int64),
         count=np.zeros(5, dtype=np.int64),
-        proposed=np.zeros(n_moves, dtype=np.int64),
-        accepted=np.zeros(n_moves, dtype=np.int64),
-        side_order=np.empty(units.n_units, dtype=np.int32),
-        side_stats=np.zeros((2, model.leaf.n_stats)),
-        code_rows=np.zeros(widest, dtype=np.int64),
-        codes=np.zeros(widest, dtype=np.int64),
+        moves=np.zeros((2, n_moves), dtype=np.int64),
+        side=np.empty(n_units, dtype=np.int32),
+        codes=np.zeros((2, widest), dtype=np.int64),
         feature_weight=np.zeros(p),
-        **arrays,
     )
 
 
 def enlarged(state: ChainState) -> ChainState:
     """The same chain with twice the room for nodes."""
-    cap = len(state.parent)
-    wider = {name: np.concatenate([a, a]) for name, a in state._asdict().items() if name not in _NOT_NODES}
-    n_free = int(state.count[N_FREE])
-    wider["free"][:n_free] = state.free[:n_free]
-    wider["free"][n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)
-    out = state._replace(**wider)
+    cap, n_free = len(state.node), int(state.count[N_FREE])
+    out = state._replace(
+        node=np.concatenate([state.node, np.zeros_like(state.node)]).view(np.recarray),
+        stats=np.concatenate([state.stats, np.zeros_like(state.stats)]),
+        box=np.concatenate([state.box, np.zeros_like(state.box)]),
+    )
+    out.node.free[n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)
     out.count[N_FREE] += cap
     return out
-
-
-_NOT_NODES = {
-    "order",
-    "count",
-    "proposed",
-    "accepted",
-    "side_order",
-    "side_stats",
-    "code_rows",
-    "codes",
-    "feature_weight",
-}
 
 
 @jit
 def list_growable(state: ChainState, node: int) -> None:
     """Put a leaf on the list of growable leaves, if it is splittable."""
-    if state.splittable[node]:
-        state.growable_at[node] = state.count[N_GROWABLE]
-        state.growable[state.count[N_GROWABLE]] = node
+    if state.node[node].splittable:
+        state.node[node].growable_at = state.count[N_GROWABLE]
+        state.node[state.count[N_GROWABLE]].growable = node
         state.count[N_GROWABLE] += 1
     else:
-        state.growable_at[node] = NONE
+        state.node[node].growable_at = NONE
 
 
 @jit
 def unlist_growable(state: ChainState, node: int) -> None:
     """Take a node off the list of growable leaves, if it is there."""
-    at = state.growable_at[node]
+    at = state.node[node].growable_at
     if at != NONE:
         state.count[N_GROWABLE] -= 1
-        last = state.growable[state.count[N_GROWABLE]]
-        state.growable[at] = last
-        state.growable_at[last] = at
-        state.growable_at[node] = NONE
+        last = state.node[state.count[N_GROWABLE]].growable
+        state.node[at].growable = last
+        state.node[last].growable_at = at
+        state.node[node].growable_at = NONE
 
 
 @jit
 def list_prunable(state: ChainState, node: int) -> None:
     """Put a node whose children are both leaves on the list of prunable nodes."""
-    state.prunable_at[node] = state.count[N_PRUNABLE]
-    state.prunable[state.count[N_PRUNABLE]] = node
+    state.node[node].prunable_at = state.count[N_PRUNABLE]
+    state.node[state.count[N_PRUNABLE]].prunable = node
     state.count[N_PRUNABLE] += 1
 
 
 @jit
 def unlist_prunable(state: ChainState, node: int) -> None:
     """Take a node off the list of prunable nodes, if it is there."""
-    at = state.prunable_at[node]
+    at = state.node[node].prunable_at
     if at != NONE:
         state.count[N_PRUNABLE] -= 1
-        last = state.prunable[state.count[N_PRUNABLE]]
-        state.prunable[at] = last
-        state.prunable_at[last] = at
-        state.prunable_at[node] = NONE
+        last = state.node[state.count[N_PRUNABLE]].prunable
+        state.node[at].prunable = last
+        state.node[last].prunable_at = at
+        state.node[node].prunable_at = NONE
 
 
 @jit
 def is_leaf(state: ChainState, node: int) -> bool:
     """Whether the node has no children."""
-    return state.left[node] == NONE
+    return state.node[node].left == NONE
 
 
 @jit
 def sibling(state: ChainState, node: int) -> int:
     """The other child of the node's parent; -1 for the root."""
-    parent = state.parent[node]
+    parent = state.node[node].parent
     if parent == NONE:
         return NONE
-    return state.right[parent] if state.left[parent] == node else state.left[parent]
+    return state.node[parent].right if state.node[parent].left == node else state.node[parent].left
 
 
 @jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
     """Log prior factor of a leaf at depth (or fixed node) ``index``."""
-    out = model.prior.log_stop[index] if splittable else model.prior.log_forced[index]
+    factors = model.prior.table[index]
+    out = factors.log_stop if splittable else factors.log_forced
     return out + model.prior.empty_bonus if rows == 0 else out
 
 
@@ -211,8 +182,8 @@ def prior_index(model: Lowered, depth: int, design: int) -> int:
 @jit
 def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
     """Log prior factor the node pays, or would pay, as a leaf."""
-    index = prior_index(model, state.depth[node], state.design[node])
-    return log_stop(model, index, state.splittable[node], state.rows[node])
+    index = prior_index(model, state.node[node].depth, state.node[node].design)
+    return log_stop(model, index, state.node[node].splittable, state.node[node].rows)
 
 
 @jit
@@ -224,8 +195,8 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
         if is_leaf(state, node):
             total += node_log_stop(model, state, node)
         else:
-            total += model.prior.log_split[prior_index(model, state.depth[node], state.design[node])]
-            total += state.log_rule[node]
+            total += model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+            total += state.node[node].log_rule
         node = next_node(state, node)
     return total
 
@@ -237,7 +208,7 @@ def log_score_of(state: ChainState) -> float:
     node = 0
     while node != NONE:
         if is_leaf(state, node):
-            total += state.score[node]
+            total += state.node[node].score
         node = next_node(state, node)
     return total
 
@@ -246,10 +217,10 @@ def log_score_of(state: ChainState) -> float:
 def next_node(state: ChainState, node: int) -> int:
     """The node after ``node`` in preorder, -1 behind the last."""
     if not is_leaf(state, node):
-        return state.left[node]
-    while state.parent[node] != NONE:
-        parent = state.parent[node]
-        if state.left[parent] == node:
-            return state.right[parent]
+        return state.node[node].left
+    while state.node[node].parent != NONE:
+        parent = state.node[node].parent
+        if state.node[parent].left == node:
+            return state.node[parent].right
         node = parent
     return NONE

@@ -9,6 +9,7 @@ from ._leaves import (
     PacBayesLoss,
     PoissonGamma,
 )
-from ._model import Lowered, TreeModel
+from ._lowered import Lowered, pack_model
+from ._model import TreeModel
 from ._questions import DyadicCuts, FixedTree, GridCuts, LocalCuts, Questions
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty

@@ -13,20 +13,11 @@ from .._columns import Table, learn_columns
 from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question, root_cell
 from ._coding import encode
-from ._data import Units, merge_rows, read_target
-from ._leaf_kernels import LeafRule
+from ._data import merge_rows, read_target
 from ._leaves import Leaf
-from ._questions import GRID, LocalCuts, QuestionRule, Questions
+from ._lowered import Lowered
+from ._questions import GRID, LocalCuts, Questions
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
-
-
-class Lowered(NamedTuple):
-    """A model as compiled code takes it."""
-
-    units: Units
-    prior: PriorTables
-    questions: QuestionRule
-    leaf: LeafRule
 
 
 class Visit(NamedTuple):

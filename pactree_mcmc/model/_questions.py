@@ -26,6 +26,10 @@ LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 MAX_LEVELS = 31
 
 
+FEATURE = np.dtype([("weight", np.float64), ("n_codes", np.int64), ("nominal", np.bool_)], align=True)
+DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
+
+
 class QuestionRule(NamedTuple):
     """A question prior as compiled code takes it."""
 
@@ -33,20 +37,10 @@ class QuestionRule(NamedTuple):
     """One of the codes of this module."""
     min_leaf: int
     """Rows each side of a local question needs."""
-    weight: np.ndarray
-    """(p,) float64 feature weights, not normalised."""
-    n_codes: np.ndarray
-    """(p,) int64 codes of each feature."""
-    nominal: np.ndarray
-    """(p,) bool."""
-    fixed_feature: np.ndarray
-    """(m,) int64 questions of the fixed tree in preorder, -1 in its leaves; one dummy for other kinds."""
-    fixed_cut: np.ndarray
-    """(m,) int64."""
-    fixed_categories: np.ndarray
-    """(m,) int64."""
-    fixed_right: np.ndarray
-    """(m,) int64 right children; the left child of node i is i + 1."""
+    feature: np.recarray
+    """(p,) records of dtype FEATURE."""
+    design: np.recarray
+    """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
 
 
 class Questions:
@@ -113,9 +107,13 @@ class Questions:
 
     def rule(self, n_codes: np.ndarray, nominal: np.ndarray) -> QuestionRule:
         """This prior as compiled code takes it."""
-        dummy = np.full(1, LEAF, dtype=np.int64)
-        weight = self.weights(len(n_codes))
-        return QuestionRule(self.kind, self.min_leaf, weight, n_codes, nominal, dummy, dummy, dummy, dummy)
+        feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
+        feature.weight, feature.n_codes, feature.nominal = self.weights(len(n_codes)), n_codes, nominal
+        return QuestionRule(self.kind, self.min_leaf, feature, self.design())
+
+    def design(self) -> np.recarray:
+        """Records of the fixed tree; one dummy when there is none."""
+        return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,10 +494,11 @@ class _BoundFixedTree(FixedTree):
     def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
         return cell.split(question, (int(self.tree.left[cell.node]), int(self.tree.right[cell.node])))
 
-    def rule(self, n_codes: np.ndarray, nominal: np.ndarray) -> QuestionRule:
-        feature, cut, categories = (np.array(c, dtype=np.int64) for c in zip(*self.asked, strict=True))
-        right = self.tree.right.astype(np.int64)
-        return QuestionRule(FIXED, 1, np.ones(len(n_codes)), n_codes, nominal, feature, cut, categories, right)
+    def design(self) -> np.recarray:
+        out = np.zeros(self.tree.n_nodes, dtype=DESIGN).view(np.recarray)
+        out.feature, out.cut, out.categories = np.array(self.asked, dtype=np.int64).T
+        out.right = self.tree.right
+        return out
 
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:

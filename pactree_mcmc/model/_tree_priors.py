@@ -12,15 +12,20 @@ DEPTH_CEILING = 4_095
 """Depth at which a tree without ``max_depth`` stops; no tree reaches it."""
 
 
+FACTORS = np.dtype(
+    [
+        ("log_split", np.float64),  # of splitting a cell that can be split; -inf at the depth limit
+        ("log_stop", np.float64),  # of stopping there
+        ("log_forced", np.float64),  # of stopping in a cell that cannot be split, or at the depth limit
+    ]
+)
+
+
 class PriorTables(NamedTuple):
     """A tree prior as compiled code takes it; entry ``i`` is a depth, or a node of the fixed tree when ``by_node``."""
 
-    log_split: np.ndarray
-    """float64: log probability (or weight) of splitting a cell that can be split."""
-    log_stop: np.ndarray
-    """float64: of stopping there."""
-    log_forced: np.ndarray
-    """float64: of stopping in a cell that cannot be split, or at the depth limit."""
+    table: np.recarray
+    """Records of dtype FACTORS."""
     by_node: bool
     depth_limit: int
     """Depth at which every node stops."""
@@ -63,8 +68,10 @@ def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> Pr
     empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
     inner = [d < limit and (shape is None or not shape.is_leaf[i]) for d, i in nodes]
     log_split = np.array([prior.log_split(d, i) if ok else -np.inf for (d, i), ok in zip(nodes, inner, strict=True)])
-    stop = np.where(inner, stops[False], stops[True])
-    return PriorTables(log_split, stop, stops[True], by_node, limit, empty_bonus, prior.log_constant(shape))
+    table = np.empty(len(nodes), dtype=FACTORS).view(np.recarray)
+    table.log_split, table.log_forced = log_split, stops[True]
+    table.log_stop = np.where(inner, stops[False], stops[True])
+    return PriorTables(table, by_node, limit, empty_bonus, prior.log_constant(shape))
 
 
 @dataclass(frozen=True, eq=False)

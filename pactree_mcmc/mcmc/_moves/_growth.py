@@ -15,10 +15,12 @@ from ...model._questions import CYCLIC, DYADIC, FIXED, GRID
 from .._questions import Question, absent_categories, is_splittable
 from .._random import flip
 from .._state import (
+    ACCEPTED,
     CHANGED,
     N_FREE,
     N_NODES,
     NONE,
+    PROPOSED,
     ChainState,
     is_leaf,
     list_growable,
@@ -52,15 +54,15 @@ class Proposal(NamedTuple):
 @jit
 def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
     """Log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a leaf."""
-    split = model.prior.log_split[prior_index(model, state.depth[node], state.design[node])] + state.log_rule[node]
-    stops = node_log_stop(model, state, state.left[node]) + node_log_stop(model, state, state.right[node])
+    split = model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split + state.node[node].log_rule
+    stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
 
 
 @jit
 def growth_score_ratio(state: ChainState, node: int) -> float:
     """Log score ratio of the same two trees."""
-    return state.score[state.left[node]] + state.score[state.right[node]] - state.score[node]
+    return state.node[state.node[node].left].score + state.node[state.node[node].right].score - state.node[node].score
 
 
 @jit
@@ -74,8 +76,8 @@ def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
 def decide(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> None:
     """Accept or refuse a proposal whose growth, if it is one, hangs in the state already; count it."""
     accepted = accept(rng, proposal)
-    state.proposed[proposal.kind] += 1
-    state.accepted[proposal.kind] += accepted
+    state.moves[PROPOSED, proposal.kind] += 1
+    state.moves[ACCEPTED, proposal.kind] += accepted
     if proposal.kind == GROW:
         if accepted:
             keep_growth(model, state, proposal.node)
@@ -88,40 +90,41 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 @jit
 def hang_children(model: Lowered, state: ChainState, node: int, question: Question) -> None:
     """Give a leaf two children as ``question`` parts it, with their statistics and scores; lists stay untouched."""
-    left = state.free[state.count[N_FREE] - 1]
-    right = state.free[state.count[N_FREE] - 2]
+    here = state.node[node]
+    left = state.node[state.count[N_FREE] - 1].free
+    right = state.node[state.count[N_FREE] - 2].free
     state.count[N_FREE] -= 2
-    state.left[node], state.right[node] = left, right
-    state.feature[node], state.cut[node], state.upper[node] = question.feature, question.cut, question.upper
-    state.categories[node], state.log_rule[node] = question.categories, question.log_rule
+    here.left, here.right, here.feature = left, right, question.feature
+    here.cut, here.upper, here.categories = question.cut, question.upper, question.categories
+    here.log_rule = question.log_rule
     middle = part_range(model, state, node)
-    _place_child(model, state, node, left, state.start[node], middle)
-    _place_child(model, state, node, right, middle, state.stop[node])
-    state.rows[right] = state.rows[node] - state.rows[left]
-    for j in range(state.stats.shape[1]):
-        state.stats[left, j] = state.side_stats[0, j]
-        state.stats[right, j] = state.side_stats[1, j]
+    _place_child(state, node, left, here.start, middle)
+    _place_child(state, node, right, middle, here.stop)
+    state.node[right].rows = here.rows - state.node[left].rows
     if model.questions.kind == FIXED:
-        state.design[left] = state.design[node] + 1
-        state.design[right] = model.questions.fixed_right[state.design[node]]
+        state.node[left].design = here.design + 1
+        state.node[right].design = model.questions.design[here.design].right
     _narrow_boxes(model, state, node)
     for child in (left, right):
-        state.score[child] = leaf_score(model.leaf, state.stats[child])
-        state.splittable[child] = is_splittable(model, state, child)
+        state.node[child].score = leaf_score(model.leaf, state.stats[child])
+        state.node[child].splittable = is_splittable(model, state, child)
 
 
 @jit
 def part_range(model: Lowered, state: ChainState, node: int) -> int:
-    """Bring the units going left to the front of the node's range; sum both sides into ``side_stats``.
+    """Bring the units going left to the front of the node's range; sum the statistics of both children.
 
     Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
     """
-    units, order, side, stats = model.units, state.order, state.side_order, state.side_stats
-    k, cut, categories = state.feature[node], state.cut[node], state.categories[node]
-    stats[:] = 0.0
+    units, order, side, stats = model.units, state.order, state.side, state.stats
+    k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
+    children = (state.node[node].left, state.node[node].right)
+    for j in range(stats.shape[1]):
+        stats[children[0], j] = 0.0
+        stats[children[1], j] = 0.0
     n_left, n_right, rows_left = 0, 0, 0
-    start = state.start[node]
-    for i in range(start, state.stop[node]):
+    start = state.node[node].start
+    for i in range(start, state.node[node].stop):
         u = order[i]
         code = np.int64(units.codes[k, u])
         right = 1 - ((categories >> code) & 1) if categories >= 0 else np.int64(code > cut)
@@ -132,53 +135,55 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
         rows_left += (1 - right) * units.rows[u & units.rows_all]
         weight = units.weight[u & units.weight_all]
         if units.counts:
-            stats[right, units.label[u]] += weight
+            stats[children[right], units.label[u]] += weight
         else:
-            stats[right, 0] += weight
-            stats[right, 1] += units.moments[0, u]
-            stats[right, 2] += units.moments[1, u]
+            stats[children[right], 0] += weight
+            stats[children[right], 1] += units.moments[0, u]
+            stats[children[right], 2] += units.moments[1, u]
     for i in range(n_right):
         order[start + n_left + i] = side[i]
-    state.rows[state.left[node]] = rows_left
+    state.node[state.node[node].left].rows = rows_left
     return start + n_left
 
 
 @jit
-def _place_child(model: Lowered, state: ChainState, node: int, child: int, start: int, stop: int) -> None:
-    state.parent[child], state.depth[child] = node, state.depth[node] + 1
-    state.left[child] = state.right[child] = state.feature[child] = NONE
-    state.categories[child], state.log_rule[child], state.design[child] = NONE, 0.0, 0
-    state.start[child], state.stop[child] = start, stop
-    state.growable_at[child] = state.prunable_at[child] = NONE
+def _place_child(state: ChainState, node: int, child: int, start: int, stop: int) -> None:
+    new = state.node[child]
+    new.parent, new.depth = node, state.node[node].depth + 1
+    new.left, new.right, new.feature = NONE, NONE, NONE
+    new.categories, new.log_rule, new.design = NONE, 0.0, 0
+    new.start, new.stop = start, stop
+    new.growable_at, new.prunable_at = NONE, NONE
 
 
 @jit
 def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
     kind = model.questions.kind
     if kind == GRID or kind == DYADIC or kind == CYCLIC:
-        left, right, k = state.left[node], state.right[node], state.feature[node]
-        state.box[left] = state.box[node]
-        state.box[right] = state.box[node]
-        if state.categories[node] >= 0:
-            state.box[left, k, 0] &= state.categories[node]
-            state.box[right, k, 0] &= ~state.categories[node]
+        left, right, k = state.node[node].left, state.node[node].right, state.node[node].feature
+        for j in range(state.box.shape[1]):
+            for end in range(2):
+                state.box[left, j, end] = state.box[right, j, end] = state.box[node, j, end]
+        if state.node[node].categories >= 0:
+            state.box[left, k, 0] &= state.node[node].categories
+            state.box[right, k, 0] &= ~state.node[node].categories
         else:
-            state.box[left, k, 1] = state.cut[node] + 1
-            state.box[right, k, 0] = state.cut[node] + 1
+            state.box[left, k, 1] = state.node[node].cut + 1
+            state.box[right, k, 0] = state.node[node].cut + 1
 
 
 @jit
 def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
     """Make a hung pair of children part of the tree: bring the lists up to date."""
     unlist_growable(state, node)
-    if state.parent[node] != NONE:
-        unlist_prunable(state, state.parent[node])
+    if state.node[node].parent != NONE:
+        unlist_prunable(state, state.node[node].parent)
     list_prunable(state, node)
-    list_growable(state, state.left[node])
-    list_growable(state, state.right[node])
-    state.default_left[node] = 2 * state.rows[state.left[node]] >= state.rows[node]
-    if state.categories[node] >= 0 and state.default_left[node]:
-        state.categories[node] |= absent_categories(model, state, node, state.feature[node])
+    list_growable(state, state.node[node].left)
+    list_growable(state, state.node[node].right)
+    state.node[node].default_left = 2 * state.node[state.node[node].left].rows >= state.node[node].rows
+    if state.node[node].categories >= 0 and state.node[node].default_left:
+        state.node[node].categories |= absent_categories(model, state, node, state.node[node].feature)
     state.count[N_NODES] += 2
     state.count[CHANGED] = 1
 
@@ -186,23 +191,23 @@ def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
 @jit
 def drop_children(state: ChainState, node: int) -> None:
     """Take two leaves off their parent and return them to the pool; lists stay untouched."""
-    state.free[state.count[N_FREE]] = state.right[node]
-    state.free[state.count[N_FREE] + 1] = state.left[node]
+    state.node[state.count[N_FREE]].free = state.node[node].right
+    state.node[state.count[N_FREE] + 1].free = state.node[node].left
     state.count[N_FREE] += 2
-    state.left[node] = state.right[node] = state.feature[node] = NONE
-    state.categories[node], state.log_rule[node] = NONE, 0.0
+    state.node[node].left = state.node[node].right = state.node[node].feature = NONE
+    state.node[node].categories, state.node[node].log_rule = NONE, 0.0
 
 
 @jit
 def prune(state: ChainState, node: int) -> None:
     """Turn a prunable node into a leaf."""
-    unlist_growable(state, state.left[node])
-    unlist_growable(state, state.right[node])
+    unlist_growable(state, state.node[node].left)
+    unlist_growable(state, state.node[node].right)
     unlist_prunable(state, node)
     drop_children(state, node)
     list_growable(state, node)
     other = sibling(state, node)
     if other != NONE and is_leaf(state, other):
-        list_prunable(state, state.parent[node])
+        list_prunable(state, state.node[node].parent)
     state.count[N_NODES] -= 2
     state.count[CHANGED] = 1

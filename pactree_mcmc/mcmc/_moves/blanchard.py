@@ -27,31 +27,31 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     """One proposal, if the walk makes one, and its decision."""
     leaf = 0
     while not is_leaf(state, leaf):
-        leaf = state.left[leaf] if flip(rng, 0.5) else state.right[leaf]
+        leaf = state.node[leaf].left if flip(rng, 0.5) else state.node[leaf].right
     other = sibling(state, leaf)
     log_r = log_growth_rate(model, state, leaf)
     if flip(rng, 0.5):
-        if state.splittable[leaf] and flip(rng, exp(log_r)):
+        if state.node[leaf].splittable and flip(rng, exp(log_r)):
             hang_children(model, state, leaf, draw_question(rng, model, state, leaf))
             prior, score = growth_prior_ratio(model, state, leaf), growth_score_ratio(state, leaf)
-            decide(rng, model, state, Proposal(GROW, leaf, prior, score, -log_r - state.log_rule[leaf]))
+            decide(rng, model, state, Proposal(GROW, leaf, prior, score, -log_r - state.node[leaf].log_rule))
     elif other != NONE and is_leaf(state, other):
-        node = state.parent[leaf]
+        node = state.node[leaf].parent
         prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
         log_r = log_growth_rate(model, state, node)
-        decide(rng, model, state, Proposal(PRUNE, node, -prior, -score, log_r + state.log_rule[node]))
+        decide(rng, model, state, Proposal(PRUNE, node, -prior, -score, log_r + state.node[node].log_rule))
 
 
 @jit
 def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     """Log r of a node: its children taken as cells like any others at their place, at most 0."""
-    depth, design = state.depth[node], state.design[node]
-    if not state.splittable[node]:
+    depth, design = state.node[node].depth, state.node[node].design
+    if not state.node[node].splittable:
         return -np.inf
     here = log_stop(model, prior_index(model, depth, design), True, 1)
-    left = right = model.questions.fixed_right[design] if model.questions.kind == FIXED else 0
+    left = right = model.questions.design[design].right if model.questions.kind == FIXED else 0
     if model.questions.kind == FIXED:
         left = design + 1
     below = log_stop(model, prior_index(model, depth + 1, left), True, 1)
     below += log_stop(model, prior_index(model, depth + 1, right), True, 1)
-    return min(model.prior.log_split[prior_index(model, depth, design)] + below - here, 0.0)
+    return min(model.prior.table[prior_index(model, depth, design)].log_split + below - here, 0.0)

@@ -43,7 +43,7 @@ def grow_probability(n_growable: int, n_prunable: int) -> float:
 @jit
 def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
-    node = state.growable[pick(rng, state.count[N_GROWABLE])]
+    node = state.node[pick(rng, state.count[N_GROWABLE])].growable
     hang_children(model, state, node, draw_question(rng, model, state, node))
     return Proposal(
         GROW,
@@ -57,8 +57,8 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
 @jit
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Prune a prunable node, chosen uniformly."""
-    node = state.prunable[pick(rng, state.count[N_PRUNABLE])]
-    growable = state.count[N_GROWABLE] - state.splittable[state.left[node]] - state.splittable[state.right[node]] + 1
+    node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
+    growable = state.count[N_GROWABLE] - state.node[state.node[node].left].splittable - state.node[state.node[node].right].splittable + 1
     prunable = state.count[N_PRUNABLE] - 1 + _parent_is_prunable_without(state, node)
     return Proposal(
         PRUNE,
@@ -72,10 +72,10 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 @jit
 def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
     """Log proposal ratio of growing ``node``, whose children hang, with the counts of the tree without them."""
-    grown_growable = n_growable - 1 + state.splittable[state.left[node]] + state.splittable[state.right[node]]
+    grown_growable = n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
     grown_prunable = n_prunable + 1 - _parent_is_prunable_without(state, node)
     way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
-    return way_back - log(grow_probability(n_growable, n_prunable) / n_growable) - state.log_rule[node]
+    return way_back - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule
 
 
 @jit

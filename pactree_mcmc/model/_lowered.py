@@ -1,0 +1,34 @@
+"""A model as compiled code takes it."""
+
+from typing import Any, NamedTuple
+
+from .._numba import jit, struct
+from ._data import Units
+from ._leaf_kernels import LeafRule
+from ._questions import QuestionRule
+from ._tree_priors import PriorTables
+
+
+class Lowered(NamedTuple):
+    """The four parts, lowered to arrays and integer codes."""
+
+    units: Units
+    prior: PriorTables
+    questions: QuestionRule
+    leaf: LeafRule
+
+
+_units, _prior, _questions, _leaf = struct(Units), struct(PriorTables), struct(QuestionRule), struct(LeafRule)
+_lowered = struct(Lowered)
+
+
+@jit
+def pack_model(m: Lowered) -> Any:
+    """The model as one pointer."""
+    u, p, q, f = m.units, m.prior, m.questions, m.leaf
+    return _lowered(
+        _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
+        _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),
+        _questions(q.kind, q.min_leaf, q.feature, q.design),
+        _leaf(f.kind, f.params, f.n_stats),
+    )
