@@ -170,7 +170,7 @@ def nominal_labels(raw: Any, name: str) -> np.ndarray:
         if labels.dtype.kind not in "fiubOUS":
             labels = labels.astype(object)
         if labels.dtype.kind == "O":
-            missing = np.array([v is None or v != v for v in labels.tolist()], dtype=bool)
+            missing = np.array([is_missing(v) for v in labels.tolist()], dtype=bool)
         else:
             missing = labels != labels
     if missing.any():
@@ -179,6 +179,11 @@ def nominal_labels(raw: Any, name: str) -> np.ndarray:
             "give missing values a category of their own."
         )
     return labels
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or the NA of pandas, which equals nothing."""
+    return label is None or type(label).__name__ == "NAType" or label != label
 
 
 def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
@@ -237,6 +242,8 @@ def _as_matrix(X: Any) -> np.ndarray:
     if hasattr(X, "toarray"):
         raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
     array = np.asarray(X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.asarray(X, dtype=object)
     if array.ndim != 2:
         raise ValueError(f"X has {array.ndim} dimension(s); give a table of shape (n, p), e.g. X.reshape(-1, 1).")
     return array

@@ -5,15 +5,33 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, node_depths
 
 if TYPE_CHECKING:
-    from .mcmc._chain import Saved
     from .model import TreeModel
+
+SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
+
+
+class Saved(NamedTuple):
+    """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
+
+    tree_of_draw: np.ndarray
+    """(n_draws,) int64."""
+    moves: np.ndarray
+    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
+    tree: np.recarray
+    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
+    node: np.recarray
+    """(n_nodes,) records of dtype CODED_NODE, trees end to end, each in preorder."""
+    stats: np.ndarray
+    """(n_nodes, n_stats) float64."""
+    used: np.ndarray
+    """(4,) int64: draws, trees, nodes saved so far; steps done towards the next draw."""
 
 
 class Posterior(ABC):

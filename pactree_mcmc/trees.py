@@ -25,6 +25,19 @@ from ._numba import jit
 
 LEAF = -1
 
+CODED_NODE = np.dtype(
+    [
+        ("feature", np.int32),  # -1 in a leaf
+        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
+        ("cut", np.int64),  # largest code going left
+        ("upper", np.int64),  # next code on the right, in the cell under local questions
+        ("categories", np.int64),  # bits going left, -1 if ordered
+        ("default_left", np.bool_),
+    ],
+    align=True,
+)
+"""A node whose question is in codes, as the engines write it; left children follow their parents."""
+
 
 class TreeArrays(NamedTuple):
     """Nodes of one or more trees end to end, in the form compiled code takes."""
@@ -104,6 +117,8 @@ class Tree:
             array = np.array(defaults[name] if given is None else given, dtype=dtype)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        if self.value is not None:
+            object.__setattr__(self, "value", np.asarray(self.value, dtype=np.float64))
         check_tree(self)
 
     @property
@@ -272,7 +287,7 @@ class Tree:
         return all(np.array_equal(a, b) for a, b in zip(self._key(), other._key(), strict=True))
 
     def __hash__(self) -> int:
-        return hash(tuple(a.tobytes() for a in self._key()))
+        return hash(tuple((a + 0).tobytes() for a in self._key()))  # -0.0 + 0 is 0.0
 
     def __repr__(self) -> str:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"

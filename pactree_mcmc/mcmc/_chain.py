@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .._compiled import all_bits
 from .._numba import jit, struct
 from ..model import Lowered, pack_model
 from ..model._leaf_kernels import leaf_score
 from ..model._questions import CYCLIC, DYADIC, GRID
+from ..posterior import SAVED_TREE, Saved
+from ..trees import CODED_NODE
 from ._moves._growth import hang_children, keep_growth
 from ._moves.blanchard import blanchard_step
 from ._moves.grow_prune import grow_prune_step
@@ -36,37 +39,6 @@ DRAWS, TREES, NODES, STEPS = range(4)
 WARM_UP = -1
 
 
-SAVED_NODE = np.dtype(
-    [
-        ("feature", np.int32),  # -1 in a leaf
-        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
-        ("cut", np.int64),
-        ("upper", np.int64),
-        ("categories", np.int64),
-        ("default_left", np.bool_),
-    ],
-    align=True,
-)
-SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
-
-
-class Saved(NamedTuple):
-    """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
-
-    tree_of_draw: np.ndarray
-    """(n_draws,) int64."""
-    moves: np.ndarray
-    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
-    tree: np.recarray
-    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
-    node: np.recarray
-    """(n_nodes,) records of dtype SAVED_NODE, trees end to end, each in preorder."""
-    stats: np.ndarray
-    """(n_nodes, n_stats) float64."""
-    used: np.ndarray
-    """(4,) int64: draws, trees, nodes saved so far; steps done towards the next draw."""
-
-
 _saved = struct(Saved)
 
 
@@ -82,7 +54,7 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
         moves=np.zeros((n_draws, 2, n_moves), dtype=np.int64),
         tree=np.zeros(n_draws + 1, dtype=SAVED_TREE).view(np.recarray),
-        node=np.zeros(1024, dtype=SAVED_NODE).view(np.recarray),
+        node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
         stats=np.zeros((1024, n_stats)),
         used=np.zeros(4, dtype=np.int64),
     )
@@ -91,7 +63,7 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
     """The same draws with room for at least ``needed`` more nodes."""
     extra = max(needed, len(saved.node))
-    node = np.concatenate([saved.node, np.zeros(extra, dtype=SAVED_NODE)]).view(np.recarray)
+    node = np.concatenate([saved.node, np.zeros(extra, dtype=CODED_NODE)]).view(np.recarray)
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
 
@@ -184,8 +156,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
             state.stats[0, 2] += units.moments[1, u]
     for k in range(state.box.shape[1]):
         if rule.feature[k].nominal:
-            half = np.int64(1) << (rule.feature[k].n_codes - 1)
-            state.box[0, k, 0] = (half - 1) + half
+            state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
     state.node[0].score = leaf_score(model.leaf, state.stats[0])

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._compiled import all_bits, low_sums, n_bits, sort_first, spread_bits
 from .._numba import jit
 from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
@@ -41,8 +42,8 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
         return _draw_local_cut(rng, model, state, node, k, log_weight)
     low, high = state.box[node, k, 0], state.box[node, k, 1]
     if rule.feature[k].nominal:
-        left = _spread_bits(low, 1 + 2 * pick(rng, (1 << (_n_bits(low) - 1)) - 1))
-        return Question(k, -1, -1, left, log_weight - log((1 << (_n_bits(low) - 1)) - 1))
+        left = spread_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
+        return Question(k, -1, -1, left, log_weight - log((1 << (n_bits(low) - 1)) - 1))
     if rule.kind == GRID:
         cut = low + pick(rng, high - low - 1)
         return Question(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
@@ -131,7 +132,7 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
         return 1.0
     if rule.kind == GRID:
         low, high = state.box[node, k, 0], state.box[node, k, 1]
-        return float((1 << (_n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
+        return float((1 << (n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
     n = collect_codes(model, state, node, k)
     if rule.kind == LOCAL_TRIVIAL:
         if n == 0:
@@ -141,7 +142,7 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
         if rule.min_leaf == 1:
             return float((1 << (n - 1)) - 1)
         rows = _rows_of_codes(model, state, node, k, n)
-        return float(_n_partitions(_low_sums(rows, rule.min_leaf), rows, 1, 0, rows[0], rule.min_leaf))
+        return float(_n_partitions(low_sums(rows, rule.min_leaf), rows, 1, 0, rows[0], rule.min_leaf))
     first, last = _cut_range(model, state, node, k, n)
     return float(max(last - first, 0))
 
@@ -165,26 +166,10 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
                 out[n] = c
                 n += 1
     else:
-        _sort(out, n)
+        sort_first(out, n)
     for j in range(n):
         seen[out[j]] = 0
     return n
-
-
-@jit
-def _sort(values: np.ndarray, n: int) -> None:
-    """Sort the first ``n`` values in place (Shell's method; compiles in no time)."""
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            value, j = values[i], i
-            while j >= gap and values[j - gap] > value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-        gap //= 3
 
 
 @jit
@@ -254,16 +239,16 @@ def _draw_local_partition(
         ways = (1 << (n - 1)) + 1 if n > 0 else 1
         way = pick(rng, ways)
         if way < 2:
-            left = _full(rule.feature[k].n_codes) if way == 0 else 0
+            left = all_bits(rule.feature[k].n_codes) if way == 0 else 0
         else:
-            left = _spread_bits(present, 1 + 2 * (way - 2))
+            left = spread_bits(present, 1 + 2 * (way - 2))
         return Question(k, -1, -1, left, log_weight - log(float(ways)))
     if rule.min_leaf == 1:
         ways = (1 << (n - 1)) - 1
-        left = _spread_bits(present, 1 + 2 * pick(rng, ways))
+        left = spread_bits(present, 1 + 2 * pick(rng, ways))
         return Question(k, -1, -1, left, log_weight - log(float(ways)))
     rows = _rows_of_codes(model, state, node, k, n)
-    sums = _low_sums(rows, rule.min_leaf)
+    sums = low_sums(rows, rule.min_leaf)
     ways = _n_partitions(sums, rows, 1, 0, rows[0], rule.min_leaf)
     left, right_rows, left_rows = np.int64(1) << state.codes[0, 0], np.int64(0), rows[0]
     for j in range(1, n):
@@ -275,20 +260,6 @@ def _draw_local_partition(
         else:
             right_rows += rows[j]
     return Question(k, -1, -1, left, log_weight - log(float(ways)))
-
-
-@jit
-def _low_sums(rows: np.ndarray, least: int) -> np.ndarray:
-    """Entry (j, t): how many subsets of the categories j, j + 1, ... have fewer than t rows in all."""
-    n = len(rows)
-    out = np.zeros((n + 1, least + 1), dtype=np.int64)
-    for j in range(n, -1, -1):
-        for t in range(1, least + 1):
-            if j == n:
-                out[j, t] = 1
-                continue
-            out[j, t] = out[j + 1, t] + (out[j + 1, t - rows[j]] if t > rows[j] else 0)
-    return out
 
 
 @jit
@@ -320,36 +291,9 @@ def _present_bits(state: ChainState, n: int) -> int:
 
 
 @jit
-def _full(n: int) -> int:
-    return ((np.int64(1) << (n - 1)) - 1) + (np.int64(1) << (n - 1))
-
-
-@jit
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Bits of the known categories of ``k`` that no row of the node has, under local questions; else 0."""
     rule = model.questions
     if rule.kind != LOCAL and rule.kind != LOCAL_TRIVIAL:
         return 0
-    return _full(rule.feature[k].n_codes) & ~_present_bits(state, collect_codes(model, state, node, k))
-
-
-@jit
-def _n_bits(mask: int) -> int:
-    n = 0
-    while mask:
-        mask &= mask - 1
-        n += 1
-    return n
-
-
-@jit
-def _spread_bits(mask: int, pattern: int) -> int:
-    """The bits set in ``mask`` that ``pattern`` selects, its bit j standing for the j-th of them."""
-    out = np.int64(0)
-    while mask:
-        lowest = mask & -mask
-        if pattern & 1:
-            out |= lowest
-        pattern >>= 1
-        mask &= mask - 1
-    return out
+    return all_bits(rule.feature[k].n_codes) & ~_present_bits(state, collect_codes(model, state, node, k))

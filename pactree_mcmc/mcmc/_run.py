@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..model import TreeModel
+from ..posterior import Saved
 from ..trees import Tree
-from ._chain import BLANCHARD, DRAWS, GROW_PRUNE, Chain, Saved, trimmed
+from ._chain import BLANCHARD, DRAWS, GROW_PRUNE, Chain, trimmed
 from ._moves._growth import MOVES
 from ._start import draw_prior_tree, load_tree
 from ._state import N_NODES

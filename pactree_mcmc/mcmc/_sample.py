@@ -14,9 +14,9 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..model import TreeModel
-from ..posterior import SampledPosterior
+from ..posterior import SampledPosterior, Saved
 from ..trees import Tree
-from ._chain import Saved, trimmed
+from ._chain import trimmed
 from ._moves._growth import MOVES
 from ._run import KERNELS, Plan, Run, run_chain
 

@@ -69,22 +69,24 @@ class DyadicScale:
 
     def cut_of(self, threshold: float) -> int | None:
         """Largest code that goes left under ``threshold``; None if it is no cut of this scale."""
-        if self.upper <= self.lower or not np.isfinite(threshold):
-            return None
-        guess = round((threshold - self.lower) / (self.upper - self.lower) * self.n_codes) - 1
-        if 0 <= guess < self.n_codes - 1 and self.threshold(np.array([guess]), np.array([0]))[0] == threshold:
-            return int(guess)
+        low, high = 0, self.n_codes
+        while high - low >= 2:
+            middle = (low + high) // 2
+            here = float(self.threshold(np.array([middle - 1]), np.array([middle]))[0])
+            if threshold == here:
+                return middle - 1
+            low, high = (low, middle) if threshold < here else (middle, high)
         return None
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """Codes of values ``x``, those outside the bounds in the outermost cells."""
-        width = self.upper - self.lower
-        if width <= 0.0:
-            return np.where(x <= self.lower, 0, self.n_codes - 1)
-        guess = np.ceil(np.clip((x - self.lower) / width, 0.0, 1.0) * self.n_codes).astype(np.int64) - 1
-        code = np.clip(guess, 0, self.n_codes - 1)
-        code -= (code > 0) & (x <= self.threshold(code - 1, code))
-        code += (code < self.n_codes - 1) & (x > self.threshold(code, code))
+        """Codes of values ``x``, those outside the bounds in the outermost cells.
+
+        One midpoint after another, as a tree asks: codes and thresholds agree where rounding makes thresholds equal.
+        """
+        code = np.zeros(len(x), dtype=np.int64)
+        for level in range(1, self.levels + 1):
+            middle = code + (self.n_codes >> level)
+            code = np.where(x > self.threshold(middle - 1, middle), middle, code)
         return code
 
 
@@ -98,7 +100,7 @@ def nominal_scale(n_categories: int) -> Scale:
 
 def given_scale(cuts: np.ndarray) -> Scale:
     """Scale with the thresholds ``cuts``."""
-    return Scale(np.asarray(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
+    return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
 
 
 def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:

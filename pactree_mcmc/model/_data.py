@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._columns import is_missing
 from .._numba import jit
 from ._leaves import DirichletMultinomial, Leaf, NormalInverseGamma, Target
 
@@ -48,6 +49,8 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     kind = labels.dtype.kind
     if kind == "c":
         raise ValueError("y is complex; give real numbers or labels.")
+    if kind in "mM":
+        raise ValueError(f"y has dtype {labels.dtype}; give real numbers or labels.")
     if kind not in "fiub" and not _all_strings(labels):
         labels = _plain_objects(labels)
         kind = labels.dtype.kind
@@ -78,7 +81,7 @@ def _all_strings(labels: np.ndarray) -> bool:
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
     values = labels.tolist()
     for row, value in enumerate(values):
-        if value is None or value != value:
+        if is_missing(value):
             raise ValueError(f"y is missing in row {row}; give it a label, or drop the row.")
     if all(isinstance(v, str) for v in values):
         return np.array(values, dtype=str)
@@ -103,10 +106,11 @@ def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarra
 
 def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
     shares = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
-    center = float(shares @ y)
-    if not np.isfinite(center):
-        raise ValueError("y is too large: its mean overflows; rescale y.")
-    variance = float(shares @ (y - center) ** 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = float(shares @ y)
+        variance = float(shares @ (y - center) ** 2)
+    if not np.isfinite(variance):
+        raise ValueError("y is too large: its variance overflows; rescale y.")
     return Target(y, None, weight, mask, center, variance if variance > 0.0 else 1.0)
 
 

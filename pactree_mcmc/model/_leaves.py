@@ -136,7 +136,7 @@ class DirichletMultinomial(_ClassLeaf):
     kind = codes.DIRICHLET
 
     def __post_init__(self) -> None:
-        check_positive("alpha", self.alpha)
+        check_positive("alpha", self.alpha, entries=True)
 
     def resolve(self, target: Target) -> Self:
         if np.ndim(self.alpha) and np.shape(self.alpha) != (target.n_classes,):
@@ -477,7 +477,7 @@ class PoissonGamma(_MomentLeaf):
     def __post_init__(self) -> None:
         for name in ("shape", "rate", "exposure"):
             if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+                check_positive(name, getattr(self, name), entries=name == "exposure")
 
     def resolve(self, target: Target) -> Self:
         y = target.values
@@ -529,9 +529,11 @@ class PoissonGamma(_MomentLeaf):
         return rng.poisson(rng.gamma(self.shape) / self.rate * self._exposure(target)[rows]).astype(np.float64)
 
 
-def check_positive(name: str, value: Any) -> None:
-    """Refuse a parameter with an entry that is not positive and finite."""
+def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
+    """Refuse a parameter that is not positive and finite; it may be an array when it has ``entries``."""
     array = np.asarray(value, dtype=np.float64)
+    if array.ndim and not entries:
+        raise ValueError(f"{name} has shape {array.shape}; give one number.")
     bad = ~((array > 0.0) & np.isfinite(array))
     if bad.any():
         raise ValueError(f"{name}={np.atleast_1d(array)[np.atleast_1d(bad)][0]} is out of range; give finite {name} > 0.")

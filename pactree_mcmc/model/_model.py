@@ -97,7 +97,7 @@ class TreeModel:
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
         self.questions = LocalCuts() if questions is None else questions
-        if not hasattr(self.tree_prior, "log_stop"):
+        if isinstance(self.tree_prior, type) or not hasattr(self.tree_prior, "log_stop"):
             raise TypeError(f"tree_prior is {tree_prior!r}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
         if not isinstance(self.questions, Questions):
             raise TypeError(f"questions is {questions!r}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
@@ -128,9 +128,14 @@ class TreeModel:
         return np.array([scale.n_codes for scale in self.scales], dtype=np.int64)
 
     @cached_property
+    def natural_depth(self) -> int:
+        """No tree can be deeper, for want of questions."""
+        return self._rules.natural_depth(self.units.n_units, self.n_codes)
+
+    @cached_property
     def prior_tables(self) -> PriorTables:
         """The tree prior as tables."""
-        return tables(self.tree_prior, self._rules.natural_depth(self.units.n_units, self.n_codes), self.shape)
+        return tables(self.tree_prior, self.natural_depth, self.shape)
 
     @cached_property
     def lowered(self) -> Lowered:

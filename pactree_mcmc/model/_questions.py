@@ -269,7 +269,7 @@ class GridCuts(_BoxQuestions):
         if isinstance(self.cuts, int | np.integer) and not isinstance(self.cuts, bool):
             check_count("cuts", self.cuts)
             return
-        if np.ndim(self.cuts) == 0 and not hasattr(self.cuts, "__len__"):
+        if isinstance(self.cuts, str) or not hasattr(self.cuts, "__len__") or getattr(self.cuts, "ndim", 1) == 0:
             raise ValueError(f"cuts={self.cuts!r}; give an integer >= 1 or one increasing array a feature.")
         for k, given in enumerate(self.cuts):
             points = np.empty(0) if given is None else np.asarray(given, dtype=np.float64)
@@ -446,6 +446,13 @@ class FixedTree(Questions):
             asked = self.tree.feature == k
             if np.any((self.tree.categories[asked] >= 0) != (categories is not None)):
                 raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
+            if self.tree.columns is not None and asked.any() and categories is not None:
+                known = self.tree.columns.categories[k].tolist()
+                if known != categories.tolist():
+                    raise ValueError(
+                        f"the fixed tree knows the categories {known} of column {columns.names[k]!r}; "
+                        f"X holds {categories.tolist()}: give a tree over the same categories."
+                    )
             if categories is not None:
                 out.append(nominal_scale(len(categories)))
             else:
@@ -457,9 +464,9 @@ class FixedTree(Questions):
     def bind(self, scales: list[AnyScale]) -> Questions:
         tree, asked = self.tree, []
         for i in range(tree.n_nodes):
-            k = int(tree.feature[i])
-            cut = -1 if k == LEAF or tree.categories[i] >= 0 else scales[k].cut_of(float(tree.threshold[i]))
-            asked.append(Question(k, cut, int(tree.categories[i])))
+            k, categories = int(tree.feature[i]), int(tree.categories[i])
+            cut = -1 if k == LEAF or categories >= 0 else scales[k].cut_of(float(tree.threshold[i]))
+            asked.append(Question(k, cut, categories & ((1 << scales[k].n_codes) - 1) if categories >= 0 else -1))
         return _BoundFixedTree(tree, asked)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:

@@ -1,0 +1,313 @@
+"""The graph of cells: every cell that a tree of the model can have, and the questions that lead from cell to cell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+
+from . import _builder
+from ._builder import Cells, Edges, Points, Scratch
+
+EDGES_PER_CELL = 32
+"""Edges allowed for each cell allowed: the other half of the memory bound."""
+SAMPLE_POINTS = 200
+
+
+class Intractable(ValueError):
+    """The sum over trees needs more cells than allowed.
+
+    Attributes
+    ----------
+    needed : int
+        Cells needed, or a number the need exceeds.
+    allowed : int
+        The ``max_cells`` given.
+    """
+
+    def __init__(self, needed: int, allowed: int, what: str = "cells") -> None:
+        self.needed, self.allowed = int(needed), int(allowed)
+        super().__init__(
+            f"the exact sum needs at least {self.needed:.3g} {what}; {self.allowed:.3g} are allowed. Give fewer or coarser "
+            "questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells, or sample."
+        )
+
+    def __reduce__(self) -> tuple:
+        return Intractable, (self.needed, self.allowed)
+
+
+class CellGraph(NamedTuple):
+    """Cells in compressed rows, parents before children; cell 0 is the root.
+
+    A cell that can occur at several depths has a *slot* for each when the tree prior tells depths apart, else one.
+    """
+
+    first_edge: np.ndarray
+    """(n_cells + 1,) int64: the questions of cell c are first_edge[c] to first_edge[c + 1] - 1."""
+    left: np.ndarray
+    """(n_edges,) int32: child in which the answer is yes."""
+    right: np.ndarray
+    """(n_edges,) int32: child in which the answer is no."""
+    feature: np.ndarray
+    """(n_edges,) int32."""
+    question: np.ndarray
+    """(n_edges,) int64: packed cut and next code, or categories going left; relative to the box in an empty cell."""
+    log_rule: np.ndarray
+    """(n_edges,) float64: log R(question | cell)."""
+    rows: np.ndarray
+    """(n_cells,) int64 training rows."""
+    stats: np.ndarray
+    """(n_cells, n_stats) float64."""
+    score: np.ndarray
+    """(n_cells,) float64, nats."""
+    design: np.ndarray
+    """(n_cells,) int32 node of the fixed tree; 0 for free questions."""
+    depth: np.ndarray
+    """(n_cells,) int64: smallest depth."""
+    first_slot: np.ndarray
+    """(n_cells + 1,) int64: slot first_slot[c] + j is cell c at depth depth[c] + j."""
+    log_stop: np.ndarray
+    """(n_slots,) float64: prior factor of a leaf there, times its score; log."""
+    log_split: np.ndarray
+    """(n_slots,) float64: prior factor of a split there; -inf where none is possible; log."""
+    layered: bool
+    """Whether slots are by depth."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.rows)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of (cell, question) pairs."""
+        return len(self.left)
+
+    @property
+    def n_slots(self) -> int:
+        """Number of (cell, depth) pairs."""
+        return len(self.log_stop)
+
+
+def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
+    """Every cell the model's trees can have.
+
+    Raises
+    ------
+    Intractable
+        If there are more than ``max_cells``, or more than 32 questions per cell allowed.
+    """
+    points = distinct_points(model)
+    bound = least_cells(model, points, max_cells)
+    if bound > max_cells:
+        raise Intractable(bound, max_cells)
+    return _with_slots(model, _renumbered(*_run_builder(model, points, max_cells)))
+
+
+def distinct_points(model: TreeModel) -> Points:
+    """The model's units merged further: labels do not matter here."""
+    units, leaf = model.units, model.lowered.leaf
+    codes, where = np.unique(units.codes, axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    n = codes.shape[1]
+    each = np.arange(units.n_units)
+    stats = np.zeros((n, leaf.n_stats))
+    weight = units.weight[each & units.weight_all]
+    if units.counts:
+        np.add.at(stats, (where, units.label.astype(np.int64)), weight)
+    else:
+        for j, column in enumerate((weight, *units.moments)):
+            stats[:, j] = np.bincount(where, weights=column, minlength=n)
+    rows = np.bincount(where, weights=units.rows[each & units.rows_all], minlength=n).astype(np.int64)
+    codes = codes.astype(np.int64)
+    key = np.random.default_rng(20_261_120).integers(1, 1 << 63, size=(2, n), dtype=np.uint64)
+    return Points(codes, stats, rows, key, np.argsort(codes, axis=1, kind="stable").astype(np.int64))
+
+
+def least_cells(model: TreeModel, points: Points, enough: int) -> int:
+    """A number of cells that the graph is sure to exceed or reach, found without building it;
+    no larger than it takes to exceed ``enough``, where counting costs."""
+    kind, limit = model.questions.kind, model.prior_tables.depth_limit
+    usable = model.questions.weights(model.n_features) > 0
+    if kind in (GRID, DYADIC):
+        return _least_boxes(model, points, limit, usable)
+    if kind in (LOCAL, LOCAL_TRIVIAL) and limit >= 4 and model.questions.min_leaf == 1:
+        ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
+        distinct = [len(np.unique(points.codes[k])) for k in ordered]
+        best = ordered[np.argsort(distinct)[::-1][:2]]
+        if len(best) == 2:
+            some = np.random.default_rng(0).permutation(points.codes.shape[1])[:SAMPLE_POINTS]
+            return _rectangles(points.codes[best[0], some], points.codes[best[1], some], enough)
+        if len(best) == 1:
+            return max(distinct) * (max(distinct) + 1) // 2
+    return 1
+
+
+def _least_boxes(model: TreeModel, points: Points, limit: int, usable: np.ndarray) -> int:
+    """Boxes around one point that ``limit`` splits can make: a product of polynomials in the splits each side takes."""
+    best = 1
+    for i in np.linspace(0, points.codes.shape[1] - 1, min(points.codes.shape[1], 32)).astype(int):
+        made = [1]
+        for k in np.flatnonzero(usable):
+            c, n = int(points.codes[k, i]), int(model.n_codes[k])
+            if model.questions.kind == DYADIC:
+                sides = [1] * (int(model.questions.levels) + 1)
+            elif model.columns.categories[k] is not None:
+                sides = [1, (1 << (n - 1)) - 1]
+            else:
+                sides = [1, n - 1, c * (n - 1 - c)]
+            longer = [0] * min(len(made) + len(sides) - 1, limit + 1)
+            for a, x in enumerate(made):
+                for b, y in enumerate(sides):
+                    if a + b < len(longer):
+                        longer[a + b] += x * y
+            made = longer
+        best = max(best, sum(made))
+    return best
+
+
+def _rectangles(x: np.ndarray, y: np.ndarray, enough: int) -> int:
+    """How many sets of points axis-parallel rectangles cut out of the points (x, y); counting stops above ``enough``."""
+    values = np.unique(x)
+    total = 0
+    for a, left in enumerate(values):
+        for right in values[a:]:
+            inside = (x >= left) & (x <= right)
+            levels, place = np.unique(y[inside], return_inverse=True)
+            # from each lowest level on: the first level by which points on both edges are in
+            reached = np.zeros(len(levels), dtype=np.int64)
+            for edge in (left, right):
+                nearest = np.full(len(levels), len(levels))
+                held = np.unique(place[x[inside] == edge])
+                nearest[held] = held
+                reached = np.maximum(reached, np.minimum.accumulate(nearest[::-1])[::-1])
+            total += int((len(levels) - reached).sum())
+            if total > enough:
+                return total
+    return total
+
+
+def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cells, Edges, int, int]:
+    p, n_points = points.codes.shape
+    n_stats = points.stats.shape[1]
+    tabulates = model.questions.kind in (LOCAL, LOCAL_TRIVIAL, GRID)
+    widest = int(model.n_codes.max()) if tabulates else 1
+    scratch = Scratch(
+        count=np.zeros(3, dtype=np.int64),
+        box=np.zeros((p, 2), dtype=np.int64),
+        members=np.empty(n_points, dtype=np.int64),
+        codes=np.empty(widest, dtype=np.int64),
+        slot=np.full(widest, -1, dtype=np.int64),
+        rows=np.empty(widest, dtype=np.int64),
+        key=np.empty((2, widest), dtype=np.uint64),
+        stats=np.empty((widest, n_stats)),
+        suffix=np.empty((widest + 1, n_stats)),
+        side_stats=np.zeros((2, n_stats)),
+        side_rows=np.zeros(2, dtype=np.int64),
+        side_key=np.zeros((2, 2), dtype=np.uint64),
+    )
+    cells, edges = _new_cells(1 << 12, n_stats), _new_edges(1 << 14)
+    packed = pack_model(model.lowered)
+    while True:
+        status = _builder.build(packed, _builder.pack_work(points, cells, edges, scratch))
+        n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
+        if status == _builder.TOO_MANY_WAYS:
+            raise Intractable(1 << 19, max_cells, "questions in one cell, on a nominal feature with over 20 categories")
+        if n_cells > max_cells:
+            raise Intractable(n_cells, max_cells)
+        if n_edges > EDGES_PER_CELL * max_cells:
+            raise Intractable(n_edges, EDGES_PER_CELL * max_cells, "questions (32 a cell)")
+        if status == _builder.FINISHED:
+            return cells, edges, n_cells, n_edges
+        if status == _builder.MORE_CELLS:
+            cells = _longer_cells(cells, n_cells)
+        else:
+            edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in edges))
+
+
+def _new_cells(cap: int, n_stats: int) -> Cells:
+    return Cells(
+        hash=np.zeros((2, cap), dtype=np.uint64),
+        origin=np.zeros((4, cap), dtype=np.int64),
+        rows=np.zeros(cap, dtype=np.int64),
+        size=np.zeros(cap, dtype=np.int64),
+        depth=np.zeros(cap, dtype=np.int32),
+        design=np.zeros(cap, dtype=np.int32),
+        first_edge=np.zeros(cap + 1, dtype=np.int64),
+        stats=np.zeros((cap, n_stats)),
+        score=np.zeros(cap),
+        table=np.full(4 * cap, -1, dtype=np.int32),
+    )
+
+
+def _longer_cells(cells: Cells, n: int) -> Cells:
+    """Twice the room, the hash table filled anew."""
+    cap = 2 * len(cells.rows)
+    out = _new_cells(cap, cells.stats.shape[1])
+    for name in ("hash", "origin", "rows", "size", "depth", "design", "first_edge", "score"):
+        getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
+    out.stats[:n] = cells.stats[:n]
+    _builder.refill(out.table, out.hash, n)
+    return out
+
+
+def _new_edges(cap: int) -> Edges:
+    ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
+    return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
+
+
+def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, np.ndarray]:
+    """The ``n`` cells and their edges in topological order, without spare room."""
+    order = np.argsort(-cells.size[:n], kind="stable")
+    rank = np.empty(n, dtype=np.int32)
+    rank[order] = np.arange(n, dtype=np.int32)
+    first_old = cells.first_edge[: n + 1]
+    first = np.concatenate([[0], np.cumsum(np.diff(first_old)[order])])
+    out = {"first_edge": first}
+    for name, column in zip(Edges._fields, edges, strict=True):
+        moved = np.empty(n_edges, dtype=column.dtype)
+        _builder.move_blocks(moved, column, order, first_old)
+        out[name] = rank[moved] if name in ("left", "right") else moved
+    for name in ("rows", "stats", "score", "design"):
+        out[name] = getattr(cells, name)[:n][order]
+    out["depth"] = cells.depth[:n][order].astype(np.int64)
+    return out
+
+
+def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
+    """Give each cell its slots, and each slot its prior factors."""
+    prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
+    has_edges = np.diff(parts["first_edge"]) > 0
+    layered = not prior.by_node and not is_flat(model)
+    n_layers = np.ones(len(rows), dtype=np.int64)
+    if layered:
+        deepest = depth.copy()
+        _builder.find_deepest(deepest, parts["first_edge"], parts["left"], parts["right"], prior.depth_limit)
+        n_layers += deepest - depth
+    first_slot = np.concatenate([[0], np.cumsum(n_layers)])
+    if prior.by_node:
+        index = parts["design"].astype(np.int64)
+    elif layered:
+        index = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, n_layers)
+    else:
+        index = np.zeros(len(rows), dtype=np.int64)
+    can_split = np.repeat(has_edges, n_layers)
+    if layered:
+        can_split &= index < prior.depth_limit
+    log_stop = np.where(can_split, prior.table.log_stop[index], prior.table.log_forced[index])
+    log_stop += np.repeat(parts["score"] + np.where(rows == 0, prior.empty_bonus, 0.0), n_layers)
+    log_split = np.where(can_split, prior.table.log_split[index], -np.inf)
+    return CellGraph(**parts, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
+
+
+def is_flat(model: TreeModel) -> bool:
+    """Whether the tree prior treats all depths that questions can reach alike, so that depth need not be kept."""
+    prior = model.prior_tables
+    if prior.by_node or prior.depth_limit < model.natural_depth:
+        return False
+    inner = prior.table[: prior.depth_limit]
+    alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]
+    return all(alike) and len(np.unique(prior.table.log_forced)) <= 1

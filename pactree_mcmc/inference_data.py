@@ -1,0 +1,291 @@
+"""The ArviZ face: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x), effective sample size, R-hat, summary."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._numba import jit
+from .trees import LEAF, TreeArrays
+
+if TYPE_CHECKING:
+    from .model._coding import AnyScale
+    from .posterior import SampledPosterior
+
+FEWEST_DRAWS = 4
+DIMS = {
+    "split_counts": ["feature"],
+    "acceptance_rate": ["move"],
+    "proposals": ["move"],
+    "y": ["row"],
+    "sample_weight": ["row"],
+    "estimation": ["row"],
+}
+
+
+def load_arviz() -> Any:
+    """The ArviZ package, imported without the notice that its last 0.x release prints."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+    return arviz
+
+
+def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> Any:
+    """The draws for ArviZ.
+
+    Parameters
+    ----------
+    posterior : SampledPosterior
+        Draws of chains, or independent ones.
+    log_likelihood : bool, default False
+        Add the log predictive density of each training row, chains * draws * n numbers.
+
+    Returns
+    -------
+    InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
+        ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature).
+        ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
+        proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
+        draws know no moves.
+        ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
+        ``log_likelihood``: y (chain, draw, row), on request.
+
+    Raises
+    ------
+    ValueError
+        If ``log_likelihood`` is asked for and the leaf is a loss.
+
+    Notes
+    -----
+    The log likelihood is the log density of y in its leaf, parameters integrated out given all rows (or frozen on
+    E), unweighted. The row itself is among them, so leave-one-out estimates from it are optimistic. Cost
+    O(distinct trees * units * depth).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(40.0)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1)
+    >>> to_arviz(post)["posterior"]["split_counts"].shape
+    (2, 200, 1)
+    """
+    groups = _groups(posterior)
+    if log_likelihood:
+        groups["log_likelihood"] = {"y": log_likelihoods(posterior)}
+    coords = {
+        "feature": list(posterior.model.columns.names),
+        "move": list(posterior.moves),
+        "row": np.arange(posterior.model.n_rows),
+    }
+    attrs = {
+        "inference_library": "pactree_mcmc",
+        "inference_library_version": metadata.version("pactree-mcmc"),
+        "sampling_time": float(posterior.seconds),
+        "model": repr(posterior.model),
+    }
+    az = load_arviz()
+    with warnings.catch_warnings():
+        # fewer draws than chains is no mistake here
+        warnings.filterwarnings("ignore", message="(More chains|Found chain dimension)", category=UserWarning)
+        if az.__version__.startswith("0."):
+            sampled = {f"{name}_attrs": attrs for name in groups if not name.endswith("_data")}
+            return az.from_dict(**groups, coords=coords, dims=DIMS, attrs=dict(attrs), **sampled)
+        return az.from_dict(groups, coords=coords, dims=DIMS, attrs={name: dict(attrs) for name in ("/", *groups)})
+
+
+def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
+    """All groups but the log likelihood."""
+    draws, target = posterior.tree_of_draw, posterior.model.target
+    groups = {
+        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts[draws]},
+        "sample_stats": {"lp": (posterior.log_prior + posterior.log_score)[draws]},
+        "observed_data": {"y": _observed(target.values, target.classes)},
+    }
+    if posterior.moves:
+        groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
+        groups["sample_stats"]["proposals"] = posterior.proposed
+    given = {"sample_weight": target.weight, "estimation": target.estimation}
+    constant = {name: values for name, values in given.items() if values is not None}
+    return groups | ({"constant_data": constant} if constant else {})
+
+
+def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:
+    """The scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
+    names = ("n_leaves", "depth", "log_prior", "log_score")
+    return {name: getattr(posterior, name)[posterior.tree_of_draw] for name in names}
+
+
+def _observed(values: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
+    if classes is None:
+        return values
+    labels = classes[values]
+    return labels if labels.dtype.kind in "fiubU" else labels.astype(str)
+
+
+def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
+    """Log predictive density (chains, draws, n) of each training row in its leaf, nats.
+
+    Raises
+    ------
+    ValueError
+        If the leaf is a loss, not a likelihood.
+    """
+    model, trees = posterior.model, posterior.trees
+    if not model.leaf.has_likelihood:
+        raise ValueError(
+            f"{type(model.leaf).__name__} is a loss, not a likelihood: it has no log_likelihood; "
+            "call to_arviz(log_likelihood=False)."
+        )
+    cut = integer_cuts(trees, model.scales)
+    flat = posterior.tree_of_draw.ravel()
+    draws_of_tree = np.split(np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=posterior.n_trees)))
+    out = np.empty((flat.size, model.n_rows))
+    leaf = np.empty(model.units.n_units, dtype=np.int64)
+    for t in np.unique(flat):
+        route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
+        of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
+        out[draws_of_tree[t]] = model.leaf.log_density(posterior.stats[of_row], model.target.values, model.target)
+    return out.reshape(*posterior.tree_of_draw.shape, model.n_rows)
+
+
+def integer_cuts(trees: TreeArrays, scales: list[AnyScale]) -> np.ndarray:
+    """Largest code going left at each ordered question, (n_nodes,) int64; 0 elsewhere."""
+    out = np.zeros(len(trees.feature), dtype=np.int64)
+    ordered = (trees.feature != LEAF) & (trees.categories < 0)
+    for k in np.unique(trees.feature[ordered]):
+        here = ordered & (trees.feature == k)
+        threshold, where = np.unique(trees.threshold[here], return_inverse=True)
+        low = getattr(scales[k], "low", ())
+        if len(low):
+            # a threshold may fall among values of a code that the cell lacks: there ``cut_of`` knows no cut
+            cut = np.searchsorted(low, threshold, side="right") - 1
+        else:
+            cut = np.array([scales[k].cut_of(x) for x in threshold.tolist()], dtype=np.int64)
+        out[here] = cut[where]
+    return out
+
+
+@jit
+def route_into(leaf: np.ndarray, trees: TreeArrays, cut: np.ndarray, start: int, codes: np.ndarray) -> None:
+    """Write into ``leaf`` (U,) the node of the tree beginning at ``start`` that units with ``codes`` (p, U) reach."""
+    for u in range(codes.shape[1]):
+        node = start
+        while trees.feature[node] != LEAF:
+            code = np.int64(codes[trees.feature[node], u])
+            mask = trees.categories[node]
+            left = code <= cut[node] if mask < 0 else (mask >> code) & 1 == 1
+            node = start + (trees.left[node] if left else trees.right[node])
+        leaf[u] = node
+
+
+def ess(values: Any) -> float:
+    """Bulk effective sample size of a number drawn by chains (Vehtari et al. 2021).
+
+    Parameters
+    ----------
+    values : array-like of shape (chains, draws)
+        Draws of one number, or of a condition.
+
+    Returns
+    -------
+    float
+        The number of draws when all are equal; NaN with fewer than 4 draws a chain or a value that is not finite.
+
+    Raises
+    ------
+    ValueError
+        If ``values`` has not two dimensions.
+
+    Examples
+    --------
+    >>> ess([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
+    10.0
+    """
+    values = _chains(values)
+    if not _can_diagnose(values):
+        return math.nan
+    return float(values.size) if np.ptp(values) == 0.0 else _diagnose("ess", values)
+
+
+def rhat(values: Any) -> float:
+    """Rank-normalised split R-hat of a number drawn by chains (Vehtari et al. 2021).
+
+    Parameters
+    ----------
+    values : array-like of shape (chains, draws)
+        Draws of one number, or of a condition.
+
+    Returns
+    -------
+    float
+        1 when all draws are equal; infinite when chains stand still in different places; NaN with one chain, fewer
+        than 4 draws a chain or a value that is not finite.
+
+    Raises
+    ------
+    ValueError
+        If ``values`` has not two dimensions.
+
+    Examples
+    --------
+    >>> rhat([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
+    1.0
+    """
+    values = _chains(values)
+    if not _can_diagnose(values):
+        return math.nan
+    if not np.ptp(values, axis=1).any():
+        return 1.0 if np.ptp(values) == 0.0 else math.inf
+    return _diagnose("rhat", values) if len(values) > 1 else math.nan
+
+
+def _chains(values: Any) -> np.ndarray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"values has shape {array.shape}; give (chains, draws).")
+    return array
+
+
+def _can_diagnose(values: np.ndarray) -> bool:
+    return values.shape[0] > 0 and values.shape[1] >= FEWEST_DRAWS and bool(np.isfinite(values).all())
+
+
+def _diagnose(name: str, values: np.ndarray) -> float:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(getattr(load_arviz(), name)(values))
+
+
+def summary(posterior: SampledPosterior) -> Any:
+    """Table of the scalars of the draws, and how well the chains know them.
+
+    Parameters
+    ----------
+    posterior : SampledPosterior
+        Draws of chains, or independent ones.
+
+    Returns
+    -------
+    DataFrame
+        Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats); columns mean, sd, ess_bulk,
+        rhat. ``attrs["acceptance"]`` is the accepted share of the proposals of each move, 0 of none.
+    """
+    import pandas as pd
+
+    scalars = by_draw(posterior)
+    scalars["lp"] = scalars["log_prior"] + scalars["log_score"]
+    rows = {
+        name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
+        for name, values in scalars.items()
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
+    made, kept = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
+    table.attrs["acceptance"] = {
+        move: float(k / max(m, 1)) for move, k, m in zip(posterior.moves, kept, made, strict=True)
+    }
+    return table

@@ -1,0 +1,210 @@
+"""Small problems, each in the words of the naive enumerator and as a model of the library."""
+
+import numpy as np
+from reference.enumeration import LEAF, Problem, child_cells, root_cell
+
+
+def build_model(package, problem):
+    """The TreeModel of ``package`` (compiled or plain) that says what the naive ``problem`` says."""
+    columns = [np.array([row[k] for row in problem.X], dtype=object) for k in range(problem.n_features)]
+    with np.errstate(over="ignore"):  # hashing rows wraps around, which plain NumPy scalars report
+        return package.TreeModel(
+            np.stack(columns, axis=1),
+            problem.y,
+            tree_prior=_tree_prior(package, problem.tree_prior),
+            questions=_questions(package, problem),
+            leaf=_leaf(package, problem.leaf),
+            nominal=sorted(problem.nominal),
+            sample_weight=None if set(problem.weights) == {1.0} else problem.weights,
+            estimation=None if problem.estimation is None else np.array(problem.estimation, dtype=bool),
+        )
+
+
+def _tree_prior(package, prior):
+    kind, rest = prior["kind"], {name: value for name, value in prior.items() if name != "kind"}
+    if kind in ("stopped", "conditioned"):
+        return package.BranchingProcess(**rest, conditioned=kind == "conditioned")
+    return {"chipman": package.ChipmanPrior, "penalty": package.LeafPenalty}[kind](**rest)
+
+
+def _questions(package, problem):
+    given = dict(problem.questions)
+    kind, weights = given.pop("kind"), given.pop("weights", None)
+    if kind == "fixed":
+        return package.FixedTree(library_tree(package, problem, given["tree"]))
+    return {"local": package.LocalCuts, "grid": package.GridCuts, "dyadic": package.DyadicCuts}[kind](
+        **given, feature_weights=weights
+    )
+
+
+def _leaf(package, leaf):
+    kind, rest = leaf["kind"], {name: value for name, value in leaf.items() if name != "kind"}
+    models = {
+        "dirichlet": package.DirichletMultinomial,
+        "laplace": package.FrozenLaplace,
+        "nig": package.NormalInverseGamma,
+        "known": package.NormalKnownVariance,
+        "poisson": package.PoissonGamma,
+        "loss": package.PacBayesLoss,
+    }
+    return models[kind](**rest)
+
+
+def library_tree(package, problem, tree):
+    """A nested tuple as a Tree; bits follow the sorted categories."""
+    nodes = []
+
+    def add(subtree):
+        here = len(nodes)
+        if subtree == LEAF:
+            nodes.append([-1, 0.0, 0, 0, -1])
+            return
+        _, k, rule, left, right = subtree
+        nodes.append(None)
+        add(left)
+        behind = len(nodes)
+        add(right)
+        threshold, bits = (rule, -1) if k not in problem.nominal else (0.0, _bits(problem, k, rule))
+        nodes[here] = [k, threshold, here + 1, behind, bits]
+
+    add(tree)
+    return package.Tree(*zip(*nodes))
+
+
+def _bits(problem, k, labels):
+    return sum(1 << j for j, label in enumerate(sorted(problem.categories[k])) if label in labels)
+
+
+def nested_tree(problem, tree):
+    """A drawn Tree as the nested tuple the enumerator makes of it."""
+
+    def walk(node, cell):
+        k = int(tree.feature[node])
+        if k == -1:
+            return LEAF
+        rule = float(tree.threshold[node])
+        if k in problem.nominal:
+            going_left = {c for c in problem.categories[k] if _bits(problem, k, {c}) & int(tree.categories[node])}
+            rule = _part(problem, cell, k, going_left)
+        left, right = child_cells(problem, cell, k, rule)
+        return ("split", k, rule, walk(int(tree.left[node]), left), walk(int(tree.right[node]), right))
+
+    return walk(0, root_cell(problem))
+
+
+def _part(problem, cell, k, going_left):
+    """The categories going left that matter in the cell; a trivial part in the enumerator's words."""
+    inside = cell.box[k] if problem.questions["kind"] in ("grid", "fixed") else {problem.X[i][k] for i in cell.rows}
+    if problem.questions.get("trivial") and inside <= going_left:
+        return problem.categories[k]
+    return frozenset(inside & going_left)
+
+
+DIRICHLET = {"kind": "dirichlet", "alpha": 0.7}
+LAPLACE = {"kind": "laplace", "pseudocount": 1.0}
+LOSS = {"kind": "loss", "lambda1": 0.8, "lambda2": 0.3}
+NORMAL = {"kind": "nig", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
+KNOWN = {"kind": "known", "sigma2": 0.4, "m0": 0.4, "k0": 0.5}
+POISSON = {"kind": "poisson", "shape": 1.5, "rate": 1.2}
+LEAVES = {"dirichlet": DIRICHLET, "laplace": LAPLACE, "loss": LOSS, "nig": NORMAL, "known": KNOWN, "poisson": POISSON}
+
+ORDERED = {
+    "X": [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0), (1.0, 1.0), (3.0, 2.0)],
+    "y": [0, 1, 1, 0, 1],
+}
+"""Two ordered features with ties; the third and fourth row are equal, so that a leaf with both cannot be split."""
+
+WIDE = {
+    "X": [(0.0, 5.0), (1.0, 3.0), (2.0, 4.0), (3.0, 1.0), (3.0, 2.0), (3.0, 2.0)],
+    "y": [0, 0, 1, 1, 1, 0],
+    "weights": [1.0, 0.5, 2.0, 1.0, 0.0, 1.5],
+}
+"""Two ordered features, weighted rows, equal rows."""
+
+NOMINAL = {
+    "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("d", 1.0), ("b", 0.0), ("c", 1.0)],
+    "y": [0, 1, 2, 1, 0, 2],
+    "nominal": {0},
+}
+"""Four categories beside a binary feature."""
+
+THREE = {
+    "X": [("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 2.0), ("c", 2.0)],
+    "y": [0, 1, 1, 0, 0],
+    "nominal": {0},
+}
+"""Three categories, an ordered feature, two equal rows."""
+
+TWO = {"X": [("a", 0.0), ("b", 0.0), ("b", 1.0)], "y": [0, 1, 1], "nominal": {0}}
+"""Small enough for trivial splits down to depth 2."""
+
+CROWDED = {
+    "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("c", 2.0), ("d", 1.0), ("d", 1.0), ("d", 3.0), ("e", 2.0)],
+    "y": [0, 1, 1, 0, 1, 0, 1, 1],
+    "nominal": {0},
+}
+"""Five categories with one to three rows each, and an ordered feature with ties, for leaves of at least two rows."""
+
+PRIORS = {
+    "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},
+    "stopped": {"kind": "stopped", "rho": 0.6},
+    "stopped_by_depth": {"kind": "stopped", "rho": [0.7, 0.2, 0.45]},
+    "stopped_with_zero": {"kind": "stopped", "rho": [0.6, 0.4, 0.0]},
+    "conditioned": {"kind": "conditioned", "rho": 0.45},
+    "conditioned_by_depth": {"kind": "conditioned", "rho": [0.3, 0.8, 0.4, 0.2]},
+    "penalty": {"kind": "penalty", "cost": 0.6},
+    "penalty_empty_cheap": {"kind": "penalty", "cost": 0.6, "empty_cost": 0.1},
+}
+"""Tree priors; each case adds its depth limit, 3 at most."""
+
+LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
+TRIVIAL = {"kind": "local", "trivial": True, "min_leaf": 1}
+GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 5.0]], "weights": [2.0, 1.0]}
+DYADIC = {"kind": "dyadic", "levels": 2, "cyclic": False, "bounds": [(0.0, 4.0), (0.0, 2.0)], "weights": [1.0, 2.5]}
+CYCLIC = {"kind": "dyadic", "levels": 2, "cyclic": True, "bounds": [(0.0, 4.0), (0.0, 2.0)]}
+DESIGN = (
+    "split",
+    1,
+    0.5,
+    ("split", 0, frozenset("ac"), LEAF, ("split", 1, 0.25, LEAF, LEAF)),
+    ("split", 1, 1.5, ("split", 0, frozenset("b"), LEAF, LEAF), LEAF),
+)
+FIXED = {"kind": "fixed", "tree": DESIGN}
+RHO_BY_NODE = [0.6, 0.3, 0.9, 0.5, 0.2, 0.8, 0.7, 0.4, 0.15, 0.35, 0.55]
+
+CASES = {
+    "ties": (ORDERED, LOCAL, 3),
+    "weighted_rows": (WIDE, LOCAL, 2),
+    "depth_1": (WIDE, LOCAL, 1),
+    "four_categories": (NOMINAL, LOCAL, 2),
+    "three_categories": (THREE, LOCAL, 3),
+    "feature_weights": (THREE, {**LOCAL, "weights": [3.0, 0.5]}, 3),
+    "feature_without_weight": (WIDE, {**LOCAL, "weights": [1.0, 0.0]}, 3),
+    "trivial": (TWO, TRIVIAL, 2),
+    "trivial_weights": (TWO, {**TRIVIAL, "weights": [1.0, 4.0]}, 2),
+    "min_leaf_2": (WIDE, {**LOCAL, "min_leaf": 2}, 3),
+    "min_leaf_2_nominal": (CROWDED, {**LOCAL, "min_leaf": 2}, 2),
+    "min_leaf_3_nominal": (CROWDED, {**LOCAL, "min_leaf": 3, "weights": [1.0, 2.0]}, 3),
+    "grid": (THREE, GRID, 2),
+    "grid_deep": (THREE, {**GRID, "cuts": [None, [1.5]]}, 3),
+    "dyadic": (WIDE, DYADIC, 2),
+    "cyclic": (WIDE, CYCLIC, 3),
+}
+"""Data, questions and depth limit of each small space."""
+
+
+def problem(data, questions, prior, leaf, *, estimation=None, **changes):
+    """A naive problem from its parts; for the Laplace score the rows of E are every other one by default."""
+    y, n = data["y"], len(data["X"])
+    if leaf["kind"] in ("nig", "known"):
+        y = [label + 0.1 * i for i, label in enumerate(y)]
+    if leaf["kind"] == "laplace" and estimation is None:
+        estimation = [i % 2 == 0 for i in range(n)]
+    parts = {**data, "y": y, **changes}
+    return Problem(**parts, questions=questions, tree_prior=prior, leaf=leaf, estimation=estimation)
+
+
+def case_problem(case, prior, leaf, **changes):
+    """The problem of a case of CASES, a prior of PRIORS and a leaf of LEAVES, by name."""
+    data, questions, depth = CASES[case]
+    return problem(data, questions, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf], **changes)

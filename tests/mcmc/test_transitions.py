@@ -1,0 +1,146 @@
+"""Both kernels leave the posterior in balance: exact transition matrices on whole spaces of trees."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from plain import plain_package
+from reference.enumeration import Reference
+
+from .problems import (
+    CASES,
+    FIXED,
+    LEAVES,
+    LOCAL,
+    LOSS,
+    PRIORS,
+    RHO_BY_NODE,
+    THREE,
+    WIDE,
+    build_model,
+    case_problem,
+    nested_tree,
+    problem,
+)
+from .transitions import (
+    KERNELS,
+    Snapshot,
+    all_outcomes,
+    explore,
+    imbalance,
+    new_chain,
+    posterior_of,
+    transition_row,
+    tree_key,
+)
+
+TOLERANCE = 1e-12
+
+
+def rotated():
+    """Every case with half of the priors, every prior with half of the cases, the leaf models in turn."""
+    chosen = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 2 == 0]
+    return [(case, prior, list(LEAVES)[i % len(LEAVES)]) for i, (case, prior) in enumerate(chosen)]
+
+
+def check_balance(naive, kernel):
+    """The kernel reaches exactly the trees of positive prior and is reversible with respect to the posterior."""
+    reference = Reference(naive)
+    model = build_model(plain_package().package, naive)
+    space = explore(model, kernel)
+    law = posterior_of(model, space.trees)
+    expected = dict(reference.posterior())
+    nested = [nested_tree(naive, tree) for tree in space.trees]
+    assert len(space.trees) == reference.n_trees
+    assert set(nested) == set(expected)
+    assert np.abs(law - [expected[tree] for tree in nested]).max() < TOLERANCE
+    assert (space.transition >= 0.0).all()
+    assert np.abs(space.transition.sum(axis=1) - 1.0).max() < TOLERANCE
+    assert np.abs(law @ space.transition - law).max() < TOLERANCE
+    flow = law[:, None] * space.transition
+    assert np.abs(flow - flow.T).max() < TOLERANCE
+    assert imbalance(space.transition, law) < TOLERANCE
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("case", "prior", "leaf"), rotated())
+def test_balance(kernel, case, prior, leaf):
+    check_balance(case_problem(case, prior, leaf), kernel)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "prior",
+    [
+        {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None},
+        {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": 2},
+        {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 2},
+        {"kind": "conditioned", "rho": 0.45, "max_depth": 3},
+        {"kind": "chipman", "alpha": 0.9, "beta": 0.5, "max_depth": None},
+        {"kind": "penalty", "cost": 0.6, "empty_cost": 0.1, "max_depth": None},
+    ],
+)
+def test_balance_on_a_fixed_tree(kernel, prior):
+    check_balance(problem(THREE, FIXED, prior, LEAVES["laplace"]), kernel)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", ["chipman", "penalty"])
+def test_balance_without_depth_limit(kernel, kind):
+    check_balance(problem(WIDE, LOCAL, {**PRIORS[kind], "max_depth": None}, LEAVES["nig"]), kernel)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_balance_of_a_loss_with_labels_from_other_rows(kernel):
+    mask = [True, False, True, True, False, False]
+    check_balance(problem(WIDE, LOCAL, {**PRIORS["stopped"], "max_depth": 2}, LOSS, estimation=mask), kernel)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case", ["ties", "min_leaf_2_nominal", "trivial", "grid", "cyclic"])
+def test_row_does_not_depend_on_the_way_to_the_tree(kernel, case):
+    """A tree loaded from outside has the same law of the next tree as one reached by moves."""
+    plain = plain_package()
+    model = build_model(plain.package, case_problem(case, "stopped", "dirichlet"))
+    space = explore(model, kernel)
+    number = {}
+    for i, tree in enumerate(space.trees):
+        number[_loaded_key(plain, model, tree)] = i
+    assert len(number) == len(space.trees)
+    for i, tree in enumerate(space.trees):
+        chain = new_chain(model)
+        plain.module("mcmc._start").load_tree(model, chain, tree)
+        row = transition_row(chain, Snapshot(chain.state), kernel, number.__getitem__)
+        again = np.zeros(len(space.trees))
+        for key, probability in row.items():
+            again[number[key]] = probability
+        assert np.abs(again - space.transition[i]).max() < TOLERANCE
+
+
+def _loaded_key(plain, model, tree):
+    chain = new_chain(model)
+    plain.module("mcmc._start").load_tree(model, chain, tree)
+    return tree_key(chain.state)
+
+
+def test_all_outcomes_of_weighted_choices():
+    """Weights 1, 0, 3, then a coin of 1/4 if the last was taken."""
+    random = plain_package().module("mcmc._random")
+
+    def run(rng):
+        k = random.pick_weighted(rng, np.array([1.0, 0.0, 3.0]), 4.0)
+        return (k, random.flip(rng, 0.25)) if k == 2 else (k, random.pick(rng, 3))
+
+    law = {}
+    for probability, result in all_outcomes(run):
+        law[result] = law.get(result, 0.0) + probability
+    expected = {(2, True): 3 / 16, (2, False): 9 / 16, **{(0, j): 1 / 12 for j in range(3)}}
+    assert law == pytest.approx(expected, abs=1e-15)
+
+
+def test_balance_of_known_matrices():
+    """A reversible chain, a stationary one that is not, and one that is neither."""
+    third = np.full(3, 1 / 3)
+    assert imbalance(np.full((3, 3), 1 / 3), third) < 1e-15
+    assert imbalance(np.roll(np.eye(3), 1, axis=1), third) == 1.0
+    assert imbalance(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.25, 0.75])) == pytest.approx(2 / 3)

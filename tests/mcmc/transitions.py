@@ -1,0 +1,184 @@
+"""The exact transition matrix of a kernel: its plain code run on every outcome of every random choice.
+
+Kernels choose through ``rng.random()`` and ``rng.integers(0, n)`` alone. The generator below answers with prescribed
+outcomes; replaying a step with every possible sequence of outcomes, depth first, gives the law of its next tree.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from plain import plain_package
+
+KERNELS = {
+    "grow-prune": ("mcmc._moves.grow_prune", "grow_prune_step"),
+    "blanchard": ("mcmc._moves.blanchard", "blanchard_step"),
+}
+
+
+class Outcomes:
+    """A generator that follows prescribed outcomes and takes the first one where none is prescribed."""
+
+    def __init__(self, prescribed):
+        self.prescribed = prescribed
+        self.trail = []
+        self.probability = 1.0
+
+    def choose(self, probabilities):
+        """Number of the outcome taken among those with the given probabilities."""
+        at = len(self.trail)
+        taken = self.prescribed[at] if at < len(self.prescribed) else 0
+        self.trail.append((taken, len(probabilities)))
+        self.probability *= probabilities[taken]
+        return taken
+
+    def integers(self, low, high):
+        """Each of low, ..., high - 1 with equal probability."""
+        assert high > low, f"nothing to choose from in [{low}, {high})"
+        return int(low) + self.choose([1.0 / (high - low)] * int(high - low))
+
+    def random(self):
+        """A uniform number that is known only as far as it was compared."""
+        return Uniform(self, [0.0, 1.0], 1.0, 0.0)
+
+    def next_prescription(self):
+        """The outcomes to prescribe next, in depth-first order; None when all were seen."""
+        trail = list(self.trail)
+        while trail and trail[-1][0] + 1 == trail[-1][1]:
+            trail.pop()
+        return [taken for taken, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
+
+
+class Uniform:
+    """``scale * U + shift`` with U uniform; ``interval`` is what is known of U, shared by all that derives from it."""
+
+    def __init__(self, outcomes, interval, scale, shift):
+        self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
+
+    def __lt__(self, other):
+        low, high = self.interval
+        threshold = (float(other) - self.shift) / self.scale
+        if threshold <= low or threshold >= high:
+            return threshold >= high
+        below = (threshold - low) / (high - low)
+        if self.outcomes.choose([below, 1.0 - below]) == 0:
+            self.interval[1] = threshold
+            return True
+        self.interval[0] = threshold
+        return False
+
+    def __mul__(self, factor):
+        return Uniform(self.outcomes, self.interval, self.scale * float(factor), self.shift * float(factor))
+
+    def __sub__(self, other):
+        return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))
+
+
+def all_outcomes(run):
+    """Pairs (probability, result of ``run(generator)``) over all outcomes of the generator."""
+    prescribed = []
+    while prescribed is not None:
+        outcomes = Outcomes(prescribed)
+        result = run(outcomes)
+        yield outcomes.probability, result
+        prescribed = outcomes.next_prescription()
+
+
+class Space(NamedTuple):
+    """All trees a kernel reaches from the stump, and its transition matrix."""
+
+    trees: list
+    transition: np.ndarray
+
+
+def new_chain(model):
+    """A plain chain at the stump."""
+    chains = plain_package().module("mcmc._chain")
+    return chains.Chain(model.lowered, 2)
+
+
+def tree_key(state):
+    """The present tree as a tuple, node by node in preorder."""
+    key, todo = [], [0]
+    while todo:
+        node = state.node[todo.pop()]
+        key.append((int(node.feature), *((int(node.cut), int(node.categories)) if node.left >= 0 else ())))
+        if node.left >= 0:
+            todo += [int(node.right), int(node.left)]
+    return tuple(key)
+
+
+def present_tree(model, chain, package=None):
+    """The chain's tree as it would be saved: (tree, its log prior, its log score)."""
+    package = package or plain_package().module
+    chains, posterior = package("mcmc._chain"), package("posterior")
+    chain.reserve(1)
+    chains.save_draw(chain.model, chain.packed, chain.packed_saved)
+    drawn = posterior.SampledPosterior.from_chains(model, [chains.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    return drawn.tree(0), float(drawn.log_prior[0]), float(drawn.log_score[0])
+
+
+class Snapshot:
+    """The arrays of a chain, to be put back."""
+
+    def __init__(self, state):
+        self.arrays = [array.copy() for array in state]
+
+    def restore(self, state):
+        """Put the arrays back."""
+        for array, kept in zip(state, self.arrays):
+            array[...] = kept
+
+
+def transition_row(chain, snapshot, kernel, seen):
+    """Law of the next tree, {key: probability}; ``seen(key)`` is called at each outcome, with the chain there."""
+    module, name = KERNELS[kernel]
+    step = getattr(plain_package().module(module), name)
+
+    def run(rng):
+        snapshot.restore(chain.state)
+        step(rng, chain.model, chain.packed)
+        key = tree_key(chain.state)
+        seen(key)
+        return key
+
+    row = {}
+    for probability, key in all_outcomes(run):
+        row[key] = row.get(key, 0.0) + probability
+    return row
+
+
+def explore(model, kernel):
+    """The space of trees reached from the stump and the transition matrix on it."""
+    chain = new_chain(model)
+    found, trees, rows = {}, [], []
+    waiting = []
+
+    def seen(key):
+        if key not in found:
+            found[key] = len(found)
+            before = Snapshot(chain.state)
+            trees.append(present_tree(model, chain)[0])
+            waiting.append(before)
+
+    seen(tree_key(chain.state))
+    while len(rows) < len(waiting):
+        rows.append(transition_row(chain, waiting[len(rows)], kernel, seen))
+    transition = np.zeros((len(found), len(found)))
+    for i, row in enumerate(rows):
+        for key, probability in row.items():
+            transition[i, found[key]] = probability
+    return Space(trees, transition)
+
+
+def posterior_of(model, trees):
+    """Posterior probabilities (m,) of all trees, by the model's plain formula."""
+    log_joint = np.array([model.log_posterior(tree) for tree in trees])
+    weight = np.exp(log_joint - log_joint.max())
+    return weight / weight.sum()
+
+
+def imbalance(transition, law):
+    """Largest breach of detailed balance, relative to the larger of the two flows."""
+    flow = law[:, None] * transition
+    apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
+    return float((apart[larger > 0.0] / larger[larger > 0.0]).max())

@@ -1,0 +1,183 @@
+"""log_prior and log_score of every tree of random tiny problems equal those of the naive enumeration."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from reference.enumeration import enumerate_trees
+
+from .problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem, to_tree
+
+STUMP = pt.Tree([-1], [0], [0], [0])
+ROWS = [[0.0, 1.0], [1.0, 5.0], [2.0, 1.0], [4.0, 5.0]]
+
+
+def cut(threshold, feature=0):
+    """A tree of one question."""
+    return pt.Tree([feature, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+def cut_twice(first, second):
+    """x0 <= first, and on the left of it x0 <= second."""
+    return pt.Tree([0, 0, -1, -1, -1], [first, second, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+
+
+def part(mask, feature=0):
+    """A tree of one nominal question."""
+    return pt.Tree([feature, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [mask, -1, -1])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("tree_prior", TREE_PRIORS)
+@pytest.mark.parametrize("questions", QUESTIONS)
+def test_every_tree_of_a_random_problem(questions, tree_prior, leaf, seed):
+    rng = np.random.default_rng([QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed])
+    parts = {"questions": questions, "tree_prior": tree_prior, "leaf": leaf}
+    problem, model = random_problem(rng, **parts, max_trees=150)
+    for nested, log_prior, log_score in enumerate_trees(problem):
+        tree = to_tree(nested, model.columns.mask_of)
+        assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
+        assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
+        assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
+
+
+def test_random_problems_reach_all_they_promise():
+    """Over many draws each feature of the generator occurs, and most problems have more than one tree."""
+    rng = np.random.default_rng(2024)
+    seen, sizes = set(), []
+    for _ in range(250):
+        problem, model = random_problem(rng, max_trees=300)
+        design, prior = problem.questions, problem.tree_prior
+        rows = model.units.rows
+        sizes.append(len(problem.X))
+        seen |= {design["kind"], prior["kind"], problem.leaf["kind"], f"p={model.n_features}"}
+        seen |= {name for name in ("trivial", "cyclic", "given") if design.get(name)}
+        seen |= {f"min_leaf={design.get('min_leaf')}", f"depth={prior['max_depth']}"}
+        seen |= {f"rho by {'node' if design['kind'] == 'fixed' else 'depth'}"} if isinstance(prior.get("rho"), list) else set()
+        seen |= {name for name, has in (("merged", np.any(rows > 1)), ("nominal", problem.nominal)) if has}
+        seen |= {name for name in ("empty_cost", "exposure") if name in prior or name in problem.leaf}
+        seen |= {"weights"} if set(problem.weights) != {1.0} else set()
+        seen |= {"feature weights"} if len(set(design.get("weights") or [1.0])) > 1 else set()
+        seen |= {"zero weight"} if 0.0 in (design.get("weights") or []) else set()
+    assert {*QUESTIONS, *TREE_PRIORS, *LEAVES, "p=1", "p=2", "p=3", "trivial", "cyclic", "given"} <= seen
+    assert {"min_leaf=1", "min_leaf=2", "min_leaf=3", "depth=None", "depth=1", "depth=3"} <= seen
+    assert {"rho by node", "rho by depth", "merged", "nominal", "weights", "empty_cost", "exposure"} <= seen
+    assert {"feature weights", "zero weight"} <= seen
+    assert min(sizes) == 2
+    assert max(sizes) == 7
+
+
+IMPOSSIBLE = {
+    "local: all rows left": (pt.LocalCuts(), cut(9.0)),
+    "local: no row left": (pt.LocalCuts(), cut(-math.inf)),
+    "local: too few rows": (pt.LocalCuts(min_leaf=2), cut(0.5)),
+    "local: weight zero": (pt.LocalCuts(feature_weights=[0.0, 1.0]), cut(1.5)),
+    "local: a second cut that parts nothing": (pt.LocalCuts(), cut_twice(1.5, 2.5)),
+    "grid: not a cut": (pt.GridCuts([[0.5, 1.5], [3.0]]), cut(1.4)),
+    "grid: outside the box": (pt.GridCuts([[0.5, 1.5], [3.0]]), cut_twice(0.5, 1.5)),
+    "grid: the box's own edge": (pt.GridCuts([[0.5, 1.5], [3.0]]), cut_twice(0.5, 0.5)),
+    "grid: weight zero": (pt.GridCuts([[0.5, 1.5], [3.0]], feature_weights=[0.0, 2.0]), cut(0.5)),
+    "dyadic: not a midpoint": (pt.DyadicCuts(2), cut(1.0)),
+    "dyadic: another coordinate's turn": (pt.DyadicCuts(2, cyclic=True), cut(3.0, feature=1)),
+    "dyadic: split too often": (pt.DyadicCuts(1), cut_twice(2.0, 1.0)),
+    "fixed: another question": (pt.FixedTree(cut_twice(1.5, 0.5)), cut(0.5)),
+    "fixed: below a leaf": (pt.FixedTree(cut(1.5)), cut_twice(1.5, 0.5)),
+    "nominal question about an ordered column": (pt.LocalCuts(), part(1)),
+}
+
+
+@pytest.mark.parametrize(("questions", "tree"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_impossible_trees_have_no_prior(questions, tree):
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], questions=questions)
+    assert model.log_prior(tree) == -math.inf
+    assert model.log_posterior(tree) == -math.inf
+    assert model.log_prior(STUMP) > -math.inf
+
+
+@pytest.mark.parametrize(
+    "prior", [pt.ChipmanPrior(max_depth=1), pt.BranchingProcess(0.3, 1), pt.BranchingProcess(0.3, 1, True), pt.LeafPenalty(1.0, 1)]
+)
+def test_no_prior_below_max_depth(prior):
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)
+    assert model.log_prior(cut(1.5)) > -math.inf
+    assert model.log_prior(cut_twice(1.5, 0.5)) == -math.inf
+
+
+@pytest.mark.parametrize("prior", [pt.ChipmanPrior(0.0), pt.BranchingProcess(0.0), pt.BranchingProcess([0.0, 0.5], 2)])
+def test_split_probability_zero(prior):
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)
+    assert model.log_prior(STUMP) == 0.0
+    assert model.log_prior(cut(1.5)) == -math.inf
+
+
+def test_thresholds_that_part_the_rows_alike_are_one_question():
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0])
+    assert len({model.log_posterior(cut(t)) for t in (2.0, 2.5, 3.0, 3.999)}) == 1
+    assert model.log_prior(cut(4.0)) == -math.inf
+
+
+def test_a_part_and_its_complement_are_one_question():
+    labels = [["a"], ["b"], ["c"], ["c"]]
+    for questions in (pt.LocalCuts(), pt.GridCuts([None])):
+        model = pt.TreeModel(labels, [0, 1, 1, 0], questions=questions, nominal=0)
+        assert model.log_prior(part(0b011)) == model.log_prior(part(0b100)) > -math.inf
+        assert model.log_prior(part(0b111)) == model.log_prior(part(0b000)) == -math.inf
+        assert model.log_prior(cut(1.0)) == -math.inf
+
+
+def test_absent_categories_do_not_matter_locally():
+    """In the cell of a and c, where b goes makes no difference; for a grid it does not either."""
+    table = [["a"], ["b"], ["c"], ["d"]]
+    for questions in (pt.LocalCuts(), pt.GridCuts([None])):
+        model = pt.TreeModel(table, [0, 1, 1, 0], questions=questions, nominal=0)
+        trees = [
+            pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b0101, below, -1, -1, -1])
+            for below in (0b0001, 0b0011, 0b1011)
+        ]
+        assert len({model.log_prior(tree) for tree in trees}) == 1
+        assert model.log_prior(trees[0]) > -math.inf
+
+
+@pytest.mark.parametrize("rho", [0.1, 0.5])
+def test_conditioned_process_without_limit(rho):
+    """``pi(T) = (rho (1 - rho))^leaves / rho``, whether a leaf can be split or not (formula sheet, section 1)."""
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(rho, None, conditioned=True))
+    for tree, R in ((STUMP, 1.0), (cut(0.5), 1 / 6), (cut_twice(1.5, 0.5), 1 / 6 * 1 / 2)):
+        expected = tree.n_leaves * math.log(rho * (1 - rho)) - math.log(rho) + math.log(R)
+        assert model.log_prior(tree) == pytest.approx(expected)
+
+
+def test_a_forced_leaf_is_free_in_a_stopped_process_only():
+    """The right child of x0 <= 2.5 holds one row."""
+    tree = cut(2.5)
+    stopped = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(0.3, 5))
+    chipman = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.ChipmanPrior(0.9, 1.0))
+    assert stopped.log_prior(tree) == pytest.approx(math.log(0.3 / 6 * 0.7))
+    assert chipman.log_prior(tree) == pytest.approx(math.log(0.9 / 6 * 0.55))
+
+
+def test_scores_of_questions_the_model_cannot_ask():
+    """A cut between the model's own cuts would part rows that share a code."""
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], questions=pt.GridCuts([[1.5], []]))
+    assert model.log_prior(cut(0.5)) == -math.inf
+    with pytest.raises(ValueError, match=r"node 0, x0 <= 0\.5: the model has no cut there to part its rows"):
+        model.log_score(cut(0.5))
+
+
+@pytest.mark.parametrize("method", ["log_prior", "log_score", "log_posterior"])
+def test_a_feature_the_table_lacks(method):
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0])
+    with pytest.raises(ValueError, match="node 0: asks about feature 2; there are 2 features"):
+        getattr(model, method)(cut(0.5, feature=2))
+
+
+def test_thinned_cuts_keep_the_bins_apart():
+    """With two cuts for nine rows, local ways are those between the bins."""
+    X = np.arange(9.0)[:, None]
+    model = pt.TreeModel(X, [0, 1, 1] * 3, questions=pt.LocalCuts(max_cuts=2), tree_prior=pt.ChipmanPrior(0.9, 0.0))
+    assert model.log_prior(cut(2.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
+    assert model.log_prior(cut(5.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
+    assert model.log_prior(cut(3.5)) == -math.inf
