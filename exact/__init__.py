@@ -1,8 +1,10 @@
 """The exact engine: sums over all trees by dynamic programming.
 
 Posterior: solve, ExactPosterior, Intractable.
+Comparison: compare, Comparison.
 Graph: build_graph, CellGraph.
 """
 
+from .compare import Comparison, compare
 from .graph import CellGraph, Intractable, build_graph
 from .posterior import CellProbabilities, ExactPosterior, solve

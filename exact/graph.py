@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
 
 from . import _builder
+from ._bounds import least_cells
 from ._builder import Cells, Edges, Points, Scratch
 
 EDGES_PER_CELL = 32
 """Edges allowed for each cell allowed: the other half of the memory bound."""
-SAMPLE_POINTS = 200
 
 
 class Intractable(ValueError):
@@ -101,7 +101,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
         If there are more than ``max_cells``, or more than 32 questions per cell allowed.
     """
     points = distinct_points(model)
-    bound = least_cells(model, points, max_cells)
+    bound = least_cells(model, points.codes, max_cells)
     if bound > max_cells:
         raise Intractable(bound, max_cells)
     return _with_slots(model, _renumbered(*_run_builder(model, points, max_cells)))
@@ -122,72 +122,10 @@ def distinct_points(model: TreeModel) -> Points:
         for j, column in enumerate((weight, *units.moments)):
             stats[:, j] = np.bincount(where, weights=column, minlength=n)
     rows = np.bincount(where, weights=units.rows[each & units.rows_all], minlength=n).astype(np.int64)
-    codes = codes.astype(np.int64)
+    codes = np.ascontiguousarray(codes, dtype=np.int64)
     key = np.random.default_rng(20_261_120).integers(1, 1 << 63, size=(2, n), dtype=np.uint64)
-    return Points(codes, stats, rows, key, np.argsort(codes, axis=1, kind="stable").astype(np.int64))
-
-
-def least_cells(model: TreeModel, points: Points, enough: int) -> int:
-    """A number of cells that the graph is sure to exceed or reach, found without building it;
-    no larger than it takes to exceed ``enough``, where counting costs."""
-    kind, limit = model.questions.kind, model.prior_tables.depth_limit
-    usable = model.questions.weights(model.n_features) > 0
-    if kind in (GRID, DYADIC):
-        return _least_boxes(model, points, limit, usable)
-    if kind in (LOCAL, LOCAL_TRIVIAL) and limit >= 4 and model.questions.min_leaf == 1:
-        ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
-        distinct = [len(np.unique(points.codes[k])) for k in ordered]
-        best = ordered[np.argsort(distinct)[::-1][:2]]
-        if len(best) == 2:
-            some = np.random.default_rng(0).permutation(points.codes.shape[1])[:SAMPLE_POINTS]
-            return _rectangles(points.codes[best[0], some], points.codes[best[1], some], enough)
-        if len(best) == 1:
-            return max(distinct) * (max(distinct) + 1) // 2
-    return 1
-
-
-def _least_boxes(model: TreeModel, points: Points, limit: int, usable: np.ndarray) -> int:
-    """Boxes around one point that ``limit`` splits can make: a product of polynomials in the splits each side takes."""
-    best = 1
-    for i in np.linspace(0, points.codes.shape[1] - 1, min(points.codes.shape[1], 32)).astype(int):
-        made = [1]
-        for k in np.flatnonzero(usable):
-            c, n = int(points.codes[k, i]), int(model.n_codes[k])
-            if model.questions.kind == DYADIC:
-                sides = [1] * (int(model.questions.levels) + 1)
-            elif model.columns.categories[k] is not None:
-                sides = [1, (1 << (n - 1)) - 1]
-            else:
-                sides = [1, n - 1, c * (n - 1 - c)]
-            longer = [0] * min(len(made) + len(sides) - 1, limit + 1)
-            for a, x in enumerate(made):
-                for b, y in enumerate(sides):
-                    if a + b < len(longer):
-                        longer[a + b] += x * y
-            made = longer
-        best = max(best, sum(made))
-    return best
-
-
-def _rectangles(x: np.ndarray, y: np.ndarray, enough: int) -> int:
-    """How many sets of points axis-parallel rectangles cut out of the points (x, y); counting stops above ``enough``."""
-    values = np.unique(x)
-    total = 0
-    for a, left in enumerate(values):
-        for right in values[a:]:
-            inside = (x >= left) & (x <= right)
-            levels, place = np.unique(y[inside], return_inverse=True)
-            # from each lowest level on: the first level by which points on both edges are in
-            reached = np.zeros(len(levels), dtype=np.int64)
-            for edge in (left, right):
-                nearest = np.full(len(levels), len(levels))
-                held = np.unique(place[x[inside] == edge])
-                nearest[held] = held
-                reached = np.maximum(reached, np.minimum.accumulate(nearest[::-1])[::-1])
-            total += int((len(levels) - reached).sum())
-            if total > enough:
-                return total
-    return total
+    order = np.ascontiguousarray(np.argsort(codes, axis=1, kind="stable"))
+    return Points(codes, stats, rows, key, order)
 
 
 def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cells, Edges, int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .trees import LEAF, Tree, TreeArrays, add_predictions_into, node_depths
+from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
 
 if TYPE_CHECKING:
     from .model import TreeModel
@@ -150,8 +150,7 @@ class SampledPosterior(Posterior):
         for c, saved in enumerate(chains):
             number = np.empty(len(saved.tree) - 1, dtype=np.int64)
             for t in range(len(number)):
-                nodes = saved.node[saved.tree.start[t] : saved.tree.start[t + 1]]
-                key = b"".join(nodes[field].tobytes() for field in ("feature", "cut", "categories"))
+                key = saved.node[saved.tree.start[t] : saved.tree.start[t + 1]].tobytes()
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):
                     keep.append((c, t))
@@ -229,14 +228,10 @@ class SampledPosterior(Posterior):
 
     def values_by_draw(self, X: Any) -> np.ndarray:
         """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
-        table = self.model.columns.numbers(X)
-        by_tree = np.zeros((self.n_trees, len(table), self.node_values.shape[1]))
-        one = np.zeros(self.n_trees)
-        for t in range(self.n_trees):
-            one[:] = 0.0
-            one[t] = 1.0
-            add_predictions_into(by_tree[t], self.trees, one, self.node_values, table)
-        return by_tree[self.tree_of_draw]
+        return self._values_by_draw(self.model.columns.numbers(X))
+
+    def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
+        return leaf_values(self.trees, self.node_values, X)[self.tree_of_draw]
 
     def n_leaves_pmf(self) -> np.ndarray:
         return np.bincount(self.n_leaves, weights=self.weight)

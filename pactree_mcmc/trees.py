@@ -406,6 +406,18 @@ def add_predictions_into(
                     out[i, j] += weight[t] * value[leaf, j]
 
 
+@jit
+def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
+    out = np.empty((len(trees.offset) - 1, X.shape[0], value.shape[1]))
+    for t in range(out.shape[0]):
+        for i in range(X.shape[0]):
+            leaf = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+            for j in range(value.shape[1]):
+                out[t, i, j] = value[leaf, j]
+    return out
+
+
 def stack_trees(trees: Sequence[Tree]) -> TreeArrays:
     """Trees end to end, in the form compiled code takes."""
     offset = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])]).astype(np.int64)

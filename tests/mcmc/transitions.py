@@ -98,12 +98,16 @@ def new_chain(model):
 
 def tree_key(state):
     """The present tree as a tuple, node by node in preorder."""
+    names = ("feature", "cut", "categories", "left", "right")
+    feature, cut, categories, left, right = (state.node[name].tolist() for name in names)
     key, todo = [], [0]
     while todo:
-        node = state.node[todo.pop()]
-        key.append((int(node.feature), *((int(node.cut), int(node.categories)) if node.left >= 0 else ())))
-        if node.left >= 0:
-            todo += [int(node.right), int(node.left)]
+        node = todo.pop()
+        if left[node] < 0:
+            key.append(feature[node])
+        else:
+            key.append((feature[node], cut[node], categories[node]))
+            todo += [right[node], left[node]]
     return tuple(key)
 
 

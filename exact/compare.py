@@ -1,0 +1,212 @@
+"""exact.compare: the same questions asked of the exact and of a sampled posterior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.inference_data import ess
+from pactree_mcmc.posterior import SampledPosterior, root_key
+
+from .posterior import ExactPosterior
+
+LEAST_PROBABILITY = 0.001
+N_POINTS = 8
+N_ROOTS = 12
+
+
+class Row(NamedTuple):
+    """One quantity, answered twice."""
+
+    quantity: str
+    exact: float
+    sampled: float
+    """NaN where the run did not estimate it."""
+    mc_error: float
+    """Monte-Carlo standard error of ``sampled``."""
+    z: float
+    """(sampled - exact) / mc_error."""
+
+
+class Comparison:
+    """Table of exact against sampled answers.
+
+    Attributes
+    ----------
+    rows : list of Row
+        Quantity, exact, sampled, Monte-Carlo standard error, z.
+    """
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+
+    @property
+    def max_abs_z(self) -> float:
+        """Largest absolute z; 0 when nothing could be compared."""
+        return max((abs(row.z) for row in self.rows if math.isfinite(row.z)), default=0.0)
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame indexed by quantity."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows).set_index("quantity")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Sampled against exact probabilities with two standard errors; returns the matplotlib axes."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(5.5, 5.5), layout="constrained")
+        kinds = {"leaves": "o", "root": "s", "inclusion": "^", "predictive": "x"}
+        for kind, marker in kinds.items():
+            rows = [row for row in self.rows if row.quantity.startswith(kind) and not math.isnan(row.sampled)]
+            if rows:
+                x, y, error = ([getattr(r, name) for r in rows] for name in ("exact", "sampled", "mc_error"))
+                ax.errorbar(x, y, yerr=[2 * e for e in error], fmt=marker, ms=5, lw=1, label=kind, alpha=0.8)
+        low, high = ax.get_xlim()
+        ax.plot([low, high], [low, high], color="0.6", lw=1, zorder=0)
+        ax.set(xlabel="exact", ylabel="sampled, 2 standard errors", xlim=(low, high))
+        ax.legend(frameon=False)
+        return ax
+
+    def __str__(self) -> str:
+        width = max(len(row.quantity) for row in self.rows)
+        lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
+        for row in self.rows:
+            cells = [
+                "-" if math.isnan(v) else format(v, f) for v, f in zip(row[1:], (".6g", ".6g", ".2g", ".2f"), strict=True)
+            ]
+            lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Comparison({len(self.rows)} quantities, largest |z| {self.max_abs_z:.2f})"
+
+
+def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) -> Comparison:
+    """Exact against sampled: evidence, leaves, root question, feature inclusion, predictions.
+
+    Parameters
+    ----------
+    truth : ExactPosterior
+    sampled : SampledPosterior
+        Of the same model.
+    X : table of shape (n, p), optional
+        Rows whose predictions are compared. Default: up to 8 rows spread over the training data.
+
+    Returns
+    -------
+    Comparison
+        Quantities of exact probability below 0.001 are left out. The Monte-Carlo standard error is
+        ``sd / sqrt(ESS)`` with the effective sample size of that quantity over all chains; for an event never or
+        always seen, the exact variance and the smallest effective size among leaves and log posterior.
+
+    Raises
+    ------
+    TypeError
+        If the arguments are not an exact and a sampled posterior.
+    ValueError
+        If they are of different models.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> model = pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> table = compare(exact.solve(model), exact.solve(model).sample(2000, rng=1))
+    >>> table.max_abs_z < 5
+    True
+    """
+    if not isinstance(truth, ExactPosterior) or not isinstance(sampled, SampledPosterior):
+        raise TypeError(
+            f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior."
+        )
+    if truth.model is not sampled.model:
+        raise ValueError("the two posteriors are of different models; build the model once and pass it to both engines.")
+    return Comparison(list(_rows(truth, sampled, X)))
+
+
+def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
+    nan = math.nan
+    estimate = sampled.log_evidence
+    yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
+    draws, names = sampled.tree_of_draw, sampled.model.columns.names
+    floor = min(ess(sampled.n_leaves[draws].astype(float)), ess((sampled.log_prior + sampled.log_score)[draws]))
+    for leaves, probability in enumerate(truth.n_leaves_pmf()):
+        if probability >= LEAST_PROBABILITY:
+            yield _event(f"leaves = {leaves}", probability, (sampled.n_leaves == leaves)[draws], floor)
+    roots = [root_key(sampled.model, sampled.trees, int(i)) for i in sampled.trees.offset[:-1]]
+    likely = sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
+    for key, probability in likely:
+        if probability >= LEAST_PROBABILITY:
+            hit = np.array([root == key for root in roots])
+            yield _event(f"root: {_root_text(key, names)}", probability, hit[draws], floor)
+    for k, probability in enumerate(truth.feature_inclusion()):
+        yield _event(f"inclusion: {names[k]}", probability, (sampled.split_counts[:, k] > 0)[draws], floor)
+    yield from _predictions(truth, sampled, X)
+
+
+def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
+    model = sampled.model
+    table = training_rows(model, N_POINTS) if X is None else model.columns.numbers(X)
+    exact, by_draw = truth._values(table), sampled._values_by_draw(table)
+    for i in range(len(table)):
+        for j in range(max(exact.shape[1] - 1, 1)):
+            what = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
+            values = by_draw[:, :, i, j]
+            error = float(values.std() / math.sqrt(max(ess(values), 1.0)))
+            yield _row(f"predictive {what}, row {i}", exact[i, j], float(values.mean()), error)
+
+
+def training_rows(model: Any, n: int) -> np.ndarray:
+    """Up to ``n`` distinct training rows as numbers, spread over the units; each value is one of its code's."""
+    units = model.units
+    chosen = np.unique(np.linspace(0, units.n_units - 1, min(n, units.n_units)).astype(int))
+    out = np.empty((len(chosen), model.n_features))
+    for k, scale in enumerate(model.scales):
+        code = units.codes[k, chosen].astype(np.int64)
+        if model.columns.categories[k] is not None:
+            out[:, k] = code
+        elif hasattr(scale, "low") and len(scale.low):
+            out[:, k] = scale.low[code]
+        else:
+            out[:, k] = inner_values(scale, code)
+    return out
+
+
+def inner_values(scale: Any, code: np.ndarray) -> np.ndarray:
+    """A value in each code: its upper cut, or anything above the last."""
+    last = scale.n_codes - 1
+    if last == 0:
+        return np.zeros(len(code))
+    at = scale.threshold(np.minimum(code, last - 1), np.minimum(code, last - 1) + 1)
+    return np.where(code < last, at, at + np.maximum(np.abs(at), 1.0))
+
+
+def _event(quantity: str, probability: float, hit: np.ndarray, floor: float) -> Row:
+    share = float(hit.mean())
+    if 0.0 < share < 1.0:
+        error = math.sqrt(share * (1.0 - share) / max(ess(hit.astype(float)), 1.0))
+    else:
+        error = math.sqrt(probability * (1.0 - probability) / max(floor, 1.0)) if 0.0 < probability < 1.0 else 0.0
+    return _row(quantity, float(probability), share, error)
+
+
+def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:
+    gap = sampled - exact
+    if error > 1e-12:
+        z = gap / error
+    else:
+        z = 0.0 if abs(gap) < 1e-9 else math.copysign(math.inf, gap)
+    return Row(quantity, float(exact), sampled, error, z)
+
+
+def _root_text(key: Any, names: tuple[str, ...]) -> str:
+    if key is None:
+        return "none"
+    feature, rule = key
+    if isinstance(rule, frozenset):
+        return f"{names[feature]} in {{{', '.join(sorted(map(str, rule)))}}}"
+    return f"{names[feature]} <= {rule:.6g}"

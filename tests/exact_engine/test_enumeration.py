@@ -1,0 +1,91 @@
+"""The exact engine equals plain enumeration of all trees on random tiny problems."""
+
+import math
+
+import numpy as np
+import pytest
+
+import exact
+from model.problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem
+from reference.enumeration import Reference
+
+TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
+
+
+def _key(key):
+    """A root question with its threshold rounded, so that equal sums in another order stay equal."""
+    return key if key is None or isinstance(key[1], frozenset) else (key[0], round(float(key[1]), 9))
+
+
+def _rounded(law):
+    out = {}
+    for key, probability in law.items():
+        out[_key(key)] = out.get(_key(key), 0.0) + probability
+    return out
+
+
+def _new_rows(problem, rng):
+    """Training rows, rows between them, and rows with a category never seen."""
+    rows = [problem.X[i] for i in rng.integers(len(problem.X), size=3)]
+    for _ in range(3):
+        mixed = []
+        for k in range(len(problem.X[0])):
+            values = [row[k] for row in problem.X]
+            if k in problem.nominal:
+                mixed.append(values[int(rng.integers(len(values)))])
+            else:
+                mixed.append(float(rng.uniform(min(values) - 1.0, max(values) + 1.0)))
+        rows.append(tuple(mixed))
+    return rows
+
+
+def _as_table(model, rows):
+    table = np.empty((len(rows), len(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        for k, value in enumerate(row):
+            table[i, k] = value
+    if not model.columns.named:
+        return table
+    import pandas as pd
+
+    frame = pd.DataFrame(table, columns=list(model.columns.names))
+    for k, name in enumerate(model.columns.names):
+        if model.columns.categories[k] is None:
+            frame[name] = frame[name].astype(float)
+    return frame
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("tree_prior", TREE_PRIORS)
+@pytest.mark.parametrize("questions", QUESTIONS)
+def test_equals_enumeration(questions, tree_prior, leaf, seed):
+    kinds = [QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed, 1]
+    rng = np.random.default_rng(kinds)
+    most = 4_000 if seed == 0 else 600
+    problem, model = random_problem(rng, questions=questions, tree_prior=tree_prior, leaf=leaf, max_trees=most)
+    reference, truth = Reference(problem), exact.solve(model)
+
+    assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
+    assert truth.map_log_joint == pytest.approx(reference.best_log_joint, **TOLERANCE)
+    best = truth.map_tree()
+    assert model.log_posterior(best) == pytest.approx(truth.map_log_joint, **TOLERANCE)
+    leaves = truth.n_leaves_pmf()
+    law = reference.n_leaves()
+    assert leaves.sum() == pytest.approx(1.0, abs=1e-9)
+    for m in set(law) | set(range(len(leaves))):
+        assert (leaves[m] if m < len(leaves) else 0.0) == pytest.approx(law.get(m, 0.0), **TOLERANCE), m
+    assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
+    root, expected = _rounded(truth.root_split_pmf()), _rounded(reference.root())
+    for key in set(root) | set(expected):
+        assert root.get(key, 0.0) == pytest.approx(expected.get(key, 0.0), **TOLERANCE), key
+    rows = _new_rows(problem, rng)
+    table = _as_table(model, rows)
+    values = truth.predict_proba(table) if model.classes_ is not None else truth.predict(table)[:, None]
+    assert values == pytest.approx(np.array([reference.predict(row) for row in rows]), **TOLERANCE)
+    draws = truth.sample(40, rng=seed)
+    for t in range(min(draws.n_trees, 5)):
+        tree = draws.tree(t)
+        assert model.log_prior(tree) == pytest.approx(draws.log_prior[t], **TOLERANCE)
+        assert model.log_score(tree) == pytest.approx(draws.log_score[t], **TOLERANCE)
+        assert math.isfinite(draws.log_prior[t])

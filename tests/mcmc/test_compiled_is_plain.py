@@ -1,0 +1,100 @@
+"""The compiled package draws what its plain Python does, bit for bit."""
+
+import zlib
+
+import numpy as np
+import pactree_mcmc as pt
+import pytest
+from pactree_mcmc.mcmc import _chain as compiled_chains
+from plain import plain_package
+
+from .problems import FIXED, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
+
+KERNEL_CODES = {"grow-prune": compiled_chains.GROW_PRUNE, "blanchard": compiled_chains.BLANCHARD}
+DRAWS, STEPS = 60, 7
+
+
+def random_rows(seed, n=24):
+    """Rows (category, number with ties, number) and labels."""
+    rng = np.random.default_rng(seed)
+    rows = zip("abcde" * (n // 5 + 1), rng.integers(0, 6, n).astype(float), rng.random(n).round(2))
+    return {
+        "X": [(c, float(t), float(x)) for c, t, x in rows],
+        "y": [int(v) for v in rng.integers(0, 2, n)],
+        "nominal": {0},
+    }
+
+
+def without_nominal(data):
+    return {"X": [row[1:] for row in data["X"]], "y": data["y"]}
+
+
+GRID_CUTS = [None, [0.5, 1.5, 2.5, 7.0], [0.25, 0.5, 0.75]]
+QUESTIONS = {
+    "local": {"kind": "local", "trivial": False, "min_leaf": 1},
+    "weighted": {"kind": "local", "trivial": False, "min_leaf": 1, "weights": [1.0, 2.0, 0.5]},
+    "trivial": {"kind": "local", "trivial": True, "min_leaf": 1},
+    "min_leaf": {"kind": "local", "trivial": False, "min_leaf": 3},
+    "grid": {"kind": "grid", "cuts": GRID_CUTS},
+    "dyadic": {"kind": "dyadic", "levels": 3, "cyclic": False, "bounds": [(0.0, 8.0), (0.0, 1.0)]},
+    "cyclic": {"kind": "dyadic", "levels": 3, "cyclic": True, "bounds": [(0.0, 8.0), (0.0, 1.0)]},
+}
+PAIRS = list(zip(QUESTIONS, ["dirichlet", "nig", "laplace", "loss", "poisson", "known", "nig"], strict=True))
+
+
+def draws_of(model, chains, kernel, seed):
+    """Saved arrays of a chain, and what its generator says next."""
+    rng = np.random.default_rng(seed)
+    chain = chains.Chain(model.lowered, 2)
+    chain.warm_up(rng, KERNEL_CODES[kernel], 50)
+    chain.reserve(DRAWS)
+    chain.run(rng, KERNEL_CODES[kernel], DRAWS, STEPS)
+    return chains.trimmed(chain.saved), rng.random()
+
+
+def assert_identical(one, other):
+    """Arrays, or records field by field, have the same bits."""
+    assert one.dtype == other.dtype
+    for name in one.dtype.names or [None]:
+        a, b = (one, other) if name is None else (one[name], other[name])
+        assert a.tobytes() == b.tobytes(), name
+
+
+@pytest.mark.parametrize("kernel", KERNEL_CODES)
+@pytest.mark.parametrize(("questions", "leaf"), PAIRS)
+def test_same_draws(kernel, questions, leaf):
+    seed = zlib.crc32(f"{questions} {leaf}".encode())
+    data = random_rows(seed)
+    if questions in ("dyadic", "cyclic"):
+        data = without_nominal(data)
+    naive = problem(data, QUESTIONS[questions], {**PRIORS["penalty_empty_cheap"], "max_depth": 5}, LEAVES[leaf])
+    plain = plain_package()
+    ours, next_of_ours = draws_of(build_model(pt, naive), compiled_chains, kernel, seed)
+    theirs, next_of_theirs = draws_of(build_model(plain.package, naive), plain.module("mcmc._chain"), kernel, seed)
+    assert ours.used[compiled_chains.TREES] > DRAWS // 4
+    for one, other in zip(ours, theirs, strict=True):
+        assert_identical(one, other)
+    assert next_of_ours == next_of_theirs
+
+
+@pytest.mark.parametrize("kernel", KERNEL_CODES)
+def test_same_draws_on_a_fixed_tree(kernel):
+    prior = {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None}
+    naive = problem(THREE, FIXED, prior, LEAVES["dirichlet"])
+    plain = plain_package()
+    ours, _ = draws_of(build_model(pt, naive), compiled_chains, kernel, 3)
+    theirs, _ = draws_of(build_model(plain.package, naive), plain.module("mcmc._chain"), kernel, 3)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_identical(one, other)
+
+
+def test_plain_copy_is_plain_and_apart():
+    """The copy holds plain functions, and importing it left the compiled package as it was."""
+    plain = plain_package()
+    assert plain.package is not pt
+    assert hasattr(compiled_chains.run_draws, "py_func")
+    assert not hasattr(plain.module("mcmc._chain").run_draws, "py_func")
+    assert plain.module("mcmc._chain") is not compiled_chains
+    naive = case_problem("ties", "stopped", "dirichlet")
+    assert isinstance(build_model(pt, naive), pt.TreeModel)
+    assert not isinstance(build_model(plain.package, naive), pt.TreeModel)

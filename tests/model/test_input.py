@@ -1,0 +1,438 @@
+"""What TreeModel and its parts refuse, each with its own message, and what they take."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import pactree_mcmc as pt
+
+X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 4.0], [3.0, 2.0]])
+Y = [0, 1, 1, 0]
+COUNTS = [0, 3, 1, 2]
+STUMP = pt.Tree([-1], [0], [0], [0])
+SPLIT = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+def with_value(value):
+    """X with one entry replaced."""
+    out = X.copy()
+    out[2, 1] = value
+    return out
+
+
+def objects(*column):
+    return np.array([[v] for v in column], dtype=object)
+
+
+def frame(**columns):
+    return pd.DataFrame(columns)
+
+
+NA = pd.NA
+BAD_TABLES = {
+    "NaN": (with_value(np.nan), r"column 'x1' contains NaN \(first in row 2\); give finite numbers"),
+    "infinity": (with_value(-np.inf), r"column 'x1' contains infinity \(first in row 2\)"),
+    "no rows": (np.empty((0, 2)), r"X is empty: shape \(0, 2\); give at least 2 rows and 1 column"),
+    "no columns": (np.empty((4, 0)), r"X is empty: shape \(4, 0\)"),
+    "one row": (X[:1], "X has one row; a tree needs at least 2 rows"),
+    "one dimension": (X[:, 0], r"X has 1 dimension\(s\); give a table of shape \(n, p\), e.g. X.reshape\(-1, 1\)"),
+    "three dimensions": (X[None], r"X has 3 dimension\(s\)"),
+    "an empty list": ([], r"X has 1 dimension\(s\)"),
+    "a series": (pd.Series([1.0, 2.0]), r"X has 1 dimension\(s\)"),
+    "complex": (X + 1j, "column 'x0' is complex; X must be real"),
+    "text": (np.array([["a"], ["b"], ["c"], ["d"]]), "column 'x0' holds text; make it a pandas or polars categorical"),
+    "text objects": (objects("a", "b", "c", "d"), r"column 'x0' holds objects \(str 'a' in row 0\)"),
+    "objects": (objects(1, 2, {}, 3), r"column 'x0' holds objects \(dict \{\} in row 2\); give numbers"),
+    "complex objects": (objects(1, 2, 3, 1j), r"column 'x0' holds objects \(complex 1j in row 3\)"),
+    "None": (objects(1, None, 3, 4), r"column 'x0' holds objects \(NoneType None in row 1\)"),
+    "dates": (X.astype("M8[s]"), r"column 'x0' has dtype datetime64\[s\]; give real numbers or a categorical"),
+    "text in a frame": (frame(u=list("abcd")), "column 'u' holds objects|column 'u' holds text"),
+    "text in polars": (pl.DataFrame({"u": list("abcd")}), "column 'u' holds objects|column 'u' holds text"),
+    "null in polars": (pl.DataFrame({"u": [1, None, 2, 3]}), "column 'u' contains NaN"),
+    "NA in a nullable column": (frame(u=pd.array([1, NA, 2, 3], dtype="Int64")), "column 'u' contains NaN|NAType <NA>"),
+    "NA in a boolean column": (frame(u=pd.array([True, NA, True, False], dtype="boolean")), "column 'u' holds objects"),
+    "missing category": (frame(u=pd.Categorical(["a", None, "b", "a"])), r"nominal column 'u' has a missing value .*row 1"),
+    "null category": (
+        pl.DataFrame({"u": pl.Series(["a", "b", None, "a"], dtype=pl.Categorical)}),
+        r"nominal column 'u' has a missing value \(first in row 2\)",
+    ),
+    "64 categories": (
+        frame(u=pd.Categorical([str(i) for i in range(64)])),
+        "column 'u' has 64 categories; at most 63 are allowed",
+    ),
+    "a name twice": (pd.DataFrame(X, columns=["a", "a"]), "column name 'a' occurs more than once"),
+}
+
+
+@pytest.mark.parametrize(("table", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
+def test_bad_tables(table, message):
+    with pytest.raises(ValueError, match=message):
+        pt.TreeModel(table, np.arange(len(table)) % 2)
+
+
+def test_sparse_matrices_are_refused():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(ValueError, match="X is a sparse matrix; give a dense array"):
+        pt.TreeModel(sparse.csr_array(X), Y)
+
+
+BAD_TARGETS = {
+    "too short": ([0, 1], "X has 4 rows and y has 2; give as many"),
+    "two columns": (np.zeros((4, 2)), r"y has shape \(4, 2\); give one value a row, shape \(4,\)"),
+    "one number": (1.0, r"y has shape \(\); give one value a row"),
+    "NaN": ([0.0, np.nan, 1.0, 2.0], "y is nan in row 1; give finite numbers"),
+    "infinity": ([0.0, 1.0, np.inf, 2.0], "y is inf in row 2"),
+    "complex": (np.array(Y) + 1j, "y is complex; give real numbers or labels"),
+    "dates": (np.arange(4).astype("M8[ns]"), r"y has dtype datetime64\[ns\]"),
+    "None": (["a", None, "b", "a"], "y is missing in row 1; give it a label, or drop the row"),
+    "NaN among labels": (np.array(["a", "b", np.nan, "a"], dtype=object), "y is missing in row 2"),
+    "NA among labels": (pd.Series(["a", "b", "a", NA], dtype="string"), "y is missing in row 3"),
+    "NA among booleans": (pd.Series([True, NA, False, True], dtype="boolean"), "y is missing in row 1"),
+    "mixed labels": (np.array([1, "a", 2, 3], dtype=object), "y mixes or holds int, str; give all strings"),
+    "too large": ([1e200, -1e200, 0.0, 0.0], "y is too large: its variance overflows; rescale y"),
+}
+
+
+@pytest.mark.parametrize(("y", "message"), BAD_TARGETS.values(), ids=BAD_TARGETS.keys())
+def test_bad_targets(y, message):
+    with pytest.raises(ValueError, match=message):
+        pt.TreeModel(X, y)
+
+
+E_MASK = np.array([True, False, True, False])
+CLASSIC = pt.DirichletMultinomial()
+BAD_PARTS = {
+    "negative weight": ({"sample_weight": [1, 2, -0.5, 1]}, r"sample_weight is -0\.5 in row 2; give finite weights >= 0"),
+    "NaN weight": ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is nan in row 1"),
+    "infinite weight": ({"sample_weight": [np.inf, 1, 1, 1]}, "sample_weight is inf in row 0"),
+    "too few weights": ({"sample_weight": [1, 1]}, r"sample_weight has shape \(2,\); give one weight a row, shape \(4,\)"),
+    "no mask": ({"leaf": pt.FrozenLaplace()}, "FrozenLaplace needs estimation=: a boolean mask"),
+    "empty mask": ({"leaf": pt.FrozenLaplace(), "estimation": ~E_MASK & E_MASK}, "the estimation mask selects no row"),
+    "empty mask of a loss": (
+        {"leaf": pt.PacBayesLoss(1.0), "estimation": ~E_MASK & E_MASK},
+        "selects no row; PacBayesLoss would have no labels",
+    ),
+    "mask of indices": ({"leaf": pt.FrozenLaplace(), "estimation": [0, 1, 2, 3]}, r"estimation has dtype int64 and shape"),
+    "short mask": ({"leaf": pt.FrozenLaplace(), "estimation": E_MASK[:3]}, r"estimation has dtype bool and shape \(3,\)"),
+    "unused mask": ({"leaf": CLASSIC, "estimation": E_MASK}, "DirichletMultinomial does not use estimation="),
+    "unknown nominal name": ({"nominal": "colour"}, r"nominal names column 'colour'; the columns are \['x0', 'x1'\]"),
+    "nominal index": ({"nominal": [2]}, r"nominal contains 2; give column names or indices 0\.\.1"),
+    "negative nominal index": ({"nominal": -1}, "nominal contains -1"),
+    "nominal mask": ({"nominal": [True, False]}, "nominal contains True"),
+    "zero feature weights": ({"questions": pt.LocalCuts(feature_weights=[0, 0])}, r"feature_weights=\[0\.0, 0\.0\].*not all 0"),
+    "negative feature weight": ({"questions": pt.LocalCuts(feature_weights=[1, -1])}, "give finite weights >= 0"),
+    "NaN feature weight": ({"questions": pt.DyadicCuts(2, feature_weights=[1, np.nan])}, "give finite weights >= 0"),
+    "feature weights of another table": (
+        {"questions": pt.GridCuts(3, feature_weights=[1])},
+        r"feature_weights has shape \(1,\); X has 2 columns",
+    ),
+    "cuts of another table": ({"questions": pt.GridCuts([[0.5]])}, "cuts has 1 entries; X has 2 columns"),
+    "no cuts of an ordered column": ({"questions": pt.GridCuts([[0.5], None])}, "column 'x1' is ordered; give its cuts"),
+    "cuts of a nominal column": (
+        {"questions": pt.GridCuts([[0.5], [1.5]]), "nominal": 1},
+        "column 'x1' is nominal; give None as its cuts",
+    ),
+    "bounds of another table": ({"questions": pt.DyadicCuts(2, bounds=[[0, 1]])}, "bounds has 1 rows; X has 2 columns"),
+    "dyadic nominal": ({"questions": pt.DyadicCuts(2), "nominal": 1}, "column 'x1' is nominal; DyadicCuts takes ordered"),
+    "trivial without limit": ({"questions": pt.LocalCuts(trivial=True)}, "never runs out of questions; give.* a max_depth"),
+    "short rho": ({"tree_prior": pt.BranchingProcess([0.5], 2)}, "rho has 1 entries; max_depth=2 needs 2"),
+    "short rho, conditioned": ({"tree_prior": pt.BranchingProcess([0.5] * 2, 2, True)}, "max_depth=2 needs 3"),
+    "rho by depth without limit": ({"tree_prior": pt.BranchingProcess([0.5], None)}, "rho by depth needs a max_depth"),
+    "rho by node": (
+        {"tree_prior": pt.BranchingProcess([0.5] * 2), "questions": pt.FixedTree(SPLIT)},
+        "rho has 2 entries; the fixed tree has 3 nodes",
+    ),
+    "fixed tree of a wider table": (
+        {"questions": pt.FixedTree(pt.Tree([5, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
+        "node 0: asks about feature 5; there are 2 features",
+    ),
+    "fixed tree of an ordered column": ({"questions": pt.FixedTree(SPLIT), "nominal": 0}, "disagree on whether column 'x0'"),
+    "alpha of other classes": ({"leaf": pt.DirichletMultinomial([1, 2, 3])}, r"alpha has shape \(3,\); y has 2 classes"),
+    "exposure of other rows": ({"leaf": pt.PoissonGamma(exposure=[1, 2])}, r"exposure has shape \(2,\); y has 4 rows"),
+}
+
+
+@pytest.mark.parametrize(("parts", "message"), BAD_PARTS.values(), ids=BAD_PARTS.keys())
+def test_bad_parts(parts, message):
+    with pytest.raises(ValueError, match=message):
+        pt.TreeModel(X, Y, **parts)
+
+
+@pytest.mark.parametrize(
+    ("y", "leaf", "message"),
+    [
+        (list("abba"), pt.NormalInverseGamma(), "NormalInverseGamma needs numbers; y holds <U1 labels"),
+        (list("abba"), pt.PoissonGamma(), "PoissonGamma needs numbers"),
+        ([0, 2, -1, 1], pt.PoissonGamma(), r"y is -1\.0 in row 2; PoissonGamma needs counts 0, 1, 2"),
+        ([0.0, 2.5, 1.0, 1.0], pt.PoissonGamma(), r"y is 2\.5 in row 1; PoissonGamma needs counts"),
+        ([0.0, 2.5, 1.0, 1.0], pt.DirichletMultinomial(), "y holds fractions; a classification needs labels"),
+    ],
+)
+def test_targets_that_do_not_fit_the_leaf(y, leaf, message):
+    with pytest.raises(ValueError, match=message):
+        pt.TreeModel(X, y, leaf=leaf)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"tree_prior": 0.5}, "tree_prior is 0.5; give BranchingProcess, ChipmanPrior or LeafPenalty"),
+        ({"tree_prior": pt.ChipmanPrior}, "tree_prior is <class .*; give BranchingProcess"),
+        ({"questions": "local"}, "questions is 'local'; give LocalCuts, GridCuts, DyadicCuts or FixedTree"),
+        ({"questions": pt.LocalCuts}, "questions is <class"),
+        ({"leaf": "dirichlet"}, "leaf is 'dirichlet'; give a leaf model"),
+        ({"leaf": pt.DirichletMultinomial}, "leaf is <class"),
+    ],
+)
+def test_parts_of_the_wrong_type(parts, message):
+    with pytest.raises(TypeError, match=message):
+        pt.TreeModel(X, Y, **parts)
+
+
+BAD_ARGUMENTS = [
+    (pt.BranchingProcess, {"rho": 1.0}, r"rho=1\.0 is out of range; give 0 <= rho < 1"),
+    (pt.BranchingProcess, {"rho": -0.1}, r"rho=-0\.1 is out of range"),
+    (pt.BranchingProcess, {"rho": np.nan}, "rho=nan is out of range"),
+    (pt.BranchingProcess, {"rho": [0.5, 1.5]}, r"rho=1\.5 is out of range"),
+    (pt.BranchingProcess, {"rho": []}, r"rho has shape \(0,\); give a number or a one-dimensional array"),
+    (pt.BranchingProcess, {"max_depth": -1}, r"max_depth=-1 is out of range; give an integer 0\.\.4095, or None"),
+    (pt.BranchingProcess, {"max_depth": 5000}, "max_depth=5000 is out of range"),
+    (pt.BranchingProcess, {"rho": 0.6, "max_depth": None, "conditioned": True}, "needs one rho <= 1/2; give max_depth"),
+    (pt.ChipmanPrior, {"alpha": 1.0}, r"alpha=1\.0 is out of range; give 0 <= alpha < 1"),
+    (pt.ChipmanPrior, {"alpha": -0.5}, r"alpha=-0\.5 is out of range"),
+    (pt.ChipmanPrior, {"alpha": np.nan}, "alpha=nan is out of range"),
+    (pt.ChipmanPrior, {"beta": -1.0}, r"beta=-1\.0 is out of range; give a finite beta >= 0"),
+    (pt.ChipmanPrior, {"beta": np.inf}, "beta=inf is out of range"),
+    (pt.ChipmanPrior, {"max_depth": 2.5}, r"max_depth=2\.5 is out of range"),
+    (pt.ChipmanPrior, {"max_depth": True}, "max_depth=True is out of range"),
+    (pt.LeafPenalty, {"cost": -1.0}, r"cost=-1\.0 is out of range; give a finite price >= 0"),
+    (pt.LeafPenalty, {"empty_cost": np.inf}, "empty_cost=inf is out of range"),
+    (pt.LocalCuts, {"min_leaf": 0}, "min_leaf=0 is out of range; give an integer >= 1"),
+    (pt.LocalCuts, {"max_cuts": 0}, "max_cuts=0 is out of range"),
+    (pt.LocalCuts, {"max_cuts": 2.0}, r"max_cuts=2\.0 is out of range"),
+    (pt.LocalCuts, {"trivial": True, "min_leaf": 2}, "min_leaf=2 contradicts trivial=True"),
+    (pt.GridCuts, {"cuts": 0}, "cuts=0 is out of range; give an integer >= 1"),
+    (pt.GridCuts, {"cuts": 2.5}, r"cuts=2\.5; give an integer >= 1 or one increasing array a feature"),
+    (pt.GridCuts, {"cuts": "ab"}, "cuts='ab'; give an integer"),
+    (pt.GridCuts, {"cuts": np.array(3.0)}, "cuts=array"),
+    (pt.GridCuts, {"cuts": [[1.0, 2.0], [3.0, 1.0]]}, r"cuts of feature 1 are unsorted: \[3\.0, 1\.0\]; give strictly"),
+    (pt.GridCuts, {"cuts": [[1.0, 1.0]]}, "cuts of feature 0 are duplicate"),
+    (pt.GridCuts, {"cuts": [[1.0, np.nan]]}, "cuts of feature 0 are not a one-dimensional array of finite numbers"),
+    (pt.GridCuts, {"cuts": [[[1.0]]]}, "cuts of feature 0 are not a one-dimensional array"),
+    (pt.DyadicCuts, {"levels": 0}, "levels=0 is out of range; give an integer >= 1"),
+    (pt.DyadicCuts, {"levels": 32}, "levels=32: codes would overflow; give at most 31"),
+    (pt.DyadicCuts, {"levels": 2, "bounds": [[0, 1, 2]]}, r"bounds has shape \(1, 3\)"),
+    (pt.DyadicCuts, {"levels": 2, "bounds": [[0, 1], [1, 1]]}, r"bounds of feature 1 are \[1\.0, 1\.0\]; give lower < upper"),
+    (pt.DyadicCuts, {"levels": 2, "cyclic": True, "feature_weights": [1]}, "feature_weights mean nothing when cyclic"),
+    (pt.DirichletMultinomial, {"alpha": 0.0}, r"alpha=0\.0 is out of range; give finite alpha > 0"),
+    (pt.DirichletMultinomial, {"alpha": [1.0, -2.0]}, r"alpha=-2\.0 is out of range"),
+    (pt.FrozenLaplace, {"pseudocount": np.inf}, "pseudocount=inf is out of range"),
+    (pt.FrozenLaplace, {"pseudocount": [1.0, 1.0]}, r"pseudocount has shape \(2,\); give one number"),
+    (pt.NormalInverseGamma, {"m0": np.nan}, "m0=nan is out of range; give a finite number"),
+    (pt.NormalInverseGamma, {"k0": 0.0}, r"k0=0\.0 is out of range"),
+    (pt.NormalInverseGamma, {"a0": -1.0}, r"a0=-1\.0 is out of range"),
+    (pt.NormalInverseGamma, {"b0": [1.0]}, r"b0 has shape \(1,\); give one number"),
+    (pt.NormalKnownVariance, {"sigma2": 0.0}, r"sigma2=0\.0 is out of range"),
+    (pt.NormalKnownVariance, {"k0": np.nan}, "k0=nan is out of range"),
+    (pt.PoissonGamma, {"shape": 0.0}, r"shape=0\.0 is out of range"),
+    (pt.PoissonGamma, {"rate": -1.0}, r"rate=-1\.0 is out of range"),
+    (pt.PoissonGamma, {"exposure": [1.0, 0.0]}, r"exposure=0\.0 is out of range"),
+    (pt.PacBayesLoss, {"lambda1": -1.0}, r"lambda1=-1\.0 is out of range; give a finite price >= 0"),
+    (pt.PacBayesLoss, {"lambda1": 1.0, "lambda2": np.inf}, "lambda2=inf is out of range"),
+]
+
+
+@pytest.mark.parametrize(("part", "arguments", "message"), BAD_ARGUMENTS)
+def test_arguments_out_of_range(part, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        part(**arguments)
+
+
+def test_fixed_tree_must_be_a_tree():
+    with pytest.raises(TypeError, match="tree is a list; give a Tree, or use FixedTree.from_sklearn"):
+        pt.FixedTree([0, -1, -1])
+
+
+def test_fixed_tree_over_other_categories():
+    """The bits of its questions would mean other categories."""
+    three = pt.TreeModel([["a"], ["b"], ["c"]], [0, 1, 0], nominal=0)
+    tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b010, -1, -1], columns=three.columns)
+    with pytest.raises(ValueError, match=r"knows the categories \['a', 'b', 'c'\] of column 'x0'; X holds \['a', 'c'\]"):
+        pt.TreeModel([["a"], ["c"]], [0, 1], nominal=0, questions=pt.FixedTree(tree))
+
+
+def log_posteriors(table, y=Y, **parts):
+    """Log posterior of the stump and of x0 <= 1.5."""
+    model = pt.TreeModel(table, y, **parts)
+    return [model.log_posterior(tree) for tree in (STUMP, SPLIT)]
+
+
+READ_ONLY = X.copy()
+READ_ONLY.setflags(write=False)
+SAME_TABLES = {
+    "Fortran order": np.asfortranarray(X),
+    "float32": X.astype(np.float32),
+    "float16": X.astype(np.float16),
+    "int8": X.astype(np.int8),
+    "uint64": X.astype(np.uint64),
+    "objects": X.astype(object),
+    "read-only": READ_ONLY,
+    "strided": np.repeat(X, 2, axis=1)[:, ::2],
+    "lists": X.tolist(),
+    "pandas": pd.DataFrame(X, columns=["a", "b"]),
+    "pandas, nullable": pd.DataFrame(X, columns=["a", "b"]).astype("Int64"),
+    "pandas, nullable floats": pd.DataFrame(X).astype("Float64"),
+    "polars": pl.DataFrame(X, schema=["a", "b"]),
+    "polars, mixed types": pl.DataFrame({"a": X[:, 0].astype(int), "b": X[:, 1].astype(np.float32)}),
+}
+
+
+@pytest.mark.parametrize("table", SAME_TABLES.values(), ids=SAME_TABLES.keys())
+def test_tables_that_say_the_same(table):
+    assert log_posteriors(table) == log_posteriors(X)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [X[:, :1] > 1.5, pd.DataFrame({"a": X[:, 0] > 1.5}), pl.DataFrame({"a": X[:, 0] > 1.5}), objects(False, False, True, True)],
+)
+def test_boolean_columns_are_ordered(table):
+    model = pt.TreeModel(table, Y)
+    tree = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    assert model.log_score(tree) == pt.TreeModel(X, Y).log_score(SPLIT)
+    assert not model.columns.is_nominal.any()
+
+
+NOMINAL_TABLES = {
+    "pandas": pd.DataFrame({"u": pd.Categorical(["b", "a", "c", "b"], categories=["c", "b", "a", "unused"])}),
+    "polars categorical": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Categorical)}),
+    "polars enum": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Enum(["c", "b", "a", "d"]))}),
+}
+NAMED_TABLES = {
+    "array of text": (np.array([["b"], ["a"], ["c"], ["b"]]), 0),
+    "lists": ([["b"], ["a"], ["c"], ["b"]], [0]),
+    "pandas text": (pd.DataFrame({"u": ["b", "a", "c", "b"]}), "u"),
+    "pandas string type": (pd.DataFrame({"u": ["b", "a", "c", "b"]}, dtype="string"), ["u"]),
+    "polars text": (pl.DataFrame({"u": ["b", "a", "c", "b"]}), ["u"]),
+}
+
+
+@pytest.mark.parametrize("table", NOMINAL_TABLES.values(), ids=NOMINAL_TABLES.keys())
+def test_categoricals_are_nominal(table):
+    columns = pt.TreeModel(table, Y).columns
+    assert columns.is_nominal.tolist() == [True]
+    assert columns.categories[0].tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("table", "nominal"), NAMED_TABLES.values(), ids=NAMED_TABLES.keys())
+def test_named_columns_are_nominal(table, nominal):
+    assert pt.TreeModel(table, Y, nominal=nominal).columns.categories[0].tolist() == ["a", "b", "c"]
+
+
+def test_lists_of_numbers_and_labels():
+    model = pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y, nominal=[1])
+    assert model.columns.is_nominal.tolist() == [False, True]
+    with pytest.raises(ValueError, match="column 'x1' holds objects"):
+        pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y)
+
+
+@pytest.mark.parametrize("values", [[0, 5, 5, 2], [0.0, 0.5, 0.5, 0.25], [False, True, True, False]])
+def test_nominal_columns_of_numbers(values):
+    model = pt.TreeModel(np.array(values)[:, None], Y, nominal=0)
+    assert model.columns.categories[0].tolist() == sorted(set(values))
+
+
+def test_63_categories_are_allowed():
+    model = pt.TreeModel(pd.DataFrame({"u": pd.Categorical([f"{i:02}" for i in range(63)])}), np.arange(63) % 2)
+    tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b1, -1, -1])
+    assert model.log_prior(tree) == pytest.approx(np.log(0.95) - np.log(2.0**62 - 1) + np.log1p(-0.95 / 4))
+
+
+LABELS = {
+    "integers": ([3, 7, 7, 3], [3, 7]),
+    "booleans": ([False, True, True, False], [False, True]),
+    "strings": (["no", "yes", "yes", "no"], ["no", "yes"]),
+    "objects": (np.array(["no", "yes", "yes", "no"], dtype=object), ["no", "yes"]),
+    "series": (pd.Series([3, 7, 7, 3], index=[9, 8, 7, 6]), [3, 7]),
+    "nullable": (pd.Series([3, 7, 7, 3], dtype="Int64"), [3, 7]),
+    "categorical": (pd.Series(["no", "yes", "yes", "no"], dtype="category"), ["no", "yes"]),
+    "polars": (pl.Series(["no", "yes", "yes", "no"]), ["no", "yes"]),
+    "one column": (np.array([[3], [7], [7], [3]]), [3, 7]),
+}
+
+
+@pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS.keys())
+def test_labels(y, classes):
+    model = pt.TreeModel(X, y)
+    assert isinstance(model.leaf, pt.DirichletMultinomial)
+    assert model.classes_.tolist() == classes
+    assert log_posteriors(X, y) == log_posteriors(X)
+
+
+def test_floats_are_a_regression_unless_the_leaf_says_otherwise():
+    y = [0.0, 1.0, 1.0, 0.0]
+    assert isinstance(pt.TreeModel(X, y).leaf, pt.NormalInverseGamma)
+    assert pt.TreeModel(X, y, leaf=pt.DirichletMultinomial()).classes_.tolist() == [0.0, 1.0]
+    assert pt.TreeModel(X, np.array(COUNTS), leaf=pt.PoissonGamma()).classes_ is None
+
+
+EDGES = {
+    "constant column": (np.column_stack([X[:, 0], np.ones(4)]), Y),
+    "constant table": (np.ones((4, 2)), Y),
+    "constant y": (X, [2.5] * 4),
+    "one class": (X, ["a"] * 4),
+    "one feature": (X[:, :1], Y),
+    "two rows": (X[:2], Y[:2]),
+    "two identical rows": (X[[0, 0]], [0, 1]),
+    "huge and tiny values": (np.array([[1e308, 5e-324], [-1e308, 0.0], [0.0, -5e-324], [1.0, 1e-300]]), Y),
+}
+QUESTIONS = [pt.LocalCuts(), pt.LocalCuts(True), pt.LocalCuts(max_cuts=1), pt.GridCuts(2), pt.DyadicCuts(2), pt.FixedTree(SPLIT)]
+
+
+@pytest.mark.parametrize("questions", QUESTIONS, ids=repr)
+@pytest.mark.parametrize(("table", "y"), EDGES.values(), ids=EDGES.keys())
+def test_edges_are_no_errors(table, y, questions):
+    model = pt.TreeModel(table, y, questions=questions, tree_prior=pt.BranchingProcess(0.5, 2))
+    assert np.isfinite(model.log_posterior(STUMP))
+    tree, simulated = pt.simulate(model, rng=1)
+    assert np.isfinite(model.log_posterior(tree))
+    assert len(simulated) == len(y)
+
+
+@pytest.mark.parametrize("weight", [[1, 2, 0, 1], pd.Series([1.0, 2.0, 0.0, 1.0], index=list("abcd")), pl.Series([1, 2, 0, 1])])
+def test_sample_weights(weight):
+    assert log_posteriors(X, sample_weight=weight) == log_posteriors(X, sample_weight=np.array([1.0, 2.0, 0.0, 1.0]))
+
+
+def test_all_weights_zero():
+    assert pt.TreeModel(X, [0.5, 1.5, 2.5, 0.0], sample_weight=np.zeros(4)).log_score(SPLIT) == 0.0
+
+
+@pytest.mark.parametrize("nominal", [None, 1])
+@pytest.mark.parametrize("questions", QUESTIONS[:4], ids=repr)
+def test_input_is_never_modified(questions, nominal):
+    table, y, weight = X[[0, 1, 2, 3, 0, 1]].copy(), np.array([0.5, 2, 1, 0, 0.5, 2]), np.array([1.0, 2, 3, 4, 5, 6])
+    before = [a.copy() for a in (table, y, weight)]
+    prior = pt.BranchingProcess(0.5, 3)
+    model = pt.TreeModel(table, y, questions=questions, nominal=nominal, sample_weight=weight, tree_prior=prior)
+    model.log_posterior(SPLIT)
+    for array, copy in zip((table, y, weight), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_later_changes_of_the_callers_arrays_do_not_reach_the_model():
+    table, y, weight, cuts = X.copy(), np.array([0.5, 2, 1, 0]), np.array([1.0, 2, 3, 4]), np.array([1.5, 2.5])
+    model = pt.TreeModel(table, y, sample_weight=weight, questions=pt.GridCuts([cuts, [2.5]]))
+    before = model.log_posterior(SPLIT)
+    for array in (table, y, weight, cuts):
+        array[:] = -1.0
+    assert model.log_posterior(SPLIT) == before
+
+
+def test_no_warning_is_raised_on_ordinary_input():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pt.TreeModel(X, Y).log_posterior(SPLIT)
