@@ -55,12 +55,15 @@ class Comparison:
         return pd.DataFrame(self.rows).set_index("quantity")
 
     def plot(self, ax: Any = None) -> Any:
-        """Sampled against exact probabilities with two standard errors; returns the matplotlib axes."""
+        """Sampled against exact probabilities with two standard errors; returns the matplotlib axes.
+
+        Predictive means of a regression, which have units of their own, are in the table only.
+        """
         if ax is None:
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(figsize=(5.5, 5.5), layout="constrained")
-        kinds = {"leaves": "o", "root": "s", "inclusion": "^", "predictive": "x"}
+        kinds = {"leaves": "o", "root": "s", "inclusion": "^", "predictive P": "x"}
         for kind, marker in kinds.items():
             rows = [row for row in self.rows if row.quantity.startswith(kind) and not math.isnan(row.sampled)]
             if rows:

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .inference_data import by_draw, ess, rhat
-from .posterior import SampledPosterior
+from .posterior import Posterior, SampledPosterior
 from .trees import LEAF, Tree
 
-if TYPE_CHECKING:
-    from .posterior import Posterior
-
+# points and letters a line; inches
 FONT, LETTERS = 8.0, 22
 LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
 SLOT, QUESTION, BARS = 0.8, 1.5, 0.36
-MOST_COLORS = 20
-NEGLIGIBLE = 1e-4
+MOST_COLORS, NEGLIGIBLE = 20, 1e-4
+ERRORS = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 
 
 def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
@@ -56,60 +53,52 @@ def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
     >>> ax.texts[0].get_text()
     'x0 ≤ 2.5'
     """
-    if max_depth is not None:
-        _check_count("max_depth", max_depth, 0)
-    drawing = _Drawing(tree, max_depth)
-    drawing.set_axes(ax)
+    _check_count("max_depth", 0 if max_depth is None else max_depth, 0)
+    drawing = _Drawing(tree, ax, max_depth)
     for node in drawing.inner:
         drawing.draw_question(node)
     for node in drawing.cut:
         drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
-    if drawing.labels:
-        drawing.draw_classes()
-    else:
-        drawing.draw_means()
+    (drawing.draw_classes if drawing.labels else drawing.draw_means)()
     return drawing.ax
 
 
 class _Drawing:
     """Where the visible nodes of a tree go, the middle and the top of their boxes in inches; and how they look."""
 
-    def __init__(self, tree: Tree, max_depth: int | None) -> None:
+    def __init__(self, tree: Tree, ax: Any, max_depth: int | None) -> None:
+        import matplotlib as mpl
+        import matplotlib.pyplot as plt
+
         depth, inner = tree.node_depth, tree.feature != LEAF
         deepest = int(depth.max()) if max_depth is None else max_depth
         ends = (depth <= deepest) & (~inner | (depth == deepest))
-        self.tree, self.labels = tree, _class_labels(tree)
+        self.tree, self.labels, self.colormaps = tree, _class_labels(tree), mpl.colormaps
         self.inner, self.cut = np.flatnonzero(inner & (depth < deepest)), np.flatnonzero(ends & inner)
         self.leaves = np.flatnonzero(ends & ~inner)
         self.n_leaves, self.x = np.ones(tree.n_nodes, dtype=np.int64), np.zeros(tree.n_nodes)
         self.x[ends] = (np.arange(ends.sum()) + 0.5) * SLOT
         for i in np.flatnonzero(inner)[::-1]:
-            left, right = tree.left[i], tree.right[i]
-            self.n_leaves[i] = self.n_leaves[left] + self.n_leaves[right]
-            if depth[i] < deepest:
-                self.x[i] = (self.x[left] + self.x[right]) / 2.0
+            children = [tree.left[i], tree.right[i]]
+            self.n_leaves[i] = self.n_leaves[children].sum()
+            self.x[i] = self.x[children].mean() if depth[i] < deepest else self.x[i]
         self.questions = {i: _question_lines(tree, i) for i in self.inner}
         self.height = max(map(len, self.questions.values()), default=0) * LINE
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
         foot = float(self.y[depth <= deepest].min()) - 2.0 * LINE - 2.0 * PADDING - bool(self.labels) * BARS
         # the legend below: columns of one width
-        self.legend, width = self.labels[: MOST_COLORS * (len(self.labels) <= MOST_COLORS)], max(ends.sum(), 3) * SLOT
+        self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
+        self.legend_top, width = foot - 0.1, max(ends.sum(), 3) * SLOT
         self.column = max(map(_text_width, self.legend), default=0.0) + 0.35
         self.n_columns = max(1, min(len(self.legend), int(width / self.column)))
-        bottom = foot - math.ceil(len(self.legend) / self.n_columns) * 1.2 * LINE - 0.1
+        bottom = self.legend_top - math.ceil(len(self.legend) / self.n_columns) * 1.2 * LINE
         self.middle = np.array([ends.sum() * SLOT, bottom]) / 2.0
-        self.size = np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN
-        self.legend_top = foot - 0.1
-
-    def set_axes(self, ax: Any) -> None:
-        """Fit the drawing into axes, or make them; a unit becomes an inch, or smaller."""
-        import matplotlib.pyplot as plt
-
+        size = np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN
+        # a unit becomes an inch of the axes, or less when the drawing does not fit
         if ax is None:
-            tall = self.size[1] + 0.3
-            ax = plt.figure(figsize=(self.size[0], tall)).add_axes((0.0, 0.0, 1.0, self.size[1] / tall))
+            ax = plt.figure(figsize=size + [0.0, 0.3]).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
         room = ax.get_window_extent().size / ax.get_figure().dpi
-        self.ax, self.scale = ax, min(1.0, float((room / self.size).min()))
+        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
         (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0
         ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
         ax.set_axis_off()
@@ -136,30 +125,26 @@ class _Drawing:
         self.box(node, QUESTION, self.height, "\n".join(self.questions[node]), "0.95")
         x, foot = self.x[node], self.y[node] - self.height - 2.0 * PADDING
         bend = foot - GAP / 2.0
-        for children, answer, side, shift in ((self.tree.left, "yes", "right", -0.04), (self.tree.right, "no", "left", 0.04)):
+        for children, answer, side in ((self.tree.left, "yes ", "right"), (self.tree.right, " no", "left")):
             child = children[node]
             way = [x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]]
             self.ax.plot(*way, color="0.55", linewidth=0.9 * self.scale, zorder=0)
-            self.text(x + shift, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
+            self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
 
     def draw_means(self) -> None:
         """Leaves of a regression: the mean, shaded from the smallest to the largest one shown; or empty leaves."""
-        import matplotlib as mpl
-
         value, at = self.tree.value, self.leaves
         mean = np.zeros(len(at)) if value is None else value[at, 0]
         shade = np.interp(mean, [mean.min(initial=np.inf), mean.max(initial=-np.inf)], [0.05, 0.65])
-        for node, number, color in zip(at, mean, mpl.colormaps["Blues"](shade), strict=True):
+        for node, number, color in zip(at, mean, self.colormaps["Blues"](shade), strict=True):
             text, face = ("leaf", "none") if value is None else (f"{number:.4g}", color)
             self.box(node, 0.9 * SLOT, LINE, text, face)
 
     def draw_classes(self) -> None:
         """Leaves of a classification: a bar for each class, below them the most probable one; the legend."""
-        import matplotlib as mpl
-
         k, width, share = len(self.labels), 0.8 * SLOT, self.tree.value[self.leaves]
         name = "tab10" if k <= 10 else "tab20" if k <= MOST_COLORS else "turbo"
-        colors = mpl.colormaps[name](np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k))
+        colors = self.colormaps[name](np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k))
         x, low = self.x[self.leaves], self.y[self.leaves] - BARS
         self.bars(x, low, width, BARS, "none", edgecolor="0.7")
         for j in range(k):
@@ -188,11 +173,9 @@ def _question_lines(tree: Tree, node: int) -> list[str]:
     """The question of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
-    rest = tree.question(node)[len(name) :].replace(" <= ", " ≤ ")
-    short = _shortened(name, 2 * LETTERS)
-    if len(short + rest) <= LETTERS:
-        return [short + rest]
-    return textwrap.wrap(short, LETTERS) + textwrap.wrap(rest.strip(), LETTERS, max_lines=3, placeholder=" ...")
+    rest = tree.question(node)[len(name) :].replace(" <= ", " ≤\u00a0")
+    lines = textwrap.wrap(_shortened(name, 2 * LETTERS) + rest, LETTERS, max_lines=5, placeholder=" ...")
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _shortened(text: str, most: int) -> str:
@@ -203,19 +186,19 @@ def _shortened(text: str, most: int) -> str:
 
 def _text_width(text: str) -> float:
     """Width of a line of text in inches, at least that of a letter."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
+    from matplotlib import font_manager, textpath
 
-    return text_to_path.get_text_width_height_descent(text or "x", FontProperties(size=FONT), False)[0] / 72.0
+    font = font_manager.FontProperties(size=FONT)
+    return textpath.text_to_path.get_text_width_height_descent(text or "x", font, False)[0] / 72.0
 
 
 def plot_n_leaves(posterior: Posterior, ax: Any = None, exact: Posterior | None = None) -> Any:
-    """Bars of the law of the number of leaves, with two Monte-Carlo standard errors when it is sampled.
+    """Bars of the law of the number of leaves; an end below 1e-4 is left out.
 
     Parameters
     ----------
     posterior : Posterior
-        Sampled or exact.
+        Sampled or exact; two Monte-Carlo standard errors are drawn when it is sampled.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     exact : Posterior, optional
@@ -224,23 +207,23 @@ def plot_n_leaves(posterior: Posterior, ax: Any = None, exact: Posterior | None 
     Returns
     -------
     matplotlib Axes
-        Probabilities below 1e-4 at either end are left out.
     """
-    ax = _axes(ax, 5.0, 3.2)
+    import matplotlib.pyplot as plt
+
+    ax = plt.subplots(figsize=(5.0, 3.2), layout="constrained")[1] if ax is None else ax
+    laws = [p.n_leaves_pmf() for p in (posterior, exact) if p is not None]
+    laws = np.array([np.pad(law, (0, max(map(len, laws)) - len(law))) for law in laws])
+    shown = np.flatnonzero(laws.max(axis=0) > NEGLIGIBLE)
+    leaves, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(laws)
+    place = leaves + width * (np.arange(len(laws))[:, None] - (len(laws) - 1) / 2.0)
     sampled = isinstance(posterior, SampledPosterior)
-    laws = [posterior.n_leaves_pmf(), *([] if exact is None else [exact.n_leaves_pmf()])]
-    heights = np.array([np.pad(law, (0, max(map(len, laws)) - len(law))) for law in laws])
-    shown = np.flatnonzero(heights.max(axis=0) > NEGLIGIBLE)
-    leaves = np.arange(shown[0], shown[-1] + 1)
-    width = 0.8 / len(laws)
-    for law, shift, label in zip(heights, (0.0, width), ("sampled" if sampled else "first", "exact"), strict=False):
-        ax.bar(leaves + shift - 0.4 + width / 2.0, law[leaves], width, label=label)
+    for here, law, label in zip(place, laws, ("sampled" if sampled else "posterior", "exact"), strict=False):
+        ax.bar(here, law[leaves], width, label=label)
     if sampled:
         drawn = posterior.n_leaves[posterior.tree_of_draw]
-        error = _two_errors([drawn == m for m in leaves], heights[0, leaves])
-        place = leaves - 0.4 + width / 2.0
-        ax.errorbar(place, heights[0, leaves], yerr=error, fmt="none", ecolor="0.2", elinewidth=1.0, capsize=2.0)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+        error = _two_errors([drawn == m for m in leaves])
+        ax.errorbar(place[0], laws[0, leaves], yerr=error, **ERRORS)
+    ax.xaxis.set_major_locator(plt.MaxNLocator(integer=True, min_n_ticks=1))
     ax.set(xlim=(leaves[0] - 0.6, leaves[-1] + 0.6), xlabel="number of leaves", ylabel="probability")
     if exact is not None:
         ax.legend(frameon=False)
@@ -268,24 +251,25 @@ def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20)
     ValueError
         If ``max_features`` is below 1 or no integer.
     """
+    import matplotlib.pyplot as plt
+
     _check_count("max_features", max_features, 1)
     names, inclusion = posterior.model.columns.names, posterior.feature_inclusion()
     order = np.argsort(-inclusion, kind="stable")[:max_features]
     inclusion, place = inclusion[order], np.arange(len(order))
-    ax = _axes(ax, 5.5, 0.26 * len(order) + 1.0)
+    ax = plt.subplots(figsize=(5.5, 0.26 * len(order) + 1.0), layout="constrained")[1] if ax is None else ax
     ax.barh(place, inclusion, 0.75)
     if isinstance(posterior, SampledPosterior):
         asked = posterior.split_counts > 0
-        error = _two_errors([asked[posterior.tree_of_draw, k] for k in order], inclusion)
-        ax.errorbar(inclusion, place, xerr=error, fmt="none", ecolor="0.2", elinewidth=1.0, capsize=2.0)
+        error = _two_errors([asked[posterior.tree_of_draw, k] for k in order])
+        ax.errorbar(inclusion, place, xerr=error, **ERRORS)
     ax.set_yticks(place, [_shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
-    ax.set(xlim=(0.0, 1.02), ylim=(len(order) - 0.4, -0.6), xlabel="probability of being asked about")
-    if len(order) < len(names):
-        ax.set_title(f"{len(order)} of {len(names)} features", fontsize="medium")
+    ax.set(xlim=(0.0, 1.02), ylim=(len(order) - 0.4, -0.6))
+    ax.set_xlabel(f"probability of being asked about, {len(order)} of {len(names)} features")
     return ax
 
 
-def plot_trace(posterior: SampledPosterior, axes: Sequence[Any] | None = None) -> Any:
+def plot_trace(posterior: SampledPosterior, axes: Any = None) -> Any:
     """Log posterior and number of leaves, draw by draw, a line for each chain.
 
     Parameters
@@ -298,20 +282,17 @@ def plot_trace(posterior: SampledPosterior, axes: Sequence[Any] | None = None) -
     Returns
     -------
     ndarray of shape (2,) of matplotlib Axes
-        Their titles give R-hat and the bulk effective sample size.
+        Titles give R-hat and the bulk effective sample size.
 
     Raises
     ------
-    TypeError
-        If the posterior has no draws.
-    ValueError
-        If ``axes`` are not two.
+    TypeError, ValueError
+        If the posterior has no draws; if ``axes`` are not two.
     """
-    _check_sampled(posterior)
-    if axes is None:
-        import matplotlib.pyplot as plt
+    import matplotlib.pyplot as plt
 
-        axes = plt.subplots(2, 1, sharex=True, figsize=(7.0, 5.0), layout="constrained")[1]
+    _check_sampled(posterior)
+    axes = plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes
     if np.size(axes) != 2:
         raise ValueError(f"axes has {np.size(axes)} entries; give two Axes, or leave it out.")
     scalars = by_draw(posterior)
@@ -353,17 +334,11 @@ def plot_posterior(posterior: SampledPosterior, exact: Posterior | None = None) 
     return figure
 
 
-def _axes(ax: Any, width: float, height: float) -> Any:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
-
-
-def _two_errors(indicators: list[np.ndarray], mean: np.ndarray) -> np.ndarray:
-    """Reach (2, m) of two standard errors below and above, within [0, 1]; 0 where unknown."""
-    size = np.array([ess(x) for x in indicators])
-    error = np.nan_to_num(2.0 * np.sqrt(mean * (1.0 - mean) / size))
-    return np.array([np.minimum(error, mean), np.minimum(error, 1.0 - mean)])
+def _two_errors(indicators: list[np.ndarray]) -> np.ndarray:
+    """Reach (2, m) of two standard errors below and above the means, within [0, 1]; NaN where unknown."""
+    mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
+    error = np.where((mean > 0.0) & (mean < 1.0), 2.0 * np.sqrt(mean * (1.0 - mean) / size), np.nan)
+    return np.minimum(error, [mean, 1.0 - mean])
 
 
 def _check_count(name: str, value: Any, least: int) -> None:
@@ -373,7 +348,4 @@ def _check_count(name: str, value: Any, least: int) -> None:
 
 def _check_sampled(posterior: Any) -> None:
     if not isinstance(posterior, SampledPosterior):
-        raise TypeError(
-            f"posterior is a {type(posterior).__name__}, which has no draws to trace; give a SampledPosterior "
-            "(an exact posterior makes one by its sample method), or call plot_n_leaves and plot_inclusion."
-        )
+        raise TypeError(f"posterior is a {type(posterior).__name__}, without draws; give a SampledPosterior.")

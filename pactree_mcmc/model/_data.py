@@ -111,6 +111,9 @@ def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | 
         variance = float(shares @ (y - center) ** 2)
     if not np.isfinite(variance):
         raise ValueError("y is too large: its variance overflows; rescale y.")
+    counted = y[shares > 0.0]
+    if np.all(counted == counted[0]):  # rounding leaves its variance above zero
+        center, variance = float(counted[0]), 0.0
     return Target(y, None, weight, mask, center, variance if variance > 0.0 else 1.0)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 import pactree_mcmc as pt
-from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 QUESTIONS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")
@@ -188,7 +188,12 @@ def _random_tree_prior(rng, kind, design):
     limited = kind == "conditioned" or design.get("trivial") or rng.random() < 0.6
     max_depth = int(rng.integers(1, 4)) if limited else None
     if kind == "chipman":
-        return {"kind": kind, "alpha": float(rng.uniform(0.3, 0.99)), "beta": float(rng.uniform(0, 2)), "max_depth": max_depth}
+        return {
+            "kind": kind,
+            "alpha": float(rng.uniform(0.3, 0.99)),
+            "beta": float(rng.uniform(0, 2)),
+            "max_depth": max_depth,
+        }
     if kind == "penalty":
         prior = {"kind": kind, "cost": float(rng.uniform(0, 2)), "max_depth": max_depth}
         return {**prior, "empty_cost": float(rng.uniform(0, 1))} if rng.random() < 0.5 else prior

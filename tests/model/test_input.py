@@ -1,6 +1,4 @@
-"""What TreeModel and its parts refuse, each with its own message, and what they take."""
-
-import warnings
+"""What TreeModel and its parts refuse, each with a message that says what was received and what is allowed."""
 
 import numpy as np
 import pandas as pd
@@ -11,8 +9,6 @@ import pactree_mcmc as pt
 
 X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 4.0], [3.0, 2.0]])
 Y = [0, 1, 1, 0]
-COUNTS = [0, 3, 1, 2]
-STUMP = pt.Tree([-1], [0], [0], [0])
 SPLIT = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
@@ -54,7 +50,10 @@ BAD_TABLES = {
     "null in polars": (pl.DataFrame({"u": [1, None, 2, 3]}), "column 'u' contains NaN"),
     "NA in a nullable column": (frame(u=pd.array([1, NA, 2, 3], dtype="Int64")), "column 'u' contains NaN|NAType <NA>"),
     "NA in a boolean column": (frame(u=pd.array([True, NA, True, False], dtype="boolean")), "column 'u' holds objects"),
-    "missing category": (frame(u=pd.Categorical(["a", None, "b", "a"])), r"nominal column 'u' has a missing value .*row 1"),
+    "missing category": (
+        frame(u=pd.Categorical(["a", None, "b", "a"])),
+        r"nominal column 'u' has a missing value .*row 1",
+    ),
     "null category": (
         pl.DataFrame({"u": pl.Series(["a", "b", None, "a"], dtype=pl.Categorical)}),
         r"nominal column 'u' has a missing value \(first in row 2\)",
@@ -105,24 +104,39 @@ def test_bad_targets(y, message):
 E_MASK = np.array([True, False, True, False])
 CLASSIC = pt.DirichletMultinomial()
 BAD_PARTS = {
-    "negative weight": ({"sample_weight": [1, 2, -0.5, 1]}, r"sample_weight is -0\.5 in row 2; give finite weights >= 0"),
+    "negative weight": (
+        {"sample_weight": [1, 2, -0.5, 1]},
+        r"sample_weight is -0\.5 in row 2; give finite weights >= 0",
+    ),
     "NaN weight": ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is nan in row 1"),
     "infinite weight": ({"sample_weight": [np.inf, 1, 1, 1]}, "sample_weight is inf in row 0"),
-    "too few weights": ({"sample_weight": [1, 1]}, r"sample_weight has shape \(2,\); give one weight a row, shape \(4,\)"),
+    "too few weights": (
+        {"sample_weight": [1, 1]},
+        r"sample_weight has shape \(2,\); give one weight a row, shape \(4,\)",
+    ),
     "no mask": ({"leaf": pt.FrozenLaplace()}, "FrozenLaplace needs estimation=: a boolean mask"),
     "empty mask": ({"leaf": pt.FrozenLaplace(), "estimation": ~E_MASK & E_MASK}, "the estimation mask selects no row"),
     "empty mask of a loss": (
         {"leaf": pt.PacBayesLoss(1.0), "estimation": ~E_MASK & E_MASK},
         "selects no row; PacBayesLoss would have no labels",
     ),
-    "mask of indices": ({"leaf": pt.FrozenLaplace(), "estimation": [0, 1, 2, 3]}, r"estimation has dtype int64 and shape"),
-    "short mask": ({"leaf": pt.FrozenLaplace(), "estimation": E_MASK[:3]}, r"estimation has dtype bool and shape \(3,\)"),
+    "mask of indices": (
+        {"leaf": pt.FrozenLaplace(), "estimation": [0, 1, 2, 3]},
+        r"estimation has dtype int64 and shape",
+    ),
+    "short mask": (
+        {"leaf": pt.FrozenLaplace(), "estimation": E_MASK[:3]},
+        r"estimation has dtype bool and shape \(3,\)",
+    ),
     "unused mask": ({"leaf": CLASSIC, "estimation": E_MASK}, "DirichletMultinomial does not use estimation="),
     "unknown nominal name": ({"nominal": "colour"}, r"nominal names column 'colour'; the columns are \['x0', 'x1'\]"),
     "nominal index": ({"nominal": [2]}, r"nominal contains 2; give column names or indices 0\.\.1"),
     "negative nominal index": ({"nominal": -1}, "nominal contains -1"),
     "nominal mask": ({"nominal": [True, False]}, "nominal contains True"),
-    "zero feature weights": ({"questions": pt.LocalCuts(feature_weights=[0, 0])}, r"feature_weights=\[0\.0, 0\.0\].*not all 0"),
+    "zero feature weights": (
+        {"questions": pt.LocalCuts(feature_weights=[0, 0])},
+        r"feature_weights=\[0\.0, 0\.0\].*not all 0",
+    ),
     "negative feature weight": ({"questions": pt.LocalCuts(feature_weights=[1, -1])}, "give finite weights >= 0"),
     "NaN feature weight": ({"questions": pt.DyadicCuts(2, feature_weights=[1, np.nan])}, "give finite weights >= 0"),
     "feature weights of another table": (
@@ -130,14 +144,23 @@ BAD_PARTS = {
         r"feature_weights has shape \(1,\); X has 2 columns",
     ),
     "cuts of another table": ({"questions": pt.GridCuts([[0.5]])}, "cuts has 1 entries; X has 2 columns"),
-    "no cuts of an ordered column": ({"questions": pt.GridCuts([[0.5], None])}, "column 'x1' is ordered; give its cuts"),
+    "no cuts of an ordered column": (
+        {"questions": pt.GridCuts([[0.5], None])},
+        "column 'x1' is ordered; give its cuts",
+    ),
     "cuts of a nominal column": (
         {"questions": pt.GridCuts([[0.5], [1.5]]), "nominal": 1},
         "column 'x1' is nominal; give None as its cuts",
     ),
     "bounds of another table": ({"questions": pt.DyadicCuts(2, bounds=[[0, 1]])}, "bounds has 1 rows; X has 2 columns"),
-    "dyadic nominal": ({"questions": pt.DyadicCuts(2), "nominal": 1}, "column 'x1' is nominal; DyadicCuts takes ordered"),
-    "trivial without limit": ({"questions": pt.LocalCuts(trivial=True)}, "never runs out of questions; give.* a max_depth"),
+    "dyadic nominal": (
+        {"questions": pt.DyadicCuts(2), "nominal": 1},
+        "column 'x1' is nominal; DyadicCuts takes ordered",
+    ),
+    "trivial without limit": (
+        {"questions": pt.LocalCuts(trivial=True)},
+        "never runs out of questions; give.* a max_depth",
+    ),
     "short rho": ({"tree_prior": pt.BranchingProcess([0.5], 2)}, "rho has 1 entries; max_depth=2 needs 2"),
     "short rho, conditioned": ({"tree_prior": pt.BranchingProcess([0.5] * 2, 2, True)}, "max_depth=2 needs 3"),
     "rho by depth without limit": ({"tree_prior": pt.BranchingProcess([0.5], None)}, "rho by depth needs a max_depth"),
@@ -149,8 +172,14 @@ BAD_PARTS = {
         {"questions": pt.FixedTree(pt.Tree([5, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
         "node 0: asks about feature 5; there are 2 features",
     ),
-    "fixed tree of an ordered column": ({"questions": pt.FixedTree(SPLIT), "nominal": 0}, "disagree on whether column 'x0'"),
-    "alpha of other classes": ({"leaf": pt.DirichletMultinomial([1, 2, 3])}, r"alpha has shape \(3,\); y has 2 classes"),
+    "fixed tree of an ordered column": (
+        {"questions": pt.FixedTree(SPLIT), "nominal": 0},
+        "disagree on whether column 'x0'",
+    ),
+    "alpha of other classes": (
+        {"leaf": pt.DirichletMultinomial([1, 2, 3])},
+        r"alpha has shape \(3,\); y has 2 classes",
+    ),
     "exposure of other rows": ({"leaf": pt.PoissonGamma(exposure=[1, 2])}, r"exposure has shape \(2,\); y has 4 rows"),
 }
 
@@ -225,7 +254,11 @@ BAD_ARGUMENTS = [
     (pt.DyadicCuts, {"levels": 0}, "levels=0 is out of range; give an integer >= 1"),
     (pt.DyadicCuts, {"levels": 32}, "levels=32: codes would overflow; give at most 31"),
     (pt.DyadicCuts, {"levels": 2, "bounds": [[0, 1, 2]]}, r"bounds has shape \(1, 3\)"),
-    (pt.DyadicCuts, {"levels": 2, "bounds": [[0, 1], [1, 1]]}, r"bounds of feature 1 are \[1\.0, 1\.0\]; give lower < upper"),
+    (
+        pt.DyadicCuts,
+        {"levels": 2, "bounds": [[0, 1], [1, 1]]},
+        r"bounds of feature 1 are \[1\.0, 1\.0\]; give lower < upper",
+    ),
     (pt.DyadicCuts, {"levels": 2, "cyclic": True, "feature_weights": [1]}, "feature_weights mean nothing when cyclic"),
     (pt.DirichletMultinomial, {"alpha": 0.0}, r"alpha=0\.0 is out of range; give finite alpha > 0"),
     (pt.DirichletMultinomial, {"alpha": [1.0, -2.0]}, r"alpha=-2\.0 is out of range"),
@@ -252,7 +285,7 @@ def test_arguments_out_of_range(part, arguments, message):
 
 
 def test_fixed_tree_must_be_a_tree():
-    with pytest.raises(TypeError, match="tree is a list; give a Tree, or use FixedTree.from_sklearn"):
+    with pytest.raises(TypeError, match=r"tree is a list; give a Tree, or use FixedTree\.from_sklearn"):
         pt.FixedTree([0, -1, -1])
 
 
@@ -260,179 +293,5 @@ def test_fixed_tree_over_other_categories():
     """The bits of its questions would mean other categories."""
     three = pt.TreeModel([["a"], ["b"], ["c"]], [0, 1, 0], nominal=0)
     tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b010, -1, -1], columns=three.columns)
-    with pytest.raises(ValueError, match=r"knows the categories \['a', 'b', 'c'\] of column 'x0'; X holds \['a', 'c'\]"):
+    with pytest.raises(ValueError, match=r"knows the categories \['a', 'b', 'c'\] of column 'x0'; X holds"):
         pt.TreeModel([["a"], ["c"]], [0, 1], nominal=0, questions=pt.FixedTree(tree))
-
-
-def log_posteriors(table, y=Y, **parts):
-    """Log posterior of the stump and of x0 <= 1.5."""
-    model = pt.TreeModel(table, y, **parts)
-    return [model.log_posterior(tree) for tree in (STUMP, SPLIT)]
-
-
-READ_ONLY = X.copy()
-READ_ONLY.setflags(write=False)
-SAME_TABLES = {
-    "Fortran order": np.asfortranarray(X),
-    "float32": X.astype(np.float32),
-    "float16": X.astype(np.float16),
-    "int8": X.astype(np.int8),
-    "uint64": X.astype(np.uint64),
-    "objects": X.astype(object),
-    "read-only": READ_ONLY,
-    "strided": np.repeat(X, 2, axis=1)[:, ::2],
-    "lists": X.tolist(),
-    "pandas": pd.DataFrame(X, columns=["a", "b"]),
-    "pandas, nullable": pd.DataFrame(X, columns=["a", "b"]).astype("Int64"),
-    "pandas, nullable floats": pd.DataFrame(X).astype("Float64"),
-    "polars": pl.DataFrame(X, schema=["a", "b"]),
-    "polars, mixed types": pl.DataFrame({"a": X[:, 0].astype(int), "b": X[:, 1].astype(np.float32)}),
-}
-
-
-@pytest.mark.parametrize("table", SAME_TABLES.values(), ids=SAME_TABLES.keys())
-def test_tables_that_say_the_same(table):
-    assert log_posteriors(table) == log_posteriors(X)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [X[:, :1] > 1.5, pd.DataFrame({"a": X[:, 0] > 1.5}), pl.DataFrame({"a": X[:, 0] > 1.5}), objects(False, False, True, True)],
-)
-def test_boolean_columns_are_ordered(table):
-    model = pt.TreeModel(table, Y)
-    tree = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    assert model.log_score(tree) == pt.TreeModel(X, Y).log_score(SPLIT)
-    assert not model.columns.is_nominal.any()
-
-
-NOMINAL_TABLES = {
-    "pandas": pd.DataFrame({"u": pd.Categorical(["b", "a", "c", "b"], categories=["c", "b", "a", "unused"])}),
-    "polars categorical": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Categorical)}),
-    "polars enum": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Enum(["c", "b", "a", "d"]))}),
-}
-NAMED_TABLES = {
-    "array of text": (np.array([["b"], ["a"], ["c"], ["b"]]), 0),
-    "lists": ([["b"], ["a"], ["c"], ["b"]], [0]),
-    "pandas text": (pd.DataFrame({"u": ["b", "a", "c", "b"]}), "u"),
-    "pandas string type": (pd.DataFrame({"u": ["b", "a", "c", "b"]}, dtype="string"), ["u"]),
-    "polars text": (pl.DataFrame({"u": ["b", "a", "c", "b"]}), ["u"]),
-}
-
-
-@pytest.mark.parametrize("table", NOMINAL_TABLES.values(), ids=NOMINAL_TABLES.keys())
-def test_categoricals_are_nominal(table):
-    columns = pt.TreeModel(table, Y).columns
-    assert columns.is_nominal.tolist() == [True]
-    assert columns.categories[0].tolist() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(("table", "nominal"), NAMED_TABLES.values(), ids=NAMED_TABLES.keys())
-def test_named_columns_are_nominal(table, nominal):
-    assert pt.TreeModel(table, Y, nominal=nominal).columns.categories[0].tolist() == ["a", "b", "c"]
-
-
-def test_lists_of_numbers_and_labels():
-    model = pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y, nominal=[1])
-    assert model.columns.is_nominal.tolist() == [False, True]
-    with pytest.raises(ValueError, match="column 'x1' holds objects"):
-        pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y)
-
-
-@pytest.mark.parametrize("values", [[0, 5, 5, 2], [0.0, 0.5, 0.5, 0.25], [False, True, True, False]])
-def test_nominal_columns_of_numbers(values):
-    model = pt.TreeModel(np.array(values)[:, None], Y, nominal=0)
-    assert model.columns.categories[0].tolist() == sorted(set(values))
-
-
-def test_63_categories_are_allowed():
-    model = pt.TreeModel(pd.DataFrame({"u": pd.Categorical([f"{i:02}" for i in range(63)])}), np.arange(63) % 2)
-    tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b1, -1, -1])
-    assert model.log_prior(tree) == pytest.approx(np.log(0.95) - np.log(2.0**62 - 1) + np.log1p(-0.95 / 4))
-
-
-LABELS = {
-    "integers": ([3, 7, 7, 3], [3, 7]),
-    "booleans": ([False, True, True, False], [False, True]),
-    "strings": (["no", "yes", "yes", "no"], ["no", "yes"]),
-    "objects": (np.array(["no", "yes", "yes", "no"], dtype=object), ["no", "yes"]),
-    "series": (pd.Series([3, 7, 7, 3], index=[9, 8, 7, 6]), [3, 7]),
-    "nullable": (pd.Series([3, 7, 7, 3], dtype="Int64"), [3, 7]),
-    "categorical": (pd.Series(["no", "yes", "yes", "no"], dtype="category"), ["no", "yes"]),
-    "polars": (pl.Series(["no", "yes", "yes", "no"]), ["no", "yes"]),
-    "one column": (np.array([[3], [7], [7], [3]]), [3, 7]),
-}
-
-
-@pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS.keys())
-def test_labels(y, classes):
-    model = pt.TreeModel(X, y)
-    assert isinstance(model.leaf, pt.DirichletMultinomial)
-    assert model.classes_.tolist() == classes
-    assert log_posteriors(X, y) == log_posteriors(X)
-
-
-def test_floats_are_a_regression_unless_the_leaf_says_otherwise():
-    y = [0.0, 1.0, 1.0, 0.0]
-    assert isinstance(pt.TreeModel(X, y).leaf, pt.NormalInverseGamma)
-    assert pt.TreeModel(X, y, leaf=pt.DirichletMultinomial()).classes_.tolist() == [0.0, 1.0]
-    assert pt.TreeModel(X, np.array(COUNTS), leaf=pt.PoissonGamma()).classes_ is None
-
-
-EDGES = {
-    "constant column": (np.column_stack([X[:, 0], np.ones(4)]), Y),
-    "constant table": (np.ones((4, 2)), Y),
-    "constant y": (X, [2.5] * 4),
-    "one class": (X, ["a"] * 4),
-    "one feature": (X[:, :1], Y),
-    "two rows": (X[:2], Y[:2]),
-    "two identical rows": (X[[0, 0]], [0, 1]),
-    "huge and tiny values": (np.array([[1e308, 5e-324], [-1e308, 0.0], [0.0, -5e-324], [1.0, 1e-300]]), Y),
-}
-QUESTIONS = [pt.LocalCuts(), pt.LocalCuts(True), pt.LocalCuts(max_cuts=1), pt.GridCuts(2), pt.DyadicCuts(2), pt.FixedTree(SPLIT)]
-
-
-@pytest.mark.parametrize("questions", QUESTIONS, ids=repr)
-@pytest.mark.parametrize(("table", "y"), EDGES.values(), ids=EDGES.keys())
-def test_edges_are_no_errors(table, y, questions):
-    model = pt.TreeModel(table, y, questions=questions, tree_prior=pt.BranchingProcess(0.5, 2))
-    assert np.isfinite(model.log_posterior(STUMP))
-    tree, simulated = pt.simulate(model, rng=1)
-    assert np.isfinite(model.log_posterior(tree))
-    assert len(simulated) == len(y)
-
-
-@pytest.mark.parametrize("weight", [[1, 2, 0, 1], pd.Series([1.0, 2.0, 0.0, 1.0], index=list("abcd")), pl.Series([1, 2, 0, 1])])
-def test_sample_weights(weight):
-    assert log_posteriors(X, sample_weight=weight) == log_posteriors(X, sample_weight=np.array([1.0, 2.0, 0.0, 1.0]))
-
-
-def test_all_weights_zero():
-    assert pt.TreeModel(X, [0.5, 1.5, 2.5, 0.0], sample_weight=np.zeros(4)).log_score(SPLIT) == 0.0
-
-
-@pytest.mark.parametrize("nominal", [None, 1])
-@pytest.mark.parametrize("questions", QUESTIONS[:4], ids=repr)
-def test_input_is_never_modified(questions, nominal):
-    table, y, weight = X[[0, 1, 2, 3, 0, 1]].copy(), np.array([0.5, 2, 1, 0, 0.5, 2]), np.array([1.0, 2, 3, 4, 5, 6])
-    before = [a.copy() for a in (table, y, weight)]
-    prior = pt.BranchingProcess(0.5, 3)
-    model = pt.TreeModel(table, y, questions=questions, nominal=nominal, sample_weight=weight, tree_prior=prior)
-    model.log_posterior(SPLIT)
-    for array, copy in zip((table, y, weight), before, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
-def test_later_changes_of_the_callers_arrays_do_not_reach_the_model():
-    table, y, weight, cuts = X.copy(), np.array([0.5, 2, 1, 0]), np.array([1.0, 2, 3, 4]), np.array([1.5, 2.5])
-    model = pt.TreeModel(table, y, sample_weight=weight, questions=pt.GridCuts([cuts, [2.5]]))
-    before = model.log_posterior(SPLIT)
-    for array in (table, y, weight, cuts):
-        array[:] = -1.0
-    assert model.log_posterior(SPLIT) == before
-
-
-def test_no_warning_is_raised_on_ordinary_input():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pt.TreeModel(X, Y).log_posterior(SPLIT)

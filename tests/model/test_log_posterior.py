@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from reference.enumeration import enumerate_trees
 
 import pactree_mcmc as pt
-from reference.enumeration import enumerate_trees
 
 from .problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem, to_tree
 
@@ -44,30 +44,40 @@ def test_every_tree_of_a_random_problem(questions, tree_prior, leaf, seed):
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
 
 
+def traits(problem, model):
+    """What a problem has of what the generator promises."""
+    design, prior, weights = problem.questions, problem.tree_prior, problem.questions.get("weights") or [1.0]
+    by = "node" if design["kind"] == "fixed" else "depth"
+    found = {
+        f"{design['kind']} questions": True,
+        f"{prior['kind']} prior": True,
+        f"{problem.leaf['kind']} leaf": True,
+        f"p={model.n_features}": True,
+        f"n={model.n_rows}": True,
+        f"min_leaf={design.get('min_leaf')}": True,
+        f"max_depth={prior['max_depth']}": True,
+        f"rho by {by}": isinstance(prior.get("rho"), list),
+        "merged rows": np.any(model.units.rows > 1),
+        "nominal": problem.nominal,
+        "weights": set(problem.weights) != {1.0},
+        "feature weights": len(set(weights)) > 1,
+        "feature of weight zero": 0.0 in weights,
+        "loss with E": problem.leaf["kind"] == "loss" and problem.estimation is not None,
+        **{name: design.get(name) for name in ("trivial", "cyclic", "given")},
+        **{name: name in prior or name in problem.leaf for name in ("empty_cost", "exposure")},
+    }
+    return {name for name, has in found.items() if has}
+
+
 def test_random_problems_reach_all_they_promise():
-    """Over many draws each feature of the generator occurs, and most problems have more than one tree."""
     rng = np.random.default_rng(2024)
-    seen, sizes = set(), []
-    for _ in range(250):
-        problem, model = random_problem(rng, max_trees=300)
-        design, prior = problem.questions, problem.tree_prior
-        rows = model.units.rows
-        sizes.append(len(problem.X))
-        seen |= {design["kind"], prior["kind"], problem.leaf["kind"], f"p={model.n_features}"}
-        seen |= {name for name in ("trivial", "cyclic", "given") if design.get(name)}
-        seen |= {f"min_leaf={design.get('min_leaf')}", f"depth={prior['max_depth']}"}
-        seen |= {f"rho by {'node' if design['kind'] == 'fixed' else 'depth'}"} if isinstance(prior.get("rho"), list) else set()
-        seen |= {name for name, has in (("merged", np.any(rows > 1)), ("nominal", problem.nominal)) if has}
-        seen |= {name for name in ("empty_cost", "exposure") if name in prior or name in problem.leaf}
-        seen |= {"weights"} if set(problem.weights) != {1.0} else set()
-        seen |= {"feature weights"} if len(set(design.get("weights") or [1.0])) > 1 else set()
-        seen |= {"zero weight"} if 0.0 in (design.get("weights") or []) else set()
-    assert {*QUESTIONS, *TREE_PRIORS, *LEAVES, "p=1", "p=2", "p=3", "trivial", "cyclic", "given"} <= seen
-    assert {"min_leaf=1", "min_leaf=2", "min_leaf=3", "depth=None", "depth=1", "depth=3"} <= seen
-    assert {"rho by node", "rho by depth", "merged", "nominal", "weights", "empty_cost", "exposure"} <= seen
-    assert {"feature weights", "zero weight"} <= seen
-    assert min(sizes) == 2
-    assert max(sizes) == 7
+    seen = set().union(*(traits(*random_problem(rng, max_trees=300)) for _ in range(250)))
+    kinds = zip((QUESTIONS, TREE_PRIORS, LEAVES), ("questions", "prior", "leaf"), strict=True)
+    assert {f"{kind} {part}" for kinds_of_part, part in kinds for kind in kinds_of_part} <= seen
+    assert {f"n={n}" for n in range(2, 8)} | {"p=1", "p=2", "p=3", "min_leaf=1", "min_leaf=2", "min_leaf=3"} <= seen
+    assert {"max_depth=None", "max_depth=1", "max_depth=3", "rho by node", "rho by depth", "empty_cost"} <= seen
+    assert {"trivial", "cyclic", "given", "nominal", "merged rows", "exposure", "loss with E"} <= seen
+    assert {"weights", "feature weights", "feature of weight zero"} <= seen
 
 
 IMPOSSIBLE = {
@@ -98,7 +108,13 @@ def test_impossible_trees_have_no_prior(questions, tree):
 
 
 @pytest.mark.parametrize(
-    "prior", [pt.ChipmanPrior(max_depth=1), pt.BranchingProcess(0.3, 1), pt.BranchingProcess(0.3, 1, True), pt.LeafPenalty(1.0, 1)]
+    "prior",
+    [
+        pt.ChipmanPrior(max_depth=1),
+        pt.BranchingProcess(0.3, 1),
+        pt.BranchingProcess(0.3, 1, True),
+        pt.LeafPenalty(1.0, 1),
+    ],
 )
 def test_no_prior_below_max_depth(prior):
     model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)

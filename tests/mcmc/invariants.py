@@ -1,0 +1,104 @@
+"""What must hold of a chain's arrays after every step, checked afresh from the data."""
+
+import numpy as np
+from pactree_mcmc.mcmc import _chain, _state
+from pactree_mcmc.posterior import SampledPosterior
+
+LISTS = (
+    ("growable", "growable_at", _state.N_GROWABLE),
+    ("prunable", "prunable_at", _state.N_PRUNABLE),
+)
+
+
+def preorder(state):
+    """Nodes in use, children after parents, left before right."""
+    out, todo = [], [0]
+    while todo:
+        node = todo.pop()
+        out.append(node)
+        if state.node.left[node] >= 0:
+            todo += [int(state.node.right[node]), int(state.node.left[node])]
+    return out
+
+
+def check_places(chain):
+    """Nodes, free list, links, depths, ranges and both lists fit together."""
+    state = chain.state
+    node, used = state.node, preorder(state)
+    n_free = state.count[_state.N_FREE]
+    assert state.count[_state.N_NODES] == len(used)
+    assert sorted(used + node.free[:n_free].tolist()) == list(range(len(node)))
+    assert sorted(state.order.tolist()) == list(range(len(state.order)))
+    assert (node.parent[0], node.depth[0], node.start[0], node.stop[0]) == (-1, 0, 0, len(state.order))
+    leaves = [i for i in used if node.left[i] < 0]
+    for i in leaves:
+        assert (node.left[i], node.right[i], node.feature[i], node.log_rule[i]) == (-1, -1, -1, 0.0)
+    for i in set(used) - set(leaves):
+        left, right = node.left[i], node.right[i]
+        assert node.parent[left] == node.parent[right] == i
+        assert node.depth[left] == node.depth[right] == node.depth[i] + 1
+        assert (node.start[left], node.stop[right]) == (node.start[i], node.stop[i])
+        assert node.start[left] <= node.stop[left] == node.start[right] <= node.stop[right]
+    expected = {
+        "growable": {i for i in leaves if node.splittable[i]},
+        "prunable": {i for i in used if i not in leaves and {node.left[i], node.right[i]} <= set(leaves)},
+    }
+    for name, at, length in LISTS:
+        listed = node[name][: state.count[length]].tolist()
+        assert len(listed) == len(set(listed))
+        assert set(listed) == expected[name]
+        assert [listed[node[at][i]] for i in listed] == listed
+        assert all(node[at][i] == -1 for i in used if i not in expected[name])
+
+
+def check_contents(model, chain):
+    """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
+    state = chain.state
+    log_prior = float(_state.log_prior_of(chain.model, chain.packed))
+    log_score = float(_state.log_score_of(chain.packed))
+    tree = saved_tree(model, chain)
+    assert np.isclose(log_prior, model.log_prior(tree), rtol=1e-12, atol=1e-10)
+    assert np.isclose(log_score, model.log_score(tree), rtol=1e-10, atol=1e-9)
+    numbers = preorder(state)
+    for number, cell, question in model.visit(tree):
+        i = numbers[number]
+        here = state.node[i]
+        assert sorted(state.order[here.start : here.stop].tolist()) == cell.index.tolist()
+        assert here.rows == cell.n_rows
+        stats = cell.stats(model.leaf.n_stats(model.target))
+        assert np.allclose(state.stats[i], stats, rtol=1e-12, atol=1e-9)
+        score = model.leaf.log_score(stats, model.target) if len(cell.index) else 0.0
+        assert np.isclose(here.score, score, rtol=1e-10, atol=1e-9)
+        assert here.splittable == (not model.is_forced(cell))
+        if state.box.shape[1]:
+            assert (state.box[i, :, 0] == cell.low).all()
+            ordered = ~model.columns.is_nominal
+            assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
+        if question is not None:
+            left, _ = model.children(cell, question)
+            assert here.default_left == (2 * left.n_rows >= cell.n_rows)
+            assert here.default_left == tree.default_left[number]
+
+
+def check_untouched_ranges(model, chain):
+    """After a refused growth the units of the leaves may be permuted, not exchanged; scratch is clean."""
+    state = chain.state
+    assert (state.codes[1] == 0).all()
+    for i in preorder(state):
+        here = state.node[i]
+        if here.left >= 0:
+            codes = model.units.codes[here.feature].astype(np.int64)
+            goes_left = codes <= here.cut if here.categories < 0 else (here.categories >> codes) & 1 == 1
+            middle = state.node.stop[here.left]
+            assert goes_left[state.order[here.start : middle]].all()
+            assert not goes_left[state.order[middle : here.stop]].any()
+
+
+def saved_tree(model, chain):
+    """The chain's tree as it is saved, saved terms checked against the state's."""
+    chain.reserve(1)
+    _chain.save_draw(chain.model, chain.packed, chain.packed_saved)
+    drawn = SampledPosterior.from_chains(model, [_chain.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    assert drawn.log_prior[0] == _state.log_prior_of(chain.model, chain.packed)
+    assert drawn.log_score[0] == _state.log_score_of(chain.packed)
+    return drawn.tree(0)

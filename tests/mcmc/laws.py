@@ -1,0 +1,87 @@
+"""Comparing draws with an exact law, with a false-alarm rate that is written down."""
+
+import zlib
+
+import numpy as np
+from reference.enumeration import LEAF, count_leaves, tree_depth
+from scipy import stats
+
+FALSE_ALARM = 1e-4
+"""Probability that a test fails although the sampler is right."""
+COMMON = 0.04
+"""Values of smaller probability are counted together."""
+
+
+def seed_of(name):
+    """A seed fixed by the name of a test."""
+    return zlib.crc32(name.encode())
+
+
+def root_feature(tree):
+    """Feature the root asks about, None for a single leaf."""
+    return None if tree == LEAF else tree[1]
+
+
+STATISTICS = {"leaves": count_leaves, "depth": tree_depth, "root feature": root_feature}
+
+
+def statistics_of_draws(post):
+    """The same statistics of sampled draws: {name: (chains, draws) array of objects}."""
+    roots = post.trees.feature[post.trees.offset[:-1]].tolist()
+    of_tree = {
+        "leaves": post.n_leaves.tolist(),
+        "depth": post.depth.tolist(),
+        "root feature": [None if k == -1 else k for k in roots],
+    }
+    return {name: np.array(values, dtype=object)[post.tree_of_draw] for name, values in of_tree.items()}
+
+
+def events(laws):
+    """Events to compare, (statistic, set of values): every common value by itself, the rare ones together."""
+    chosen = []
+    for name, law in laws.items():
+        common = [value for value, probability in law.items() if COMMON <= probability <= 1.0 - COMMON]
+        rare = set(law) - set(common)
+        chosen += [(name, {value}) for value in common]
+        if COMMON <= sum(law[value] for value in rare) <= 1.0 - COMMON:
+            chosen.append((name, rare))
+    return chosen
+
+
+def check_law_of_chains(post, laws, seed):
+    """Draws of independent chains have the given laws, {statistic: {value: probability}}.
+
+    The share of an event in one chain is one observation; chains are independent, so the error of the mean over
+    chains needs no model of the autocorrelation, and the t test over chains is the comparison corrected for the
+    effective sample size. Bonferroni over the events keeps the false-alarm rate.
+    """
+    drawn = statistics_of_draws(post)
+    for name, law in laws.items():
+        assert set(drawn[name].ravel().tolist()) <= set(law), f"impossible {name}"
+    chosen = events(laws)
+    assert chosen, "nothing to compare"
+    limit = stats.t.isf(FALSE_ALARM / (2 * len(chosen)), df=post.n_chains - 1)
+    for name, values in chosen:
+        share = np.isin(drawn[name].astype(str), [str(v) for v in values]).mean(axis=1)
+        expected = sum(laws[name][value] for value in values)
+        error = share.std(ddof=1) / np.sqrt(post.n_chains)
+        t = (share.mean() - expected) / error
+        told = f"seed {seed}: P({name} in {values}) is {expected:.5f}, drawn {share.mean():.5f} +- {error:.5f}"
+        assert abs(t) < limit, f"{told}, t = {t:.2f}, limit {limit:.2f}"
+
+
+def check_independent_draws(values, law, seed):
+    """Independent draws have the given law: chi-square over values expected at least ten times, the rest together."""
+    n = len(values)
+    assert set(values) <= set(law), f"seed {seed}: drawn values that cannot occur"
+    common = [value for value, probability in law.items() if n * probability >= 10.0]
+    observed = [sum(value == c for value in values) for c in common]
+    expected = [n * law[c] for c in common]
+    rest = n - sum(expected)
+    if rest >= 10.0:
+        observed.append(n - sum(observed))
+        expected.append(rest)
+    assert len(expected) > 1, "nothing to compare"
+    scaled = np.array(expected) * sum(observed) / sum(expected)
+    p_value = stats.chisquare(observed, scaled).pvalue
+    assert p_value > FALSE_ALARM, f"seed {seed}: p = {p_value:.2e}; observed {observed}, expected {np.round(expected)}"

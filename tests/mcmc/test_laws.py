@@ -1,0 +1,111 @@
+"""Long runs have the law they should: the prior without data, the posterior with data; prior draws likewise."""
+
+import numpy as np
+import pactree_mcmc as pt
+import pytest
+from pactree_mcmc.mcmc._start import draw_prior_tree
+from pactree_mcmc.model._grown import draw_prior
+from reference.enumeration import Reference
+
+from .laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
+from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, nested_tree, problem
+
+CHAINS, DRAWS, TUNE = 40, 400, 20
+BY_NODE = {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 3}
+
+
+def check_long_run(naive, kernel, seed):
+    reference = Reference(naive)
+    laws = {name: reference.law_of(statistic) for name, statistic in STATISTICS.items()}
+    model = build_model(pt, naive)
+    post = pt.sample(model, DRAWS, tune=TUNE, chains=CHAINS, rng=seed, kernel=kernel, progress=False)
+    check_law_of_chains(post, laws, seed)
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
+@pytest.mark.parametrize(
+    ("case", "prior", "leaf"),
+    [
+        ("weighted_rows", "chipman", "dirichlet"),
+        ("four_categories", "stopped_by_depth", "nig"),
+        ("trivial", "conditioned", "poisson"),
+        ("min_leaf_2_nominal", "penalty", "known"),
+        ("grid", "penalty_empty_cheap", "loss"),
+        ("dyadic", "stopped", "dirichlet"),
+    ],
+)
+def test_prior_when_all_weights_are_zero(kernel, case, prior, leaf):
+    """Without weight every score is 0, so the posterior is the prior."""
+    naive = case_problem(case, prior, leaf)
+    naive.weights = [0.0] * len(naive.X)
+    reference = Reference(naive)
+    assert max(abs(score) for _, _, score in reference.entries) == 0.0
+    check_long_run(naive, kernel, seed_of(f"zero weights {kernel} {case}"))
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
+@pytest.mark.parametrize("case", ["three_categories", "cyclic"])
+def test_prior_when_nothing_is_left_to_score(kernel, case):
+    """Every row freezes the leaves, none weighs the trees."""
+    data_size = len(case_problem(case, "stopped", "dirichlet").X)
+    naive = case_problem(case, "chipman", "laplace", estimation=[True] * data_size)
+    check_long_run(naive, kernel, seed_of(f"all rows in E {kernel} {case}"))
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
+@pytest.mark.parametrize(
+    ("case", "prior", "leaf"),
+    [
+        ("ties", "chipman", "laplace"),
+        ("feature_weights", "conditioned_by_depth", "dirichlet"),
+        ("min_leaf_2_nominal", "stopped", "nig"),
+    ],
+)
+def test_posterior(kernel, case, prior, leaf):
+    check_long_run(case_problem(case, prior, leaf), kernel, seed_of(f"posterior {kernel} {case}"))
+
+
+def prior_law(naive):
+    """Prior probabilities of all trees, normalised."""
+    reference = Reference(naive)
+    weight = np.exp([log_prior for _, log_prior, _ in reference.entries])
+    trees = [tree for tree, _, _ in reference.entries]
+    return dict(zip(trees, weight / weight.sum(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("case", "prior"),
+    [
+        ("ties", "chipman"),
+        ("four_categories", "stopped"),
+        ("three_categories", "conditioned_by_depth"),
+        ("trivial", "stopped_by_depth"),
+        ("min_leaf_2_nominal", "chipman"),
+        ("min_leaf_3_nominal", "conditioned"),
+        ("grid", "stopped_by_depth"),
+        ("dyadic", "conditioned"),
+        ("cyclic", "chipman"),
+        ("fixed", "by node"),
+    ],
+)
+def test_draws_from_the_prior(case, prior):
+    """``draw_prior`` draws trees by plain decisions."""
+    if case == "fixed":
+        naive = problem(THREE, FIXED, BY_NODE, LEAVES["dirichlet"])
+    else:
+        naive = case_problem(case, prior, "dirichlet")
+    seed = seed_of(f"prior draws {case} {prior}")
+    model, rng = build_model(pt, naive), np.random.default_rng(seed)
+    drawn = [nested_tree(naive, draw_prior(model, rng).tree) for _ in range(1000)]
+    check_independent_draws(drawn, prior_law(naive), seed)
+
+
+@pytest.mark.parametrize(("case", "prior"), [("ties", "penalty"), ("grid_deep", "penalty_empty_cheap")])
+def test_draws_from_the_leaf_penalty(case, prior):
+    """The penalty is drawn by a chain that sees no data, whatever the data say."""
+    naive = case_problem(case, prior, "dirichlet", weights=[50.0] * 5)
+    seed = seed_of(f"penalty draws {case}")
+    model, rng = build_model(pt, naive), np.random.default_rng(seed)
+    assert draw_prior(model, rng) is None
+    drawn = [nested_tree(naive, draw_prior_tree(model, rng)) for _ in range(250)]
+    check_independent_draws(drawn, prior_law(naive), seed)

@@ -1,0 +1,130 @@
+"""The state of a chain stays valid, step by step."""
+
+import numpy as np
+import pactree_mcmc as pt
+import pytest
+from pactree_mcmc.mcmc import _chain, _state
+
+from .invariants import check_contents, check_places, check_untouched_ranges
+from .laws import seed_of
+from .problems import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
+
+KERNELS = {"grow-prune": _chain.GROW_PRUNE, "blanchard": _chain.BLANCHARD}
+GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 2.5, 7.0], [0.2, 0.4, 0.6, 0.8]]}
+DYADIC = {"kind": "dyadic", "levels": 3, "bounds": [(0.0, 8.0), (0.0, 1.0)]}
+LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
+QUESTIONS = {
+    "local": (LOCAL, "dirichlet", "chipman", 8),
+    "trivial": ({**LOCAL, "trivial": True}, "laplace", "stopped_with_zero", 3),
+    "min_leaf": ({**LOCAL, "min_leaf": 4, "weights": [1.0, 0.0, 2.0]}, "nig", "penalty", None),
+    "grid": (GRID, "poisson", "penalty_empty_cheap", 5),
+    "dyadic": ({**DYADIC, "cyclic": False}, "known", "chipman", None),
+    "cyclic": ({**DYADIC, "cyclic": True}, "loss", "penalty", 5),
+}
+
+
+def table(seed, n):
+    """Rows (category, number with ties, number), some of them equal, with labels that depend on them."""
+    rng = np.random.default_rng(seed)
+    category, tied, real = rng.choice(list("abcdef"), n), rng.integers(0, 7, n), rng.random(n).round(2)
+    y = (tied + 3 * (category < "c") + 4 * rng.random(n) > 5).astype(int)
+    rows = [(str(c), float(t), float(x)) for c, t, x in zip(category, tied, real, strict=True)]
+    return {"X": rows + rows[: n // 5], "y": [*y.tolist(), *y[: n // 5].tolist()], "nominal": {0}}
+
+
+def run_and_check(model, kernel, seed, n_steps, every=1):
+    """Step by step: places always, contents whenever the tree has changed; returns the largest tree."""
+    rng, chain, largest = np.random.default_rng(seed), _chain.Chain(model.lowered, 2), 1
+    for _ in range(n_steps // every):
+        chain.state.count[_state.CHANGED] = 0
+        chain.warm_up(rng, kernel, every)
+        check_places(chain)
+        check_untouched_ranges(model, chain)
+        if chain.state.count[_state.CHANGED]:
+            check_contents(model, chain)
+        largest = max(largest, int(chain.state.count[_state.N_NODES]))
+    return largest
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("questions", QUESTIONS)
+def test_every_step(kernel, questions):
+    rule, leaf, prior, depth = QUESTIONS[questions]
+    seed = seed_of(f"every step {kernel} {questions}")
+    data = table(seed, 30)
+    if rule["kind"] == "dyadic":
+        data = {"X": [row[1:] for row in data["X"]], "y": data["y"]}
+    naive = problem(data, rule, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf])
+    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 400) >= 5
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_step_on_a_fixed_tree(kernel):
+    naive = problem(THREE, FIXED, {**PRIORS["chipman"], "max_depth": None}, LEAVES["dirichlet"])
+    seed = seed_of(f"every step {kernel} fixed")
+    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 400) >= 7
+
+
+def test_trees_that_outgrow_the_first_arrays():
+    """Leaves are free and weigh nothing: the tree grows beyond the 64 nodes there is room for at first."""
+    data = {**table(7, 200), "weights": [0.0] * 240}
+    naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
+    assert run_and_check(build_model(pt, naive), _chain.GROW_PRUNE, 7, 3000, every=150) > 130
+
+
+def test_draws_that_outgrow_the_first_arrays():
+    """More saved nodes than there is room for at first: no draw is lost or changed."""
+    data = {**table(8, 200), "weights": [0.0] * 240}
+    naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
+    model = build_model(pt, naive)
+    whole, piecewise = _chain.Chain(model.lowered, 2), _chain.Chain(model.lowered, 2)
+    whole.reserve(200)
+    whole.run(np.random.default_rng(1), _chain.GROW_PRUNE, 200, 20)
+    piecewise.reserve(200)
+    rng = np.random.default_rng(1)
+    for until in range(1, 201):
+        piecewise.run(rng, _chain.GROW_PRUNE, until, 20)
+    assert whole.saved.used[_chain.NODES] > 5000
+    for one, other in zip(_chain.trimmed(whole.saved), _chain.trimmed(piecewise.saved), strict=True):
+        assert (one == other).all()
+    steps = whole.saved.moves.sum(axis=(1, 2))
+    assert (whole.saved.moves[:, 0].sum(axis=1) == 20).all()
+    assert (steps >= 20).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_model_with_one_tree(kernel):
+    """Constant features leave the stump alone; no step moves or fails."""
+    model = pt.TreeModel([[1.0, 2.0]] * 5, [0, 1, 0, 1, 1])
+    chain = _chain.Chain(model.lowered, 2)
+    chain.warm_up(np.random.default_rng(1), KERNELS[kernel], 1000)
+    assert chain.state.count[_state.N_NODES] == 1
+    check_places(chain)
+    check_contents(model, chain)
+
+
+def test_the_checks_see_a_broken_state():
+    """Each breach of one field fails a check."""
+    model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
+    chain = _chain.Chain(model.lowered, 2)
+    rng = np.random.default_rng(2)
+    while chain.state.count[_state.N_NODES] < 5:
+        chain.warm_up(rng, _chain.GROW_PRUNE, 1)
+    for name in ("depth", "start", "stop", "rows", "score", "splittable", "growable_at", "prunable_at", "parent"):
+        leaf = int(chain.state.node.left[0])
+        kept = chain.state.node[name][leaf]
+        chain.state.node[name][leaf] = not kept if name == "splittable" else kept + 1
+        with pytest.raises(AssertionError):
+            check_everything(model, chain)
+        chain.state.node[name][leaf] = kept
+    chain.state.stats[0, 0] += 1.0
+    with pytest.raises(AssertionError):
+        check_everything(model, chain)
+    chain.state.stats[0, 0] -= 1.0
+    check_everything(model, chain)
+
+
+def check_everything(model, chain):
+    check_places(chain)
+    check_contents(model, chain)
+    check_untouched_ranges(model, chain)

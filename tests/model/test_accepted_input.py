@@ -1,0 +1,195 @@
+"""What TreeModel takes: tables, labels and weights of every kind, and the edges that are no errors."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import pactree_mcmc as pt
+
+X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 4.0], [3.0, 2.0]])
+Y = [0, 1, 1, 0]
+STUMP = pt.Tree([-1], [0], [0], [0])
+SPLIT = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+def log_posteriors(table, y=Y, **parts):
+    """Log posterior of the stump and of x0 <= 1.5."""
+    model = pt.TreeModel(table, y, **parts)
+    return [model.log_posterior(tree) for tree in (STUMP, SPLIT)]
+
+
+READ_ONLY = X.copy()
+READ_ONLY.setflags(write=False)
+SAME_TABLES = {
+    "Fortran order": np.asfortranarray(X),
+    "float32": X.astype(np.float32),
+    "float16": X.astype(np.float16),
+    "int8": X.astype(np.int8),
+    "uint64": X.astype(np.uint64),
+    "objects": X.astype(object),
+    "read-only": READ_ONLY,
+    "strided": np.repeat(X, 2, axis=1)[:, ::2],
+    "lists": X.tolist(),
+    "pandas": pd.DataFrame(X, columns=["a", "b"]),
+    "pandas, nullable": pd.DataFrame(X, columns=["a", "b"]).astype("Int64"),
+    "pandas, nullable floats": pd.DataFrame(X).astype("Float64"),
+    "polars": pl.DataFrame(X, schema=["a", "b"]),
+    "polars, mixed types": pl.DataFrame({"a": X[:, 0].astype(int), "b": X[:, 1].astype(np.float32)}),
+}
+
+
+@pytest.mark.parametrize("table", SAME_TABLES.values(), ids=SAME_TABLES.keys())
+def test_tables_that_say_the_same(table):
+    assert log_posteriors(table) == log_posteriors(X)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        X[:, :1] > 1.5,
+        pd.DataFrame({"a": X[:, 0] > 1.5}),
+        pl.DataFrame({"a": X[:, 0] > 1.5}),
+        np.array([[False], [False], [True], [True]], dtype=object),
+    ],
+)
+def test_boolean_columns_are_ordered(table):
+    model = pt.TreeModel(table, Y)
+    tree = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    assert model.log_score(tree) == pt.TreeModel(X, Y).log_score(SPLIT)
+    assert not model.columns.is_nominal.any()
+
+
+NOMINAL_TABLES = {
+    "pandas": pd.DataFrame({"u": pd.Categorical(["b", "a", "c", "b"], categories=["c", "b", "a", "unused"])}),
+    "polars categorical": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Categorical)}),
+    "polars enum": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Enum(["c", "b", "a", "d"]))}),
+}
+NAMED_TABLES = {
+    "array of text": (np.array([["b"], ["a"], ["c"], ["b"]]), 0),
+    "lists": ([["b"], ["a"], ["c"], ["b"]], [0]),
+    "pandas text": (pd.DataFrame({"u": ["b", "a", "c", "b"]}), "u"),
+    "pandas string type": (pd.DataFrame({"u": ["b", "a", "c", "b"]}, dtype="string"), ["u"]),
+    "polars text": (pl.DataFrame({"u": ["b", "a", "c", "b"]}), ["u"]),
+}
+
+
+@pytest.mark.parametrize("table", NOMINAL_TABLES.values(), ids=NOMINAL_TABLES.keys())
+def test_categoricals_are_nominal(table):
+    columns = pt.TreeModel(table, Y).columns
+    assert columns.is_nominal.tolist() == [True]
+    assert columns.categories[0].tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("table", "nominal"), NAMED_TABLES.values(), ids=NAMED_TABLES.keys())
+def test_named_columns_are_nominal(table, nominal):
+    assert pt.TreeModel(table, Y, nominal=nominal).columns.categories[0].tolist() == ["a", "b", "c"]
+
+
+def test_lists_of_numbers_and_labels():
+    model = pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y, nominal=[1])
+    assert model.columns.is_nominal.tolist() == [False, True]
+    with pytest.raises(ValueError, match="column 'x1' holds objects"):
+        pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y)
+
+
+@pytest.mark.parametrize("values", [[0, 5, 5, 2], [0.0, 0.5, 0.5, 0.25], [False, True, True, False]])
+def test_nominal_columns_of_numbers(values):
+    model = pt.TreeModel(np.array(values)[:, None], Y, nominal=0)
+    assert model.columns.categories[0].tolist() == sorted(set(values))
+
+
+def test_63_categories_are_allowed():
+    model = pt.TreeModel(pd.DataFrame({"u": pd.Categorical([f"{i:02}" for i in range(63)])}), np.arange(63) % 2)
+    tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b1, -1, -1])
+    assert model.log_prior(tree) == pytest.approx(np.log(0.95) - np.log(2.0**62 - 1) + np.log1p(-0.95 / 4))
+
+
+LABELS = {
+    "integers": ([3, 7, 7, 3], [3, 7]),
+    "booleans": ([False, True, True, False], [False, True]),
+    "strings": (["no", "yes", "yes", "no"], ["no", "yes"]),
+    "objects": (np.array(["no", "yes", "yes", "no"], dtype=object), ["no", "yes"]),
+    "series": (pd.Series([3, 7, 7, 3], index=[9, 8, 7, 6]), [3, 7]),
+    "nullable": (pd.Series([3, 7, 7, 3], dtype="Int64"), [3, 7]),
+    "categorical": (pd.Series(["no", "yes", "yes", "no"], dtype="category"), ["no", "yes"]),
+    "polars": (pl.Series(["no", "yes", "yes", "no"]), ["no", "yes"]),
+    "one column": (np.array([[3], [7], [7], [3]]), [3, 7]),
+}
+
+
+@pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS.keys())
+def test_labels(y, classes):
+    model = pt.TreeModel(X, y)
+    assert isinstance(model.leaf, pt.DirichletMultinomial)
+    assert model.classes_.tolist() == classes
+    assert log_posteriors(X, y) == log_posteriors(X)
+
+
+def test_floats_are_a_regression_unless_the_leaf_says_otherwise():
+    y = [0.0, 1.0, 1.0, 0.0]
+    assert isinstance(pt.TreeModel(X, y).leaf, pt.NormalInverseGamma)
+    assert pt.TreeModel(X, y, leaf=pt.DirichletMultinomial()).classes_.tolist() == [0.0, 1.0]
+    assert pt.TreeModel(X, np.array([0, 3, 1, 2]), leaf=pt.PoissonGamma()).classes_ is None
+
+
+EDGES = {
+    "constant column": (np.column_stack([X[:, 0], np.ones(4)]), Y),
+    "constant table": (np.ones((4, 2)), Y),
+    "constant y": (X, [2.5] * 4),
+    "one class": (X, ["a"] * 4),
+    "one feature": (X[:, :1], Y),
+    "two rows": (X[:2], Y[:2]),
+    "two identical rows": (X[[0, 0]], [0, 1]),
+    "huge and tiny values": (np.array([[1e308, 5e-324], [-1e308, 0.0], [0.0, -5e-324], [1.0, 1e-300]]), Y),
+}
+QUESTIONS = [
+    pt.LocalCuts(),
+    pt.LocalCuts(True),
+    pt.LocalCuts(max_cuts=1),
+    pt.GridCuts(2),
+    pt.DyadicCuts(2),
+    pt.FixedTree(SPLIT),
+]
+
+
+@pytest.mark.parametrize("questions", QUESTIONS, ids=repr)
+@pytest.mark.parametrize(("table", "y"), EDGES.values(), ids=EDGES.keys())
+def test_edges_are_no_errors(table, y, questions):
+    model = pt.TreeModel(table, y, questions=questions, tree_prior=pt.BranchingProcess(0.5, 2))
+    assert np.isfinite(model.log_posterior(STUMP))
+    tree, simulated = pt.simulate(model, rng=1)
+    assert np.isfinite(model.log_posterior(tree))
+    assert len(simulated) == len(y)
+
+
+@pytest.mark.parametrize(
+    "weight", [[1, 2, 0, 1], pd.Series([1.0, 2.0, 0.0, 1.0], index=list("abcd")), pl.Series([1, 2, 0, 1])]
+)
+def test_sample_weights(weight):
+    assert log_posteriors(X, sample_weight=weight) == log_posteriors(X, sample_weight=np.array([1.0, 2.0, 0.0, 1.0]))
+
+
+def test_all_weights_zero():
+    assert pt.TreeModel(X, [0.5, 1.5, 2.5, 0.0], sample_weight=np.zeros(4)).log_score(SPLIT) == 0.0
+
+
+@pytest.mark.parametrize("nominal", [None, 1])
+@pytest.mark.parametrize("questions", QUESTIONS[:4], ids=repr)
+def test_input_is_never_modified(questions, nominal):
+    table, y, weight = X[[0, 1, 2, 3, 0, 1]].copy(), np.array([0.5, 2, 1, 0, 0.5, 2]), np.array([1.0, 2, 3, 4, 5, 6])
+    before = [a.copy() for a in (table, y, weight)]
+    prior = pt.BranchingProcess(0.5, 3)
+    model = pt.TreeModel(table, y, questions=questions, nominal=nominal, sample_weight=weight, tree_prior=prior)
+    model.log_posterior(SPLIT)
+    for array, copy in zip((table, y, weight), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_later_changes_of_the_callers_arrays_do_not_reach_the_model():
+    table, y, weight, cuts = X.copy(), np.array([0.5, 2, 1, 0]), np.array([1.0, 2, 3, 4]), np.array([1.5, 2.5])
+    model = pt.TreeModel(table, y, sample_weight=weight, questions=pt.GridCuts([cuts, [2.5]]))
+    before = model.log_posterior(SPLIT)
+    for array in (table, y, weight, cuts):
+        array[:] = -1.0
+    assert model.log_posterior(SPLIT) == before

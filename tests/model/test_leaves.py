@@ -1,0 +1,301 @@
+"""Leaf scores: compiled equals plain equals scipy or quadrature; predictives are what the scores factor into."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import pactree_mcmc as pt
+from pactree_mcmc.model._leaf_kernels import leaf_score
+
+CLASSES = {
+    "dirichlet": pt.DirichletMultinomial(0.7),
+    "dirichlet by class": pt.DirichletMultinomial([0.5, 2.0, 1.2]),
+    "laplace": pt.FrozenLaplace(0.8),
+    "loss": pt.PacBayesLoss(0.6, 0.3),
+    "loss with E": pt.PacBayesLoss(0.6, 0.3),
+}
+REALS = {
+    "normal": pt.NormalInverseGamma(0.3, 0.7, 2.0, 1.5),
+    "normal, from the data": pt.NormalInverseGamma(),
+    "known variance": pt.NormalKnownVariance(0.8, 0.3, 0.7),
+    "known variance, from the data": pt.NormalKnownVariance(),
+}
+COUNTS = {
+    "poisson": pt.PoissonGamma(1.3, 0.6),
+    "poisson, from the data": pt.PoissonGamma(),
+    "poisson with exposure": pt.PoissonGamma(1.3, 0.6, np.linspace(0.5, 2.5, 9)),
+}
+LEAVES = {**CLASSES, **REALS, **COUNTS}
+GENERATIVE = [name for name in LEAVES if name not in ("laplace", "loss", "loss with E")]
+N = 9
+
+
+def model_of(name, *, weight=None, offset=0.0, seed=0):
+    """A model of nine rows, each a unit of its own."""
+    rng = np.random.default_rng([seed, N])
+    if name in CLASSES:
+        y = np.append([0, 1, 2], rng.integers(3, size=N - 3))
+    else:
+        y = rng.poisson(3.0, N) if name in COUNTS else 2.0 * rng.normal(size=N) + offset
+    mask = np.arange(N) % 3 != 0 if name in ("laplace", "loss with E") else None
+    X = np.arange(float(N))[:, None]
+    return pt.TreeModel(X, y, leaf=LEAVES[name], sample_weight=weight, estimation=mask)
+
+
+def stats_of(model, rows):
+    """Statistics of a cell that holds ``rows``."""
+    cell = replace(model.root_cell(), index=np.asarray(rows, dtype=np.int64))
+    return cell.stats(model.leaf.n_stats(model.target))
+
+
+def score_of(model, rows):
+    return model.leaf.log_score(stats_of(model, rows), model.target)
+
+
+def density(model, rows, row, y):
+    """Predictive density of ``y`` in place of training row ``row``, in the cell that holds ``rows``."""
+    cells = np.tile(stats_of(model, rows), (N, 1))
+    return math.exp(model.leaf.log_density(cells, np.full(N, y), model.target)[row])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", LEAVES)
+def test_compiled_score_is_the_plain_one(name, weighted):
+    rng = np.random.default_rng(7)
+    for seed in range(20):
+        model = model_of(name, weight=rng.choice([0.0, 0.3, 1.0, 2.5], N) if weighted else None, seed=seed)
+        rule = model.leaf.rule(model.target)
+        for size in range(N + 1):
+            rows = rng.choice(N, size, replace=False)
+            assert leaf_score(rule, stats_of(model, rows)) == pytest.approx(score_of(model, rows), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_an_empty_cell_scores_zero(name):
+    model = model_of(name, weight=np.array([0.0] * 3 + [1.0] * 6))
+    rule = model.leaf.rule(model.target)
+    assert leaf_score(rule, np.zeros(rule.n_stats)) == 0.0
+    assert leaf_score(rule, stats_of(model, [0, 1, 2])) == 0.0
+    everything_left = pt.Tree([0, -1, -1], [99.0, 0, 0], [1, 0, 0], [2, 0, 0])
+    assert model.log_score(everything_left) == model.log_score(pt.Tree([-1], [0], [0], [0]))
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_weight_two_is_the_row_twice(name):
+    """Weight 0 is no row at all."""
+    leaf = LEAVES[name]
+    y, mask = [0, 1, 2, 1, 0, 2], np.array([True, False] * 3)
+    weight = np.array([1, 2, 0, 3, 1, 2])
+    repeated = np.repeat(np.arange(6), weight)
+    estimation = [mask, mask[repeated]] if name in ("laplace", "loss with E") else [None, None]
+    exposure = np.linspace(0.5, 2.0, 6)
+    leaves = [replace(leaf, exposure=e) for e in (exposure, exposure[repeated])] if "exposure" in name else [leaf] * 2
+    X = np.zeros((6, 1))
+    weighted = pt.TreeModel(X, y, leaf=leaves[0], sample_weight=weight, estimation=estimation[0])
+    plain = pt.TreeModel(X[repeated], np.array(y)[repeated], leaf=leaves[1], estimation=estimation[1])
+    stump = pt.Tree([-1], [0], [0], [0])
+    assert weighted.log_score(stump) == pytest.approx(plain.log_score(stump), abs=1e-10)
+
+
+ROWS = [0, 2, 3, 5, 8]
+
+
+def test_dirichlet_by_scipy():
+    """The ordered sequence has one multinomial coefficient less than the counts."""
+    for name in ("dirichlet", "dirichlet by class"):
+        model = model_of(name)
+        counts = stats_of(model, ROWS).astype(int)
+        alpha = np.broadcast_to(model.leaf.alpha, 3)
+        orders = math.lgamma(len(ROWS) + 1) - sum(math.lgamma(c + 1) for c in counts)
+        expected = stats.dirichlet_multinomial.logpmf(counts, alpha, len(ROWS)) - orders
+        assert score_of(model, ROWS) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
+def test_dirichlet_by_quadrature(weight):
+    y = [0, 1, 1, 0, 1, 1, 0, 1, 1]
+    leaf = pt.DirichletMultinomial([0.7, 1.4])
+    model = pt.TreeModel(np.arange(float(N))[:, None], y, leaf=leaf, sample_weight=weight)
+    zeros, ones = stats_of(model, ROWS)
+    prior = stats.beta(1.4, 0.7)
+    expected, _ = integrate.quad(lambda t: t**ones * (1 - t) ** zeros * prior.pdf(t), 0, 1)
+    assert score_of(model, ROWS) == pytest.approx(math.log(expected))
+
+
+def test_laplace_by_hand():
+    """Rows 0, 3, 6 are S; theta comes from the rows of E in the cell."""
+    model = model_of("laplace")
+    y, S, E = model.target.values, [0, 3], [2, 5, 8]
+    theta = [(np.sum(y[E] == c) + 0.8) / (len(E) + 3 * 0.8) for c in range(3)]
+    assert score_of(model, ROWS) == pytest.approx(sum(math.log(theta[c]) for c in y[S]))
+    assert model.leaf.value(stats_of(model, ROWS)[None], model.target)[0] == pytest.approx(theta)
+
+
+@pytest.mark.parametrize(("name", "labelled", "tested"), [("loss", ROWS, ROWS), ("loss with E", [2, 5, 8], [0, 3])])
+def test_loss_by_hand(name, labelled, tested):
+    model = model_of(name)
+    y = model.target.values
+    label = np.argmax(np.bincount(y[labelled], minlength=3))
+    expected = -0.6 * np.sum(y[tested] != label) - 0.3 * math.sqrt(len(tested))
+    assert score_of(model, ROWS) == pytest.approx(expected)
+    assert model.leaf.value(stats_of(model, ROWS)[None], model.target)[0, label] == 1.0
+
+
+@pytest.mark.parametrize("name", REALS)
+def test_normal_leaves_by_scipy(name):
+    """Given the parameters' prior, the rows of a cell are jointly normal or Student t."""
+    model = model_of(name)
+    leaf, y, m = model.leaf, model.target.values[ROWS], len(ROWS)
+    shape = np.eye(m) + 1.0 / leaf.k0
+    if isinstance(leaf, pt.NormalInverseGamma):
+        joint = stats.multivariate_t(np.full(m, leaf.m0), leaf.b0 / leaf.a0 * shape, df=2 * leaf.a0)
+    else:
+        joint = stats.multivariate_normal(np.full(m, leaf.m0), leaf.sigma2 * shape)
+    assert score_of(model, ROWS) == pytest.approx(joint.logpdf(y))
+
+
+def test_known_variance_by_quadrature():
+    """Weights are exponents of the likelihood."""
+    weight = np.linspace(0.2, 2.5, N)
+    model = model_of("known variance", weight=weight)
+    y, w = model.target.values[ROWS], weight[ROWS]
+    prior = stats.norm(0.3, math.sqrt(0.8 / 0.7))
+    low = score_of(model, ROWS)
+    expected, _ = integrate.quad(
+        lambda mu: math.exp(w @ stats.norm.logpdf(y, mu, math.sqrt(0.8)) - low) * prior.pdf(mu), -15, 15, points=[0, 1]
+    )
+    assert expected == pytest.approx(1.0)
+
+
+def test_normal_inverse_gamma_by_quadrature():
+    """The known-variance score integrated over the variance."""
+    weight = np.linspace(0.2, 2.5, N)
+    model = model_of("normal", weight=weight)
+    cell, prior, score = stats_of(model, ROWS), stats.invgamma(2.0, scale=1.5), score_of(model, ROWS)
+
+    def integrand(sigma2):
+        known = pt.NormalKnownVariance(sigma2, 0.3, 0.7)
+        return math.exp(known.log_score(cell, model.target) - score) * prior.pdf(sigma2)
+
+    assert integrate.quad(integrand, 0, 200, points=[0.5, 2, 10], limit=200)[0] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
+@pytest.mark.parametrize("name", COUNTS)
+def test_poisson_by_quadrature(name, weight):
+    model = model_of(name, weight=weight)
+    leaf, y = model.leaf, model.target.values[ROWS]
+    w = np.ones(len(ROWS)) if weight is None else weight[ROWS]
+    exposure = np.ones(len(ROWS)) if leaf.exposure is None else leaf.exposure[ROWS]
+    prior, score = stats.gamma(leaf.shape, scale=1 / leaf.rate), score_of(model, ROWS)
+    total, _ = integrate.quad(
+        lambda rate: math.exp(w @ stats.poisson.logpmf(y, rate * exposure) - score) * prior.pdf(rate), 0, 40, limit=200
+    )
+    assert total == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("rows", [[], [4], ROWS], ids=len)
+@pytest.mark.parametrize("name", LEAVES)
+def test_predictives_sum_to_one(name, rows):
+    model = model_of(name)
+    if name in ("loss", "loss with E"):
+        with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a likelihood"):
+            density(model, rows, 0, 0)
+        return
+    value = model.leaf.value(stats_of(model, rows)[None], model.target)[0]
+    if name in CLASSES:
+        total, mean = sum(density(model, rows, 0, c) for c in range(3)), value
+        assert [density(model, rows, 0, c) for c in range(3)] == pytest.approx(value)
+    elif name in COUNTS:
+        terms = [density(model, rows, 3, c) for c in range(400)]
+        exposure = 1.0 if model.leaf.exposure is None else model.leaf.exposure[3]
+        total, mean = sum(terms), [sum(c * d for c, d in enumerate(terms)) / exposure]
+    else:
+        line = {"a": -np.inf, "b": np.inf, "limit": 300}
+        total, _ = integrate.quad(lambda y: density(model, rows, 0, y), **line)
+        mean = [integrate.quad(lambda y: y * density(model, rows, 0, y), **line)[0]]
+    assert total == pytest.approx(1.0, abs=1e-6)
+    assert mean == pytest.approx(value, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", GENERATIVE)
+def test_chain_rule(name):
+    """The score of a cell is the sum of the log predictive densities of its rows, one after another."""
+    model = model_of(name)
+    total = 0.0
+    for i, row in enumerate(ROWS):
+        total += math.log(density(model, ROWS[:i], row, model.target.values[row]))
+        assert score_of(model, ROWS[: i + 1]) == pytest.approx(total, abs=1e-9)
+
+
+def test_frozen_laplace_predicts_the_rows_of_S_independently():
+    model = model_of("laplace")
+    parts = [math.log(density(model, ROWS, row, model.target.values[row])) for row in (0, 3)]
+    assert score_of(model, ROWS) == pytest.approx(sum(parts))
+
+
+@pytest.mark.parametrize("name", ["normal, from the data", "known variance, from the data"])
+def test_scores_keep_their_digits_far_from_zero(name):
+    """Moments are taken about the mean of y: moving y moves nothing."""
+    near, far = (model_of(name, offset=offset) for offset in (0.0, 2.0**30))
+    assert score_of(far, ROWS) == pytest.approx(score_of(near, ROWS), abs=1e-5)
+    assert far.leaf.value(stats_of(far, ROWS)[None], far.target)[0, 0] - 2.0**30 == pytest.approx(
+        near.leaf.value(stats_of(near, ROWS)[None], near.target)[0, 0], abs=1e-5
+    )
+
+
+def resolved(y, leaf, **more):
+    return pt.TreeModel(np.arange(float(len(y)))[:, None], y, leaf=leaf, **more).leaf
+
+
+class TestDefaults:
+    """Parameters left out are set from the data as the docstrings say."""
+
+    Y = (1.0, 2.0, 4.0, 9.0)
+    WEIGHT = (1.0, 0.0, 2.0, 1.0)
+
+    def test_normal_inverse_gamma(self):
+        leaf = resolved(self.Y, pt.NormalInverseGamma())
+        assert (leaf.m0, leaf.k0, leaf.a0) == (4.0, 0.25, 1.5)
+        assert leaf.b0 == pytest.approx(1.5 * np.var(self.Y) / 4)
+        assert resolved(self.Y, pt.NormalInverseGamma(a0=6.0)).b0 == pytest.approx(6.0 * np.var(self.Y) / 4)
+
+    def test_known_variance(self):
+        leaf = resolved(self.Y, pt.NormalKnownVariance())
+        assert (leaf.m0, leaf.k0) == (4.0, 0.25)
+        assert leaf.sigma2 == pytest.approx(np.var(self.Y) / 4)
+
+    def test_poisson(self):
+        leaf = resolved(self.Y, pt.PoissonGamma())
+        assert (leaf.shape, leaf.rate) == (1.0, 1 / 4)
+        assert resolved(self.Y, pt.PoissonGamma(shape=3.0)).rate == 3 / 4
+        assert resolved(self.Y, pt.PoissonGamma(exposure=[1, 2, 3, 10])).rate == 1.0
+        assert resolved([0, 0, 0], pt.PoissonGamma(shape=2.0)).rate == 2.0
+
+    def test_weights_count(self):
+        assert resolved(self.Y, pt.NormalInverseGamma(), sample_weight=self.WEIGHT).m0 == 4.5
+        leaf = resolved(self.Y, pt.NormalKnownVariance(), sample_weight=self.WEIGHT)
+        assert leaf.sigma2 == pytest.approx((3.5**2 + 2 * 0.5**2 + 4.5**2) / 4 / 4)
+        assert resolved(self.Y, pt.PoissonGamma(), sample_weight=self.WEIGHT).rate == pytest.approx(1 / 4.5)
+
+    @pytest.mark.parametrize("n", [2, 10, 49])
+    @pytest.mark.parametrize("value", [0.1, 2.5, 1e9 + 0.1])
+    def test_constant_y_has_variance_one(self, n, value):
+        """Also where the rounded mean differs from it; rows of weight zero do not count."""
+        y, weight = np.append(np.full(n, value), 7.0), np.append(np.ones(n), 0.0)
+        assert resolved(y[:n], pt.NormalKnownVariance()).sigma2 == 0.25
+        assert resolved(y[:n], pt.NormalInverseGamma()).b0 == 1.5 / 4
+        assert resolved(y, pt.NormalInverseGamma(), sample_weight=weight).b0 == 1.5 / 4
+        assert resolved(y, pt.NormalInverseGamma(), sample_weight=weight).m0 == value
+
+    @pytest.mark.parametrize("leaf", [REALS["normal"], REALS["known variance"], COUNTS["poisson"]])
+    def test_what_is_given_stays(self, leaf):
+        assert vars(resolved(self.Y, leaf)) == vars(leaf)
+
+    def test_the_leaf_handed_in_is_not_changed(self):
+        leaf = pt.NormalInverseGamma()
+        resolved(self.Y, leaf)
+        assert leaf.m0 is None
