@@ -42,7 +42,9 @@ def main():
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         graph = truth.graph
         print(f"{name}: {seconds:.3f} s, log evidence {truth.log_evidence:.6f}, {graph.n_cells:,} cells,", end=" ")
-        print(f"{graph.n_slots:,} (cell, depth) pairs, {graph.n_edges:,} questions; peak of the process {memory:.2f} GB")
+        print(
+            f"{graph.n_slots:,} (cell, depth) pairs, {graph.n_edges:,} questions; peak of the process {memory:.2f} GB"
+        )
 
 
 if __name__ == "__main__":

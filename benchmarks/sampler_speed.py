@@ -27,7 +27,13 @@ def ours(n):
         settled = pt.sample(model, 1, tune=3000, chains=1, rng=seed, progress=False)
         began = time.perf_counter()
         post = pt.sample(
-            model, 1, tune=10_000, chains=1, rng=seed, progress=False, start=settled.tree(int(settled.tree_of_draw[0, 0]))
+            model,
+            1,
+            tune=10_000,
+            chains=1,
+            rng=seed,
+            progress=False,
+            start=settled.tree(int(settled.tree_of_draw[0, 0])),
         )
         rates.append(10_001 * 100 / (time.perf_counter() - began))
     return float(np.median(rates)), int(post.n_leaves[-1])
@@ -52,7 +58,9 @@ def bartz(n, outcome):
         num_trees=1,
         p_nonterminal=mcmcstep.make_p_nonterminal(11, 0.95, 2.0),
         leaf_prior_cov_inv=mcmcstep.Wishart(value=jnp.float32(1.0), nu=None, rate=None),
-        error_cov_inv=None if binary else mcmcstep.Wishart(value=jnp.float32(1.0), nu=jnp.float32(3.0), rate=jnp.float32(1.0)),
+        error_cov_inv=None
+        if binary
+        else mcmcstep.Wishart(value=jnp.float32(1.0), nu=jnp.float32(3.0), rate=jnp.float32(1.0)),
     )
     steps = 3000
     key = jax.random.key(0)

@@ -1,4 +1,4 @@
-"""How many cells a problem has at least, found without building the graph, so that hopeless ones are refused at once."""
+"""How many cells a problem has at least, found without building the graph: hopeless ones are refused at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SAMPLE_POINTS = 400
 
 def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
     """A number of cells that the graph is sure to exceed or reach, found without building it;
-    no larger than it takes to exceed ``enough``, where counting costs."""
+    no larger than it takes to exceed ``enough``, where counting costs.
+    """
     kind, limit = model.questions.kind, model.prior_tables.depth_limit
     usable = model.questions.weights(model.n_features) > 0
     if kind in (GRID, DYADIC):

@@ -1,17 +1,17 @@
 """Breadth-first construction of the graph of cells, compiled.
 
 A cell is known by a 128-bit hash of what its future depends on: the set of its points (local questions), its box (grid,
-dyadic), its node (fixed tree); an empty box only by the numbers of codes it spans, since all such futures are alike. The
-rows of a cell are found again from the questions that first led to it, so that nothing but numbers is stored per cell.
+dyadic), its node (fixed tree); an empty box only by the numbers of codes it spans, since all such futures are alike.
+The rows of a cell are found again from the questions that first led to it: nothing but numbers is stored per cell.
 """
 
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pactree_mcmc._compiled import all_bits, n_bits, sort_first, spread_bits
-from pactree_mcmc._numba import jit, struct
+from pactree_mcmc._numba import jit
 from pactree_mcmc.model._leaf_kernels import leaf_score
 from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 
@@ -21,129 +21,6 @@ PARENT, FEATURE, QUESTION, SIDE = range(4)
 LEFT, RIGHT = range(2)
 UPPER_BITS = 32
 MAX_NOMINAL_WAYS = 1 << 20
-
-
-class Points(NamedTuple):
-    """Distinct rows of codes."""
-
-    codes: np.ndarray
-    """(p, P) int64."""
-    stats: np.ndarray
-    """(P, n_stats) float64."""
-    rows: np.ndarray
-    """(P,) int64 training rows."""
-    key: np.ndarray
-    """(2, P) uint64 random keys; the hash of a set is the exclusive or of its points' keys."""
-    order: np.ndarray
-    """(p, P) int64: the points sorted by each feature."""
-
-
-class Cells(NamedTuple):
-    """Cells in order of discovery, so by the smallest depth at which they occur."""
-
-    hash: np.ndarray
-    """(2, cap) uint64."""
-    origin: np.ndarray
-    """(4, cap) int64: the cell, feature, question and side that first led here."""
-    rows: np.ndarray
-    """(cap,) int64 training rows."""
-    size: np.ndarray
-    """(cap,) int64: rows, codes spanned or nodes ahead; falls along every edge but those from a cell to itself."""
-    depth: np.ndarray
-    """(cap,) int32: smallest depth."""
-    design: np.ndarray
-    """(cap,) int32: node of the fixed tree."""
-    first_edge: np.ndarray
-    """(cap + 1,) int64."""
-    stats: np.ndarray
-    """(cap, n_stats) float64."""
-    score: np.ndarray
-    """(cap,) float64."""
-    table: np.ndarray
-    """(2^b,) int32: hash table of cells, -1 where free."""
-
-
-class Edges(NamedTuple):
-    """Questions of the cells, one cell's after another's."""
-
-    left: np.ndarray
-    """(cap,) int32."""
-    right: np.ndarray
-    """(cap,) int32."""
-    feature: np.ndarray
-    """(cap,) int32."""
-    question: np.ndarray
-    """(cap,) int64: ``cut << 32 | upper``, or the bits of the categories going left."""
-    log_rule: np.ndarray
-    """(cap,) float64: log R(question | cell)."""
-
-
-class Scratch(NamedTuple):
-    """Working memory of the builder."""
-
-    count: np.ndarray
-    """(3,) int64: cells, edges, next cell to expand."""
-    box: np.ndarray
-    """(p, 2) int64: of the cell being expanded: low and high code, or categories and 0."""
-    members: np.ndarray
-    """(P,) int64: points of the cell being expanded."""
-    codes: np.ndarray
-    """(C,) int64: codes of one feature in the cell, ascending."""
-    slot: np.ndarray
-    """(C,) int64: place of a code in ``codes``, -1 elsewhere."""
-    rows: np.ndarray
-    """(C,) int64: rows of each code."""
-    key: np.ndarray
-    """(2, C) uint64: hash of the points of each code."""
-    stats: np.ndarray
-    """(C, n_stats) float64."""
-    suffix: np.ndarray
-    """(C + 1, n_stats) float64: sums from each code on."""
-    side_stats: np.ndarray
-    """(2, n_stats) float64: of the two children of a question."""
-    side_rows: np.ndarray
-    """(2,) int64."""
-    side_key: np.ndarray
-    """(2, 2) uint64: hash of the points of each child, (side, word)."""
-
-
-_points, _cells, _edges, _scratch = struct(Points), struct(Cells), struct(Edges), struct(Scratch)
-
-
-class Work(NamedTuple):
-    """All the builder works on."""
-
-    points: Points
-    cells: Cells
-    edges: Edges
-    scratch: Scratch
-
-
-_work = struct(Work)
-
-
-@jit
-def pack_work(p: Points, c: Cells, e: Edges, s: Scratch) -> Any:
-    """The builder's arrays as one pointer."""
-    return _work(
-        _points(p.codes, p.stats, p.rows, p.key, p.order),
-        _cells(c.hash, c.origin, c.rows, c.size, c.depth, c.design, c.first_edge, c.stats, c.score, c.table),
-        _edges(e.left, e.right, e.feature, e.question, e.log_rule),
-        _scratch(
-            s.count,
-            s.box,
-            s.members,
-            s.codes,
-            s.slot,
-            s.rows,
-            s.key,
-            s.stats,
-            s.suffix,
-            s.side_stats,
-            s.side_rows,
-            s.side_key,
-        ),
-    )
 
 
 @jit
@@ -328,9 +205,9 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
                 weight = 1.0
                 _ask_design(model, work, cell, n_members)
         elif rule.kind == DYADIC or rule.kind == CYCLIC:
-            if scratch.box[k, 1] - scratch.box[k, 0] >= 2:
-                if rule.kind == DYADIC or work.cells.depth[cell] % len(rule.feature) == k:
-                    _ask_midpoint(model, work, cell, n_members, k)
+            turn = rule.kind == DYADIC or work.cells.depth[cell] % len(rule.feature) == k
+            if turn and scratch.box[k, 1] - scratch.box[k, 0] >= 2:
+                _ask_midpoint(model, work, cell, n_members, k)
         elif rule.feature[k].nominal:
             _ask_partitions(model, work, cell, n_members, k)
         else:
@@ -630,9 +507,7 @@ def move_blocks(out: np.ndarray, column: np.ndarray, order: np.ndarray, first: n
 
 
 @jit
-def find_deepest(
-    deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int
-) -> None:
+def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
     """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
     for cell in range(len(deepest)):
         for e in range(first_edge[cell], first_edge[cell + 1]):

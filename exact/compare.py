@@ -80,7 +80,8 @@ class Comparison:
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
         for row in self.rows:
             cells = [
-                "-" if math.isnan(v) else format(v, f) for v, f in zip(row[1:], (".6g", ".6g", ".2g", ".2f"), strict=True)
+                "-" if math.isnan(v) else format(v, f)
+                for v, f in zip(row[1:], (".6g", ".6g", ".2g", ".2f"), strict=True)
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
         return "\n".join(lines)
@@ -95,6 +96,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     Parameters
     ----------
     truth : ExactPosterior
+        From `solve`.
     sampled : SampledPosterior
         Of the same model.
     X : table of shape (n, p), optional
@@ -127,7 +129,9 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
             f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior."
         )
     if truth.model is not sampled.model:
-        raise ValueError("the two posteriors are of different models; build the model once and pass it to both engines.")
+        raise ValueError(
+            "the two posteriors are of different models; build the model once and pass it to both engines."
+        )
     return Comparison(list(_rows(truth, sampled, X)))
 
 

@@ -11,7 +11,7 @@ from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
 
 from . import _builder
 from ._bounds import least_cells
-from ._builder import Cells, Edges, Points, Scratch
+from ._work import Cells, Edges, Points, Scratch, pack_work
 
 EDGES_PER_CELL = 32
 """Edges allowed for each cell allowed: the other half of the memory bound."""
@@ -31,8 +31,8 @@ class Intractable(ValueError):
     def __init__(self, needed: int, allowed: int, what: str = "cells") -> None:
         self.needed, self.allowed = int(needed), int(allowed)
         super().__init__(
-            f"the exact sum needs at least {self.needed:.3g} {what}; {self.allowed:.3g} are allowed. Give fewer or coarser "
-            "questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells, or sample."
+            f"the exact sum needs at least {self.needed:.3g} {what}; {self.allowed:.3g} are allowed. Give fewer or "
+            "coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells, or sample."
         )
 
     def __reduce__(self) -> tuple:
@@ -150,7 +150,7 @@ def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cell
     cells, edges = _new_cells(1 << 12, n_stats), _new_edges(1 << 14)
     packed = pack_model(model.lowered)
     while True:
-        status = _builder.build(packed, _builder.pack_work(points, cells, edges, scratch))
+        status = _builder.build(packed, pack_work(points, cells, edges, scratch))
         n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
         if status == _builder.TOO_MANY_WAYS:
             raise Intractable(1 << 19, max_cells, "questions in one cell, on a nominal feature with over 20 categories")

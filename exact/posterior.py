@@ -15,7 +15,19 @@ from pactree_mcmc.trees import CODED_NODE, LEAF, Tree
 
 from ._builder import UPPER_BITS
 from .graph import CellGraph, build_graph
-from .recursion import CELL, FEATURE, QUESTION, RIGHT, Router, average_rows, expect, grow_trees, inside, outside, pack_graph
+from .recursion import (
+    CELL,
+    FEATURE,
+    QUESTION,
+    RIGHT,
+    Router,
+    average_rows,
+    expect,
+    grow_trees,
+    inside,
+    outside,
+    pack_graph,
+)
 from .semirings import LOG, MAX
 
 TAIL = 1e-14
@@ -204,7 +216,9 @@ class ExactPosterior(Posterior):
         Parameters
         ----------
         draws : int, default 1000
+            Number of draws, >= 1.
         rng : int, SeedSequence, Generator or None
+            Source of randomness.
 
         Raises
         ------

@@ -143,7 +143,8 @@ def grow_trees(
     rng: np.random.Generator, graph: Any, log_inside: np.ndarray, n_trees: int, semiring: int, model: Any
 ) -> Grown:
     """Independent draws (LOG) by choosing at each cell in proportion to the terms of its inside value; or the best
-    tree (MAX), by always choosing the largest."""
+    tree (MAX), by always choosing the largest.
+    """
     nodes = np.empty((64, 6), dtype=np.int64)
     todo = np.empty((64, 4), dtype=np.int64)
     offset = np.zeros(n_trees + 1, dtype=np.int64)
@@ -174,9 +175,19 @@ def grow_trees(
                 nodes[n, FEATURE], nodes[n, QUESTION] = graph.feature[e], graph.question[e]
                 if graph.rows[cell] == 0:
                     nodes[n, QUESTION] = _anchored(model, nodes, base, n)
-                todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = graph.right[e], depth + 1, n - base, 0
+                todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = (
+                    graph.right[e],
+                    depth + 1,
+                    n - base,
+                    0,
+                )
                 n_todo += 1
-                todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = graph.left[e], depth + 1, n - base, 1
+                todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = (
+                    graph.left[e],
+                    depth + 1,
+                    n - base,
+                    1,
+                )
                 n_todo += 1
             n += 1
         offset[t + 1] = n

@@ -45,7 +45,9 @@ def main(folder):
     print(sampled, f"in {sampled.seconds:.1f} s", end="\n\n")
     table = exact.compare(truth, sampled)
     print(table)
-    print("\nGrow and prune alone mix slowly here: chains stay with the root question they found first, so the standard")
+    print(
+        "\nGrow and prune alone mix slowly here: chains stay with the root question they found first, so the standard"
+    )
     print("errors, which see only what the chains visited, can be far too small. The exact column shows it.")
     folder.mkdir(parents=True, exist_ok=True)
     table.plot().figure.savefig(folder / "chipman_1998_exact_against_sampled.png", dpi=120)

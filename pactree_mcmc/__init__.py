@@ -8,6 +8,7 @@ Trees: Tree, check_tree.
 Sampling: sample, SampledPosterior.
 """
 
+from .mcmc import sample
 from .model import (
     BranchingProcess,
     ChipmanPrior,
@@ -24,7 +25,6 @@ from .model import (
     PoissonGamma,
     TreeModel,
 )
-from .mcmc import sample
 from .posterior import Posterior, SampledPosterior
 from .simulation import simulate
 from .trees import Tree, check_tree

@@ -96,7 +96,7 @@ class _Drawing:
         size = np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN
         # a unit becomes an inch of the axes, or less when the drawing does not fit
         if ax is None:
-            ax = plt.figure(figsize=size + [0.0, 0.3]).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
+            ax = plt.figure(figsize=(size[0], size[1] + 0.3)).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
         room = ax.get_window_extent().size / ax.get_figure().dpi
         self.ax, self.scale = ax, min(1.0, float((room / size).min()))
         (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0

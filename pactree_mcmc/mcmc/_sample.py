@@ -39,6 +39,7 @@ def sample(
     Parameters
     ----------
     model : TreeModel
+        What is believed.
     draws : int, default 1000
         Draws kept per chain, >= 1.
     tune : int, default 1000
@@ -192,7 +193,9 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
     if isinstance(rng, np.random.SeedSequence):
         return list(np.random.SeedSequence(rng.entropy, spawn_key=rng.spawn_key, pool_size=rng.pool_size).spawn(chains))
     if rng is not None and (not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0):
-        raise ValueError(f"rng={rng!r}; give None, an integer >= 0, a SeedSequence, a Generator, or one of these a chain.")
+        raise ValueError(
+            f"rng={rng!r}; give None, an integer >= 0, a SeedSequence, a Generator, or one of these a chain."
+        )
     return list(np.random.SeedSequence(None if rng is None else int(rng)).spawn(chains))
 
 

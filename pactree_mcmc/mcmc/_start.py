@@ -26,7 +26,9 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
         if categories >= 0:
             inside = model.categories_in(cell, k)
             if inside and not categories & inside & -inside:
-                raise ValueError(f"node {number} of the start tree sends its smallest category right; swap its children.")
+                raise ValueError(
+                    f"node {number} of the start tree sends its smallest category right; swap its children."
+                )
         chain.grow_as_given(node, k, question.cut, categories)
         grown = chain.state.node[node]
         todo += [(right, int(grown.right)), (left, int(grown.left))]

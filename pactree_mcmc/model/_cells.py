@@ -80,7 +80,9 @@ class PlainCell:
             ends["left"][1][k] = ends["right"][0][k] = question.cut + 1
         deeper = self.depth + 1
         return (
-            replace(self, index=self.index[left], low=ends["left"][0], high=ends["left"][1], depth=deeper, node=nodes[0]),
+            replace(
+                self, index=self.index[left], low=ends["left"][0], high=ends["left"][1], depth=deeper, node=nodes[0]
+            ),
             replace(
                 self, index=self.index[~left], low=ends["right"][0], high=ends["right"][1], depth=deeper, node=nodes[1]
             ),

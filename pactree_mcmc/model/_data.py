@@ -9,7 +9,8 @@ import numpy as np
 
 from .._columns import is_missing
 from .._numba import jit
-from ._leaves import DirichletMultinomial, Leaf, NormalInverseGamma, Target
+from ._leaves import DirichletMultinomial, Leaf, Target
+from ._number_leaves import NormalInverseGamma
 
 
 class Units(NamedTuple):
@@ -162,7 +163,10 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
     if n_units == n:
         plain = weight is None or bool(np.all(weight == 1.0))
         weight = np.ones(1) if plain else np.array(weight)
-        return Merged(Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, np.ones(1, dtype=np.int32), 0), None)
+        return Merged(
+            Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, np.ones(1, dtype=np.int32), 0),
+            None,
+        )
     first = np.empty(n_units, dtype=np.int64)
     first[group[::-1]] = np.arange(n - 1, -1, -1)
     rows = np.bincount(group, minlength=n_units).astype(np.int32)
@@ -193,9 +197,7 @@ def hash_rows(codes: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 @jit
-def group_rows_into(
-    group: np.ndarray, codes: np.ndarray, label: np.ndarray, key: np.ndarray, order: np.ndarray
-) -> int:
+def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray, key: np.ndarray, order: np.ndarray) -> int:
     """Number the classes of equal rows by first occurrence into ``group`` (n,), given as -1; return how many."""
     n = codes.shape[1]
     begin = 0

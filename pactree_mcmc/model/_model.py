@@ -199,7 +199,9 @@ class TreeModel:
                 if len(cell.index):
                     total += self.leaf.log_score(cell.stats(self.leaf.n_stats(self.target)), self.target)
             elif question is None:
-                raise ValueError(f"node {number}, {tree.question(number)}: the model has no cut there to part its rows.")
+                raise ValueError(
+                    f"node {number}, {tree.question(number)}: the model has no cut there to part its rows."
+                )
         return total
 
     def is_forced(self, cell: PlainCell) -> bool:
@@ -232,7 +234,7 @@ class TreeModel:
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Nodes of ``tree`` in preorder with their cells; a question the coding cannot express is None and a dead end."""
+        """Nodes of ``tree`` in preorder with their cells; a question that the coding lacks is None, a dead end."""
         check_tree(tree, self.n_features)
         todo = [(0, self.root_cell())]
         while todo:

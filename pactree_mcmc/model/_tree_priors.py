@@ -272,5 +272,9 @@ def check_depth(max_depth: int | None) -> None:
     """Refuse a ``max_depth`` that is not None or an integer >= 0."""
     if max_depth is None:
         return
-    if not isinstance(max_depth, int | np.integer) or isinstance(max_depth, bool) or not 0 <= max_depth <= DEPTH_CEILING:
+    if (
+        not isinstance(max_depth, int | np.integer)
+        or isinstance(max_depth, bool)
+        or not 0 <= max_depth <= DEPTH_CEILING
+    ):
         raise ValueError(f"max_depth={max_depth!r} is out of range; give an integer 0..{DEPTH_CEILING}, or None.")

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-
-import exact
 from model.problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem
 from reference.enumeration import Reference
+
+import exact
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 

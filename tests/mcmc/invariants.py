@@ -47,7 +47,7 @@ def check_places(chain):
         listed = node[name][: state.count[length]].tolist()
         assert len(listed) == len(set(listed))
         assert set(listed) == expected[name]
-        assert [listed[node[at][i]] for i in listed] == listed
+        assert all(node[at][i] == place for place, i in enumerate(listed))
         assert all(node[at][i] == -1 for i in used if i not in expected[name])
 
 

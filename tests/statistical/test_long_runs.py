@@ -37,9 +37,7 @@ def dyadic_laplace():
     y = (rng.random(60) < 0.2 + 0.6 * (X[:, 1] > 0.5)).astype(int)
     prior = pt.BranchingProcess(rho=0.45, max_depth=3)
     mask = np.arange(60) % 3 == 0
-    return pt.TreeModel(
-        X, y, tree_prior=prior, questions=pt.DyadicCuts(2), leaf=pt.FrozenLaplace(), estimation=mask
-    )
+    return pt.TreeModel(X, y, tree_prior=prior, questions=pt.DyadicCuts(2), leaf=pt.FrozenLaplace(), estimation=mask)
 
 
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])

@@ -25,7 +25,6 @@ from .._state import (
     is_leaf,
     list_growable,
     list_prunable,
-    log_stop,
     node_log_stop,
     prior_index,
     sibling,
@@ -54,7 +53,10 @@ class Proposal(NamedTuple):
 @jit
 def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
     """Log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a leaf."""
-    split = model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split + state.node[node].log_rule
+    split = (
+        model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+        + state.node[node].log_rule
+    )
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
 

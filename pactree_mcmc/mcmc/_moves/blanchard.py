@@ -18,7 +18,7 @@ from ...model import Lowered
 from ...model._questions import FIXED
 from .._questions import draw_question
 from .._random import flip
-from .._state import NONE, ChainState, is_leaf, log_stop, node_log_stop, prior_index, sibling
+from .._state import NONE, ChainState, is_leaf, log_stop, prior_index, sibling
 from ._growth import GROW, PRUNE, Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
 
 

@@ -58,7 +58,12 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Prune a prunable node, chosen uniformly."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
-    growable = state.count[N_GROWABLE] - state.node[state.node[node].left].splittable - state.node[state.node[node].right].splittable + 1
+    growable = (
+        state.count[N_GROWABLE]
+        - state.node[state.node[node].left].splittable
+        - state.node[state.node[node].right].splittable
+        + 1
+    )
     prunable = state.count[N_PRUNABLE] - 1 + _parent_is_prunable_without(state, node)
     return Proposal(
         PRUNE,
@@ -72,7 +77,9 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 @jit
 def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
     """Log proposal ratio of growing ``node``, whose children hang, with the counts of the tree without them."""
-    grown_growable = n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
+    grown_growable = (
+        n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
+    )
     grown_prunable = n_prunable + 1 - _parent_is_prunable_without(state, node)
     way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
     return way_back - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule

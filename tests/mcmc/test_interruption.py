@@ -1,0 +1,108 @@
+"""Ctrl-C returns what was drawn so far, with a warning, and is raised when nothing was."""
+
+from concurrent.futures import Executor, Future
+
+import numpy as np
+import pactree_mcmc as pt
+import pytest
+from pactree_mcmc.mcmc import _run, _sample
+
+from .test_sample import MODEL, assert_same_draws, chain_trees
+
+
+@pytest.fixture
+def interrupt_after(monkeypatch):
+    """Make the main thread see Ctrl-C at its n-th wait for the workers, blocks being one draw long."""
+    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
+    real, calls = _sample.wait, []
+
+    def arm(n):
+        def wait(*args, **kwargs):
+            calls.append(None)
+            if len(calls) == n:
+                raise KeyboardInterrupt
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(_sample, "wait", wait)
+
+    return arm
+
+
+def sample(draws, **rest):
+    return pt.sample(MODEL, draws, chains=3, rng=1, progress=False, **rest)
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
+def test_draws_so_far_are_returned(kernel, interrupt_after):
+    """Every chain keeps equally many draws, the first ones of an uninterrupted run."""
+    interrupt_after(25)
+    with pytest.warns(UserWarning, match=r"interrupted: \d+ of 100000 draws a chain"):
+        cut = sample(100_000, tune=2, kernel=kernel)
+    assert 1 <= cut.n_draws < 100_000
+    assert cut.n_chains == 3
+    whole = sample(cut.n_draws, tune=2, kernel=kernel)
+    assert np.array_equal(cut.log_score[cut.tree_of_draw], whole.log_score[whole.tree_of_draw])
+    assert np.array_equal(cut.proposed, whole.proposed)
+    for c in range(3):
+        assert chain_trees(cut, c) == chain_trees(whole, c)
+
+
+def test_interrupted_posterior_holds_only_its_draws(interrupt_after):
+    """Trees drawn behind the cut are not part of the answer: the map tree is one of the draws."""
+    interrupt_after(40)
+    with pytest.warns(UserWarning, match="interrupted"):
+        cut = sample(100_000, tune=0)
+    assert set(np.unique(cut.tree_of_draw)) == set(range(cut.n_trees))
+    best = int(np.argmax(cut.log_prior + cut.log_score))
+    assert cut.map_tree() == cut.tree(best)
+    assert best in cut.tree_of_draw
+    assert_same_draws(cut, sample(cut.n_draws, tune=0))
+
+
+def test_nothing_drawn_is_raised(interrupt_after):
+    interrupt_after(5)
+    with pytest.raises(KeyboardInterrupt, match="nothing to return"):
+        sample(10, tune=10**7)
+
+
+def test_sampling_works_after_an_interruption(interrupt_after):
+    interrupt_after(5)
+    with pytest.raises(KeyboardInterrupt):
+        sample(10, tune=10**7)
+    assert sample(10, tune=1).n_draws == 10
+
+
+class HangingExecutor(Executor):
+    """Runs the first ``n_done`` tasks; waiting for another one meets Ctrl-C."""
+
+    def __init__(self, n_done):
+        self.n_done, self.futures = n_done, []
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        if len(self.futures) < self.n_done:
+            future.set_result(fn(*args, **kwargs))
+        else:
+            future.result = self.interrupted
+        self.futures.append(future)
+        return future
+
+    @staticmethod
+    def interrupted(timeout=None):
+        raise KeyboardInterrupt
+
+
+def test_finished_chains_of_an_executor_are_returned():
+    executor = HangingExecutor(2)
+    with pytest.warns(UserWarning, match="2 of 3 chains had finished"):
+        cut = sample(10, tune=1, executor=executor)
+    assert cut.n_chains == 2
+    whole = sample(10, tune=1)
+    for c in range(2):
+        assert chain_trees(cut, c) == chain_trees(whole, c)
+    assert executor.futures[2].cancelled()
+
+
+def test_no_finished_chain_is_raised():
+    with pytest.raises(KeyboardInterrupt):
+        sample(10, tune=1, executor=HangingExecutor(0))

@@ -1,0 +1,245 @@
+"""pt.sample: reproducible whatever runs the chains, startable anywhere, and clear about what it cannot do."""
+
+import pickle
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pactree_mcmc as pt
+import pytest
+from pactree_mcmc import Tree
+from reference.enumeration import LEAF
+
+from .problems import build_model, case_problem, library_tree, nested_tree
+
+STUMP = Tree([-1], [0.0], [0], [0])
+
+
+def mixed_model(seed=5, n=80):
+    """A nominal feature and two ordered ones."""
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0], X[:, 1], X[:, 2] = rng.choice(list("abcd"), n), rng.integers(0, 9, n), rng.random(n)
+    y = (X[:, 1].astype(float) > 4) ^ (rng.random(n) < 0.2)
+    return pt.TreeModel(X, y, nominal=[0])
+
+
+MODEL = mixed_model()
+
+
+def draw(model=MODEL, draws=15, tune=3, rng=1, **rest):
+    return pt.sample(model, draws, tune=tune, rng=rng, progress=False, **rest)
+
+
+def chain_trees(post, chain):
+    """Draws of one chain as trees."""
+    return [post.tree(int(t)) for t in post.tree_of_draw[chain]]
+
+
+def assert_same_draws(one, other):
+    """Everything drawn is equal to the last bit."""
+    assert np.array_equal(one.tree_of_draw, other.tree_of_draw)
+    for a, b in zip(one.trees, other.trees, strict=True):
+        assert np.array_equal(a, b)
+    for name in ("stats", "log_prior", "log_score", "proposed", "accepted"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+class PicklingExecutor(Executor):
+    """Runs a task at once, task and result having gone through bytes, as on another machine."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        fn, args, kwargs = pickle.loads(pickle.dumps((fn, args, kwargs)))
+        future = Future()
+        future.set_result(pickle.loads(pickle.dumps(fn(*args, **kwargs))))
+        return future
+
+
+@pytest.mark.parametrize("kernel", ["default", "blanchard"])
+def test_same_draws_whatever_runs_the_chains(kernel):
+    first = draw(kernel=kernel)
+    assert first.n_trees > 15
+    assert_same_draws(first, draw(kernel=kernel))
+    for workers in (1, 2, 4):
+        with ThreadPoolExecutor(workers) as pool:
+            assert_same_draws(first, draw(kernel=kernel, executor=pool))
+    assert_same_draws(first, draw(kernel=kernel, executor=PicklingExecutor()))
+
+
+def test_default_is_grow_prune():
+    assert_same_draws(draw(kernel="default"), draw(kernel="grow-prune"))
+
+
+@pytest.mark.parametrize("start", ["stump", "prior"])
+def test_one_chain_alone_is_that_chain_of_four(start):
+    together = draw(chains=4, start=start)
+    for c in range(4):
+        alone = draw(chains=1, rng=[np.random.SeedSequence(1).spawn(4)[c]], start=start)
+        assert chain_trees(alone, 0) == chain_trees(together, c)
+        assert np.array_equal(alone.proposed[0], together.proposed[c])
+        assert np.array_equal(alone.accepted[0], together.accepted[c])
+
+
+def test_forms_of_rng():
+    """An integer, its SeedSequence (used twice) and one a chain agree; a Generator gives new draws each time."""
+    first, source = draw(), np.random.SeedSequence(1)
+    assert_same_draws(first, draw(rng=source))
+    assert_same_draws(first, draw(rng=source))
+    assert_same_draws(first, draw(rng=np.random.SeedSequence(1).spawn(4)))
+    assert_same_draws(first, draw(rng=[np.random.default_rng(s) for s in np.random.SeedSequence(1).spawn(4)]))
+    generator = np.random.default_rng(1)
+    one, two = draw(rng=generator), draw(rng=generator)
+    assert_same_draws(first, one)
+    assert not np.array_equal(one.log_score, two.log_score)
+    assert not np.array_equal(draw(rng=None).log_score, draw(rng=None).log_score)
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
+def test_thinning_is_slicing(kernel):
+    every = draw(draws=24, tune=0, kernel=kernel)
+    for thin in (2, 3):
+        kept = draw(draws=24 // thin, tune=0, thin=thin, kernel=kernel)
+        for c in range(4):
+            assert chain_trees(kept, c) == chain_trees(every, c)[thin - 1 :: thin]
+        blocks = every.proposed.reshape(4, 24 // thin, thin, 2).sum(axis=2)
+        assert np.array_equal(kept.proposed, blocks)
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
+def test_tuning_is_dropping(kernel):
+    every = draw(draws=20, tune=0, kernel=kernel)
+    kept = draw(draws=12, tune=8, kernel=kernel)
+    for c in range(4):
+        assert chain_trees(kept, c) == chain_trees(every, c)[8:]
+    assert np.array_equal(kept.proposed, every.proposed[:, 8:])
+
+
+def test_hundred_proposals_a_draw():
+    """Every step of grow-prune proposes; the walk of Blanchard's often does not."""
+    assert (draw().proposed.sum(axis=2) == 100).all()
+    assert (draw(thin=2).proposed.sum(axis=2) == 200).all()
+    lazy = draw(kernel="blanchard").proposed.sum(axis=2)
+    assert 0 < lazy.sum() < 0.7 * 100 * lazy.size
+
+
+def frozen(naive):
+    """The same problem, nearly without moves: splits and prunings are hardly ever accepted."""
+    naive.weights = [1e6] * len(naive.X)
+    return build_model(pt, naive)
+
+
+SEPARATED = ("split", 0, frozenset("ac"), ("split", 1, 0.5, LEAF, LEAF), ("split", 0, frozenset("b"), LEAF, LEAF))
+
+
+def test_start_at_given_trees():
+    """Where each tree is far better than its neighbours, chains stay where they start."""
+    naive = case_problem("four_categories", "stopped", "dirichlet")
+    naive.y = [0, 1, 0, 2, 1, 0]
+    model = frozen(naive)
+    best = ("split", 0, frozenset("ac"), LEAF, ("split", 0, frozenset("b"), LEAF, LEAF))
+    tree = library_tree(pt, naive, best)
+    assert model.log_prior(tree) > -np.inf
+    post = draw(model, chains=2, start=tree, tune=0)
+    assert {nested_tree(naive, drawn) for chain in range(2) for drawn in chain_trees(post, chain)} == {best}
+    several = draw(model, chains=2, start=[STUMP, tree], tune=0)
+    assert {nested_tree(naive, drawn) for drawn in chain_trees(several, 1)} == {best}
+
+
+def test_start_from_the_stump_is_the_default():
+    assert_same_draws(draw(), draw(start="stump"))
+    assert_same_draws(draw(), draw(start=STUMP))
+    assert_same_draws(draw(), draw(start=[STUMP] * 4))
+
+
+def test_start_at_a_drawn_tree():
+    """Any tree that was drawn can be started from, nominal questions included."""
+    post = draw()
+    assert any((tree.categories >= 0).any() for tree in chain_trees(post, 0))
+    starts = chain_trees(post, 0)[-4:]
+    again = draw(start=starts, draws=2, tune=0)
+    assert again.n_draws == 2
+
+
+def test_start_at_an_equivalent_threshold():
+    """A threshold that parts the rows alike is the same question; draws carry the midpoint."""
+    X = np.repeat([[0.0], [1.0], [4.0]], 40, axis=0)
+    model = pt.TreeModel(X, np.repeat([0, 1, 1], 40))
+    post = draw(model, chains=1, start=Tree([0, -1, -1], [0.9, 0, 0], [1, 0, 0], [2, 0, 0]), draws=3, tune=0)
+    assert post.root_split_pmf()[0, 0.5] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("case", ["trivial", "grid", "dyadic", "min_leaf_3_nominal"])
+def test_start_from_the_prior(case):
+    """Chains start at trees of positive prior, not all at the same one."""
+    naive = case_problem(case, "stopped", "dirichlet")
+    naive.weights = [0.0] * len(naive.X)
+    model = build_model(pt, naive)
+    post = draw(model, chains=30, start="prior", draws=1, tune=0)
+    assert post.n_trees > 3
+    assert np.isfinite(post.log_prior).all()
+
+
+def refusal(error, **arguments):
+    with pytest.raises(error) as caught:
+        draw(**{"draws": 2, "tune": 0, **arguments})
+    return str(caught.value)
+
+
+NEVER = Tree([1, -1, -1], [0.77, 0, 0], [1, 0, 0], [2, 0, 0])
+SWAPPED = Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b1100, -1, -1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"draws": 0}, ["draws=0", ">= 1"]),
+        ({"draws": 2.0}, ["draws=2.0", "integer"]),
+        ({"draws": True}, ["draws=True", "integer"]),
+        ({"tune": -1}, ["tune=-1", ">= 0"]),
+        ({"chains": 0}, ["chains=0", ">= 1"]),
+        ({"thin": 0}, ["thin=0", ">= 1"]),
+        ({"kernel": "gibbs"}, ["kernel='gibbs'", "unknown", "blanchard", "grow-prune"]),
+        ({"kernel": None}, ["kernel=None", "unknown"]),
+        ({"rng": -1}, ["rng=-1", ">= 0"]),
+        ({"rng": 1.5}, ["rng=1.5", "integer"]),
+        ({"rng": "one"}, ["rng='one'", "integer"]),
+        ({"rng": [1, 2, 3], "chains": 4}, ["3 entries", "4 chains"]),
+        ({"start": "leaf"}, ["start='leaf'", "unknown", "stump", "prior"]),
+        ({"start": [STUMP], "chains": 4}, ["1 entries", "4 chains"]),
+        ({"start": ["stump"] * 4, "chains": 4}, ["4 entries", "give one Tree"]),
+        ({"start": NEVER}, ["chain 0", "cannot occur", "prior is 0"]),
+        ({"start": [STUMP, NEVER], "chains": 2}, ["chain 1", "cannot occur"]),
+        ({"start": SWAPPED}, ["node 0", "smallest category right", "swap"]),
+        ({"start": Tree([7, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])}, ["feature 7", "3 features"]),
+    ],
+)
+def test_refusals(arguments, words):
+    """Each bad argument has its own error, which says what was given and what may be."""
+    model = pt.TreeModel(np.column_stack([np.arange(8) % 4, np.arange(8) > 3, np.arange(8.0)]), [0, 1] * 4, nominal=[0])
+    told = refusal(ValueError, model=model, **arguments)
+    assert all(word in told for word in words), told
+
+
+@pytest.mark.parametrize("model", [None, "model", np.zeros((3, 2))])
+def test_model_of_the_wrong_type(model):
+    told = refusal(TypeError, model=model)
+    assert type(model).__name__ in told
+    assert "TreeModel" in told
+
+
+def test_start_of_the_wrong_type():
+    told = refusal((TypeError, ValueError), start=3)
+    assert "start" in told
+    assert "Tree" in told
+
+
+def test_failure_in_a_chain_is_raised():
+    """An error in a worker reaches the caller as it is."""
+
+    class Broken(Executor):
+        def submit(self, fn, /, *args, **kwargs):
+            future = Future()
+            future.set_exception(RuntimeError("worker lost"))
+            return future
+
+    with pytest.raises(RuntimeError, match="worker lost"):
+        draw(executor=Broken())

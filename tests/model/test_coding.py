@@ -1,0 +1,289 @@
+"""The coding of the features: codes say what thresholds say, and merged rows keep what the scores need."""
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc._columns import Table, learn_columns
+from pactree_mcmc.model._coding import (
+    DyadicScale,
+    encode,
+    given_scale,
+    local_scale,
+    midpoint,
+    quantile_scale,
+)
+
+LEAF = -1
+TINY = 5e-324
+
+
+def floats_after(x, n):
+    """``n`` neighbouring floats from ``x`` on."""
+    return x + np.arange(n) * np.spacing(x)
+
+
+VALUES = {
+    "integers": np.arange(20.0),
+    "ties": np.array([3.0, 1, 1, 2, 2, 2, 7, 7, 1, 3]),
+    "constant": np.full(5, 0.1),
+    "neighbours above 1": floats_after(1.0, 9),
+    "neighbours below 1": 1.0 - np.arange(9) * np.spacing(0.5),
+    "neighbours, large": floats_after(1e17, 7),
+    "denormal": np.array([0.0, TINY, 2 * TINY, 3 * TINY, -TINY]),
+    "huge": np.array([-1.7e308, 1.7e308, 1.6e308, 0.0, 1.0]),
+    "all magnitudes": np.concatenate([s * 10.0 ** np.arange(-300, 301, 50) for s in (-1, 1)] + [[0.0]]),
+    "signed zeros": np.array([-0.0, 0.0, 1.0, -1.0]),
+    "irregular": np.random.default_rng(1).normal(size=200),
+}
+SCALES = {
+    "local": lambda x: local_scale(x, None),
+    "local, thinned": lambda x: local_scale(x, 4),
+    "quantile": lambda x: quantile_scale(x, 3),
+    "quantile, many": lambda x: quantile_scale(x, 1000),
+    "given": lambda x: given_scale(np.unique(np.append(x[::2], [-2.5, 0.5, 1e6]))),
+    "given, none": lambda x: given_scale(np.empty(0)),
+}
+
+
+def codes_of(x, scale):
+    table = Table(np.asarray(x)[:, None])
+    return encode(table, learn_columns(table, None), [scale])[0].astype(np.int64)
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES.keys())
+@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
+def test_codes_say_what_thresholds_say(x, scale):
+    scale = scale(x)
+    codes, cuts = codes_of(x, scale), np.arange(scale.n_codes - 1)
+    thresholds = scale.threshold(cuts, cuts + 1)
+    assert np.all(np.isfinite(thresholds))
+    assert np.all(np.diff(thresholds) > 0.0)
+    for cut, threshold in zip(cuts, thresholds, strict=True):
+        np.testing.assert_array_equal(x <= threshold, codes <= cut)
+        assert scale.cut_of(float(threshold)) == cut
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES.keys())
+def test_infinite_thresholds_are_the_trivial_cuts(scale):
+    scale = scale(VALUES["ties"])
+    assert scale.cut_of(np.inf) == scale.n_codes - 1
+    assert scale.cut_of(-np.inf) == -1
+    last = np.array([scale.n_codes - 1, -1])
+    assert scale.threshold(last, np.full(2, scale.n_codes)).tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
+def test_local_codes_keep_every_value_apart(x):
+    scale = local_scale(x, None)
+    assert scale.n_codes == len(np.unique(x))
+    np.testing.assert_array_equal(codes_of(x, scale), np.unique(x, return_inverse=True)[1])
+
+
+def test_local_thresholds_lie_midway_between_neighbours_in_the_cell():
+    """Cell {0, 2, 10}: the neighbours of a cut depend on the cell."""
+    scale = local_scale(np.array([0.0, 2.0, 4.0, 10.0]), None)
+    assert scale.threshold(np.array([0, 1, 1]), np.array([1, 2, 3])).tolist() == [1.0, 3.0, 6.0]
+
+
+def test_local_cut_of_takes_any_threshold_in_a_gap():
+    scale = local_scale(np.array([0.0, 2.0, 4.0]), None)
+    assert [scale.cut_of(t) for t in (-1.0, 0.0, 1.9, 2.0, 3.9, 4.0, 9.0)] == [-1, 0, 0, 1, 1, 2, 2]
+    thinned = local_scale(np.arange(9.0), 2)
+    assert [thinned.cut_of(t) for t in (1.5, 2.0, 2.5, 3.0, 5.5)] == [None, 0, 0, None, 1]
+
+
+def test_given_cut_of_takes_the_cuts_only():
+    scale = given_scale(np.array([0.5, 1.5]))
+    assert [scale.cut_of(t) for t in (0.5, 1.5, 1.0, 0.0, 9.0)] == [0, 1, None, None, None]
+
+
+@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
+def test_midpoints_part_their_neighbours(x):
+    values = np.unique(x)
+    middle = midpoint(values[:-1], values[1:])
+    assert np.all((values[:-1] <= middle) & (middle < values[1:]))
+
+
+BOUNDS = {
+    "unit": (0.0, 1.0),
+    "odd": (-0.3, 7.7),
+    "tiny": (0.0, 1e-300),
+    "huge": (-1.5e308, 1.5e308),
+    "far from zero": (1e6, 1e6 + 1.0),
+}
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 8, 20, 31])
+@pytest.mark.parametrize(("lower", "upper"), BOUNDS.values(), ids=BOUNDS.keys())
+def test_dyadic_codes_say_what_thresholds_say(lower, upper, levels):
+    """Values on, just above and just below thresholds, on the bounds and outside them."""
+    scale, rng = DyadicScale(lower, upper, levels), np.random.default_rng(levels)
+    assert scale.n_codes == 2**levels
+    cuts = np.unique(np.concatenate([rng.integers(scale.n_codes - 1, size=30), [0, scale.n_codes - 2]]))
+    thresholds = scale.threshold(cuts, cuts + 1)
+    share = rng.random(50)
+    x = np.concatenate([thresholds, lower * share + upper * (1 - share), [lower, upper, -1.7e308, 1.7e308]])
+    x = np.concatenate([x, np.nextafter(thresholds, np.inf), np.nextafter(thresholds, -np.inf)])
+    codes = codes_of(x, scale)
+    for cut, threshold in zip(cuts, thresholds, strict=True):
+        np.testing.assert_array_equal(x <= threshold, codes <= cut)
+        assert scale.cut_of(float(threshold)) == cut
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1.0 + 2**-50), (1.0, np.nextafter(1.0, 2.0)), (0.0, TINY), (1e9, 1e9 + 1e-3)])
+def test_dyadic_codes_follow_the_midpoints_where_rounding_makes_thresholds_equal(bounds):
+    """The questions on a row's way down, each cell's midpoint, are answered alike in codes and in numbers."""
+    scale = DyadicScale(*bounds, levels=31)
+    x = np.linspace(*bounds, 20)
+    codes = codes_of(x, scale)
+    low, high = np.zeros(len(x), dtype=np.int64), np.full(len(x), scale.n_codes)
+    for _ in range(31):
+        cut = (low + high) // 2 - 1
+        left = codes <= cut
+        np.testing.assert_array_equal(left, x <= scale.threshold(cut, cut + 1))
+        low, high = np.where(left, low, cut + 1), np.where(left, cut + 1, high)
+
+
+def test_dyadic_cut_of_takes_the_cuts_only():
+    scale = DyadicScale(0.0, 8.0, 3)
+    assert [scale.cut_of(float(t)) for t in range(1, 8)] == list(range(7))
+    assert [scale.cut_of(t) for t in (0.0, 8.0, 0.5, 3.999, -1.0, np.inf, -np.inf)] == [None] * 7
+
+
+def model_of(X, questions, nominal=None):
+    prior = pt.BranchingProcess(0.85, 5)
+    return pt.TreeModel(X, np.arange(len(X)) % 3, questions=questions, nominal=nominal, tree_prior=prior)
+
+
+DESIGNS = {
+    "local": pt.LocalCuts(min_leaf=2),
+    "local, trivial": pt.LocalCuts(trivial=True),
+    "local, thinned": pt.LocalCuts(max_cuts=5),
+    "quantiles": pt.GridCuts(6),
+    "given": pt.GridCuts([[-1.0, 0.0, 0.25, 1.0], [0.5, 1.0, 3.0], [0.0, 1.0]]),
+    "dyadic": pt.DyadicCuts(4),
+    "cyclic": pt.DyadicCuts(3, cyclic=True, bounds=[[-1, 1], [0, 4], [0, 1]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "nominal"), [(name, None) for name in DESIGNS] + [(name, 2) for name in list(DESIGNS)[:4]]
+)
+def test_trees_and_cells_part_the_rows_alike(name, nominal):
+    """A tree drawn from the prior sends each row, by its numbers, to the leaf whose cell holds its unit."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.normal(size=60), rng.integers(5, size=60), rng.integers(4, size=60)])
+    model = model_of(X, DESIGNS[name], nominal)
+    for _ in range(30):
+        tree, _ = pt.simulate(model, rng)
+        leaf = tree.apply(X)
+        for number, cell, _ in model.visit(tree):
+            if tree.feature[number] == LEAF:
+                unit = np.arange(60) if model.unit_of_row is None else model.unit_of_row
+                np.testing.assert_array_equal(np.isin(unit, cell.index), leaf == number)
+
+
+DUPLICATES = np.array([[1.0, 5], [2, 5], [1, 5], [1, 6], [2, 5], [1, 5], [3, 7]])
+WEIGHT = np.array([0.5, 1, 2, 1, 3, 0, 1])
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_merging_rows_of_a_regression(weight):
+    """Four kinds of rows; counts, weights and moments add up, in order of first occurrence."""
+    y = np.array([1.0, 2, 4, 8, 16, 32, 64])
+    model = pt.TreeModel(DUPLICATES, y, sample_weight=weight)
+    units, w = model.units, np.ones(7) if weight is None else weight
+    assert model.unit_of_row.tolist() == [0, 1, 0, 2, 1, 0, 3]
+    assert units.n_units == 4
+    assert units.codes.tolist() == [[0, 1, 0, 2], [0, 0, 1, 2]]
+    assert units.rows.tolist() == [3, 2, 1, 1]
+    centred = y - np.average(y, weights=w)
+    for total, part in ((units.weight, w), (units.moments[0], w * centred), (units.moments[1], w * centred**2)):
+        assert total == pytest.approx([part[[0, 2, 5]].sum(), part[[1, 4]].sum(), part[3], part[6]])
+
+
+def test_merging_rows_of_a_classification():
+    """Rows with equal codes stay apart when their labels differ."""
+    model = pt.TreeModel(DUPLICATES, list("abbaaba"), sample_weight=WEIGHT)
+    units = model.units
+    assert model.unit_of_row.tolist() == [0, 1, 2, 3, 4, 2, 5]
+    assert units.label.tolist() == [0, 1, 1, 0, 0, 0]
+    assert units.rows.tolist() == [1, 1, 2, 1, 1, 1]
+    assert units.weight.tolist() == [0.5, 1, 2, 1, 3, 1]
+    assert model.root_cell().stats(2) == pytest.approx([5.5, 3.0])
+
+
+def test_merging_keeps_the_two_samples_apart():
+    mask = np.array([True, False] * 2)
+    model = pt.TreeModel(np.zeros((4, 1)), [0, 0, 1, 0], leaf=pt.FrozenLaplace(), estimation=mask)
+    assert model.unit_of_row.tolist() == [0, 1, 2, 1]
+    assert model.root_cell().stats(4).tolist() == [1, 1, 2, 0]
+
+
+def test_rows_that_differ_are_not_merged():
+    model = pt.TreeModel(np.arange(5.0)[:, None], [0.5, 1, 2, 3, 4])
+    assert model.unit_of_row is None
+    assert (len(model.units.rows), len(model.units.weight)) == (1, 1)
+    assert model.root_cell().n_rows == 5
+    assert model.root_cell().stats(3)[0] == 5.0
+
+
+def test_merging_many_rows_is_what_numpy_finds():
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(3, size=(500, 4)).astype(float), rng.integers(2, size=500)
+    model = pt.TreeModel(X, y)
+    rows, first, of_row = np.unique(np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True)[:3]
+    rank = np.argsort(np.argsort(first))
+    np.testing.assert_array_equal(model.unit_of_row, rank[of_row.ravel()])
+    np.testing.assert_array_equal(model.units.rows, np.bincount(model.unit_of_row))
+    assert model.units.n_units == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("n_cuts", "dtype"),
+    [(1, np.uint8), (255, np.uint8), (256, np.uint16), (257, np.uint16), (65_535, np.uint16), (65_536, np.uint32)],
+)
+def test_codes_take_the_smallest_integers_that_fit(n_cuts, dtype):
+    """The widest feature decides; the largest code comes back whole."""
+    X = np.array([[-1.0, 0.0], [n_cuts + 1.0, 1.0], [0.5, 2.0]])
+    model = pt.TreeModel(X, [0.5, 1.5, 2.5], questions=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
+    assert model.units.codes.dtype == dtype
+    assert model.units.codes[0].tolist() == [0, n_cuts, 1]
+
+
+@pytest.mark.parametrize(
+    ("levels", "dtype"), [(8, np.uint8), (9, np.uint16), (16, np.uint16), (17, np.uint32), (31, np.uint32)]
+)
+def test_dyadic_codes_take_the_smallest_integers_that_fit(levels, dtype):
+    model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.5], questions=pt.DyadicCuts(levels))
+    assert model.units.codes.dtype == dtype
+    assert model.units.codes[0].tolist() == [0, 2**levels - 1]
+
+
+@pytest.mark.parametrize("thin", [quantile_scale, local_scale], ids=["quantile", "local"])
+@pytest.mark.parametrize("max_cuts", [1, 2, 7, 50, 255])
+class TestThinning:
+    """At most ``max_cuts`` cuts, between bins about equally full."""
+
+    def test_distinct_values(self, thin, max_cuts):
+        """With n distinct values every bin is full to within one row."""
+        x = np.random.default_rng(max_cuts).permutation(np.random.default_rng(0).normal(size=1000))
+        scale = thin(x, max_cuts)
+        rows = np.bincount(codes_of(x, scale))
+        assert scale.n_codes == max_cuts + 1 == len(rows)
+        assert rows.max() - rows.min() <= 1
+
+    def test_ties(self, thin, max_cuts):
+        """A bin overflows by no more than the rows of one value."""
+        x = np.random.default_rng(1).poisson(8.0, 1000).astype(float)
+        scale = thin(x, max_cuts)
+        rows = np.bincount(codes_of(x, scale))
+        most = np.unique(x, return_counts=True)[1].max()
+        assert scale.n_codes <= min(max_cuts + 1, len(np.unique(x)))
+        assert rows.min() >= 1
+        assert rows.max() <= 1000 / (max_cuts + 1) + most
+
+    def test_few_values_keep_every_cut(self, thin, max_cuts):
+        x = np.repeat(np.arange(max_cuts + 1.0), 3)
+        assert thin(x, max_cuts).cuts.tolist() == (np.arange(max_cuts) + 0.5).tolist()
