@@ -27,12 +27,10 @@ ERRORS = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
     """Draw a tree: questions in the nodes, yes to the left, no to the right.
 
-    A leaf shows its class probabilities as bars, above the most probable class and its probability; or its mean.
-
     Parameters
     ----------
     tree : Tree
-        Any tree; leaves without values are drawn empty.
+        A leaf shows a bar for each class, with the most probable one and its probability, or its mean, or nothing.
     ax : matplotlib Axes, optional
         The drawing, text included, is scaled down to it. Default: a new figure, large enough to read all text.
     max_depth : int, optional
@@ -125,8 +123,7 @@ class _Drawing:
         self.box(node, QUESTION, self.height, "\n".join(self.questions[node]), "0.95")
         x, foot = self.x[node], self.y[node] - self.height - 2.0 * PADDING
         bend = foot - GAP / 2.0
-        for children, answer, side in ((self.tree.left, "yes ", "right"), (self.tree.right, " no", "left")):
-            child = children[node]
+        for child, answer, side in ((self.tree.left[node], "yes ", "right"), (self.tree.right[node], " no", "left")):
             way = [x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]]
             self.ax.plot(*way, color="0.55", linewidth=0.9 * self.scale, zorder=0)
             self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
@@ -264,8 +261,8 @@ def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20)
         error = _two_errors([asked[posterior.tree_of_draw, k] for k in order])
         ax.errorbar(inclusion, place, xerr=error, **ERRORS)
     ax.set_yticks(place, [_shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
-    ax.set(xlim=(0.0, 1.02), ylim=(len(order) - 0.4, -0.6))
-    ax.set_xlabel(f"probability of being asked about, {len(order)} of {len(names)} features")
+    few = f" ({len(order)} of {len(names)} features)" if len(order) < len(names) else ""
+    ax.set(xlim=(0.0, 1.02), ylim=(len(order) - 0.4, -0.6), xlabel=f"probability of being asked about{few}")
     return ax
 
 
@@ -292,17 +289,18 @@ def plot_trace(posterior: SampledPosterior, axes: Any = None) -> Any:
     import matplotlib.pyplot as plt
 
     _check_sampled(posterior)
-    axes = plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes
-    if np.size(axes) != 2:
-        raise ValueError(f"axes has {np.size(axes)} entries; give two Axes, or leave it out.")
+    axes = np.ravel(plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes)
+    if len(axes) != 2:
+        raise ValueError(f"axes has {len(axes)} entries; give two Axes, or leave it out.")
     scalars = by_draw(posterior)
     shown = {"log posterior": scalars["log_prior"] + scalars["log_score"], "number of leaves": scalars["n_leaves"]}
-    for ax, (name, values) in zip(np.ravel(axes), shown.items(), strict=True):
+    for ax, (name, values) in zip(axes, shown.items(), strict=True):
         ax.plot(values.T, linewidth=0.8, alpha=0.8, marker="." if values.shape[1] == 1 else None)
         ax.set(xlabel="draw", ylabel=name)
         ax.set_title(f"R-hat {rhat(values):.2f}, effective sample size {ess(values):.0f}", fontsize="medium")
         ax.margins(x=0.01)
-    return np.ravel(axes)
+    axes[1].yaxis.set_major_locator(plt.MaxNLocator(integer=True, min_n_ticks=1))
+    return axes
 
 
 def plot_posterior(posterior: SampledPosterior, exact: Posterior | None = None) -> Any:
@@ -337,8 +335,8 @@ def plot_posterior(posterior: SampledPosterior, exact: Posterior | None = None) 
 def _two_errors(indicators: list[np.ndarray]) -> np.ndarray:
     """Reach (2, m) of two standard errors below and above the means, within [0, 1]; NaN where unknown."""
     mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
-    error = np.where((mean > 0.0) & (mean < 1.0), 2.0 * np.sqrt(mean * (1.0 - mean) / size), np.nan)
-    return np.minimum(error, [mean, 1.0 - mean])
+    error = 2.0 * np.sqrt(mean * (1.0 - mean) / size)
+    return np.minimum(np.where(error > 0.0, error, np.nan), [mean, 1.0 - mean])
 
 
 def _check_count(name: str, value: Any, least: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._compiled import all_bits
-from .._numba import jit, struct
+from .._numba import inlined, jit, struct
 from ..model import Lowered, pack_model
 from ..model._leaf_kernels import leaf_score
 from ..model._questions import CYCLIC, DYADIC, GRID
@@ -34,7 +34,7 @@ from ._state import (
 )
 
 GROW_PRUNE, BLANCHARD = range(2)
-DONE, NODES_FULL, TREES_FULL = range(3)
+DONE, NODES_FULL, TREES_FULL, STEP = range(4)
 DRAWS, TREES, NODES, STEPS = range(4)
 WARM_UP = -1
 
@@ -111,7 +111,7 @@ class Chain:
     def run(self, rng: np.random.Generator, kernel: int, until: int, steps_per_draw: int) -> None:
         """Run until ``until`` draws are saved."""
         while True:
-            status = run_draws(rng, kernel, self.model, self.packed, self.packed_saved, until, steps_per_draw)
+            status = self._run(kernel)(rng, self.model, self.packed, self.packed_saved, until, steps_per_draw)
             if status == DONE:
                 return
             if status == NODES_FULL:
@@ -120,12 +120,16 @@ class Chain:
                 self.saved = with_more_nodes(self.saved, len(self.state.node))
                 self.packed_saved = pack_saved(self.saved)
 
+    @staticmethod
+    def _run(kernel: int) -> Any:
+        return run_grow_prune if kernel == GROW_PRUNE else run_blanchard
+
     def warm_up(self, rng: np.random.Generator, kernel: int, n_steps: int) -> None:
         """Make ``n_steps`` steps without saving draws."""
         saved, packed = self.saved, self.packed_saved
         self.reserve(0)
         self.saved.used[STEPS] = -n_steps
-        while run_draws(rng, kernel, self.model, self.packed, self.packed_saved, WARM_UP, 0) == NODES_FULL:
+        while self._run(kernel)(rng, self.model, self.packed, self.packed_saved, WARM_UP, 0) == NODES_FULL:
             self.enlarge()
         self.saved, self.packed_saved = saved, packed
         self.state.moves[:] = 0
@@ -172,20 +176,15 @@ def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cu
 
 
 @jit
-def run_draws(
-    rng: np.random.Generator, kernel: int, model: Any, state: Any, saved: Any, until: int, steps_per_draw: int
-) -> int:
-    """Run until ``until`` draws are saved; stop early, to go on later, when an array is full."""
+def next_task(model: Any, state: Any, saved: Any, until: int, steps_per_draw: int) -> int:
+    """STEP while the next draw wants another step; saves draws that are due; else why the run must pause."""
     used = saved.used
     while until == WARM_UP or used[DRAWS] < until:
-        while used[STEPS] < steps_per_draw:
+        if used[STEPS] < steps_per_draw:
             if state.count[N_FREE] < 2:
                 return NODES_FULL
-            if kernel == GROW_PRUNE:
-                grow_prune_step(rng, model, state)
-            else:
-                blanchard_step(rng, model, state)
             used[STEPS] += 1
+            return STEP
         if until == WARM_UP:
             return DONE
         if used[NODES] + state.count[N_NODES] > len(saved.node):
@@ -195,6 +194,28 @@ def run_draws(
 
 
 @jit
+def run_grow_prune(
+    rng: np.random.Generator, model: Any, state: Any, saved: Any, until: int, steps_per_draw: int
+) -> int:
+    """Run until ``until`` draws are saved; stop early, to go on later, when an array is full."""
+    task = next_task(model, state, saved, until, steps_per_draw)
+    while task == STEP:
+        grow_prune_step(rng, model, state)
+        task = next_task(model, state, saved, until, steps_per_draw)
+    return task
+
+
+@jit
+def run_blanchard(rng: np.random.Generator, model: Any, state: Any, saved: Any, until: int, steps_per_draw: int) -> int:
+    """As `run_grow_prune`; each kernel has a loop of its own so that only the one in use is compiled."""
+    task = next_task(model, state, saved, until, steps_per_draw)
+    while task == STEP:
+        blanchard_step(rng, model, state)
+        task = next_task(model, state, saved, until, steps_per_draw)
+    return task
+
+
+@inlined
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Write the present tree as the next draw."""
     used = saved.used
@@ -210,7 +231,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     used[STEPS] = 0
 
 
-@jit
+@inlined
 def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Append a compacted copy of the present tree."""
     used = saved.used

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._compiled import all_bits, low_sums, n_bits, sort_first, spread_bits
-from .._numba import jit
+from .._numba import inlined, jit
 from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._random import pick, pick_weighted
@@ -75,7 +75,7 @@ def complete_question(
     return Question(feature, cut, upper, categories, log_rule)
 
 
-@jit
+@inlined
 def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
     rule = model.questions
@@ -203,7 +203,7 @@ def _cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     return first, last
 
 
-@jit
+@inlined
 def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
@@ -228,7 +228,7 @@ def _ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tupl
     return state.codes[0, below - 1] if below > 0 else -1, state.codes[0, below]
 
 
-@jit
+@inlined
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
@@ -282,7 +282,7 @@ def _fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
     return Question(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
 
 
-@jit
+@inlined
 def _present_bits(state: ChainState, n: int) -> int:
     out = np.int64(0)
     for j in range(n):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._numba import jit, struct
+from .._numba import inlined, jit, struct
 from ..model import Lowered
 
 NONE = -1
@@ -150,7 +150,7 @@ def unlist_prunable(state: ChainState, node: int) -> None:
         state.node[node].prunable_at = NONE
 
 
-@jit
+@inlined
 def is_leaf(state: ChainState, node: int) -> bool:
     """Whether the node has no children."""
     return state.node[node].left == NONE
@@ -165,7 +165,7 @@ def sibling(state: ChainState, node: int) -> int:
     return state.node[parent].right if state.node[parent].left == node else state.node[parent].left
 
 
-@jit
+@inlined
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
     """Log prior factor of a leaf at depth (or fixed node) ``index``."""
     factors = model.prior.table[index]
@@ -173,7 +173,7 @@ def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
     return out + model.prior.empty_bonus if rows == 0 else out
 
 
-@jit
+@inlined
 def prior_index(model: Lowered, depth: int, design: int) -> int:
     """Where the prior's tables hold a node."""
     return design if model.prior.by_node else depth
@@ -186,7 +186,7 @@ def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
     return log_stop(model, index, state.node[node].splittable, state.node[node].rows)
 
 
-@jit
+@inlined
 def log_prior_of(model: Lowered, state: ChainState) -> float:
     """Log prior of the whole tree, summed afresh."""
     total = model.prior.log_constant
@@ -201,7 +201,7 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
     return total
 
 
-@jit
+@inlined
 def log_score_of(state: ChainState) -> float:
     """Sum of the leaf scores, summed afresh."""
     total = 0.0

@@ -30,7 +30,7 @@ class PlainCell:
     low: np.ndarray
     """(p,) int64: first code of each ordered feature in the box; a nominal feature's categories as bits."""
     high: np.ndarray
-    """(p,) int64: one behind the last code; 0 for a nominal feature."""
+    """(p,) int64: one behind the last code; -1 for a nominal feature."""
     depth: int = 0
     node: int = 0
     """Node of the fixed tree, for a fixed design."""
@@ -92,7 +92,7 @@ class PlainCell:
 def root_cell(units: Units, n_codes: np.ndarray, is_nominal: np.ndarray) -> PlainCell:
     """The cell that holds everything."""
     low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
-    high = np.where(is_nominal, 0, n_codes).astype(np.int64)
+    high = np.where(is_nominal, -1, n_codes).astype(np.int64)
     return PlainCell(units, np.arange(units.n_units), low, high)
 
 

@@ -16,7 +16,7 @@ from ._coding import encode
 from ._data import merge_rows, read_target
 from ._leaves import Leaf
 from ._lowered import Lowered
-from ._questions import GRID, LocalCuts, Questions
+from ._questions import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
 
 
@@ -242,19 +242,23 @@ class TreeModel:
             if tree.feature[number] == LEAF:
                 yield Visit(number, cell, None)
                 continue
-            question = self._question(tree, number)
+            question = self._question(tree, number, cell)
             yield Visit(number, cell, question)
             if question is not None:
                 left, right = self.children(cell, question)
                 todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
-    def _question(self, tree: Tree, node: int) -> Question | None:
+    def _question(self, tree: Tree, node: int, cell: PlainCell) -> Question | None:
         k, categories = int(tree.feature[node]), int(tree.categories[node])
         if (categories >= 0) != self.columns.is_nominal[k]:
             return None
         if categories >= 0:
             return Question(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
         cut = self.scales[k].cut_of(float(tree.threshold[node]))
+        if cut is None and self.questions.kind in (LOCAL, LOCAL_TRIVIAL):
+            # a threshold among the values of one code parts nothing in a cell that lacks the code
+            code = int(np.searchsorted(self.scales[k].low, tree.threshold[node], side="right")) - 1
+            cut = None if code in cell.codes(k) else code
         return None if cut is None else Question(k, cut, -1)
 
     def __repr__(self) -> str:

@@ -184,7 +184,7 @@ class LocalCuts(Questions):
         return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
 
     def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
-        return bool(cell.high[feature] == 0)
+        return bool(cell.high[feature] < 0)
 
     def ways(self, cell: PlainCell, feature: int) -> int:
         if self.trivial and len(cell.index) == 0:
@@ -297,7 +297,7 @@ class GridCuts(_BoxQuestions):
         return out
 
     def ways(self, cell: PlainCell, feature: int) -> int:
-        if cell.high[feature] == 0:
+        if cell.high[feature] < 0:
             return max((1 << (len(bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
         return self._width(cell, feature) - 1
 
@@ -308,7 +308,7 @@ class GridCuts(_BoxQuestions):
         return bool(cell.low[k] <= question.cut < cell.high[k] - 1)
 
     def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
-        if cell.high[feature] > 0:
+        if cell.high[feature] >= 0:
             return Question(feature, int(rng.integers(cell.low[feature], cell.high[feature] - 1)), -1)
         present = bits(cell.low[feature])
         pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
@@ -376,9 +376,7 @@ class DyadicCuts(_BoxQuestions):
         out: list[AnyScale] = []
         for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
             if categories is not None:
-                raise ValueError(
-                    f"column {columns.names[k]!r} is nominal; use LocalCuts or GridCuts."
-                )
+                raise ValueError(f"column {columns.names[k]!r} is nominal; use LocalCuts or GridCuts.")
             x = ordered_values(raw, columns.names[k])
             lower, upper = (x.min(), x.max()) if self.bounds is None else self.bounds[k]
             if upper <= lower:

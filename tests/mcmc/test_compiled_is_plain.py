@@ -101,12 +101,24 @@ def test_same_draws_on_a_fixed_tree(kernel, plain):
         assert_identical(one, other)
 
 
+def test_same_draws_with_63_categories(plain):
+    """Choices among up to 2^62 partitions."""
+    X = np.append(np.arange(63), np.arange(0, 63, 2))[:, None].astype(float)
+    chains, kept = {pt: compiled_chains, plain.package: plain.module("mcmc._chain")}, []
+    for package in chains:
+        with np.errstate(over="ignore"):
+            model = package.TreeModel(X, X[:, 0] % 3 > 1, nominal=[0], leaf=package.PacBayesLoss(0.3))
+        kept.append(draws_of(model, chains[package], "grow-prune", 63)[0])
+    for one, other in zip(*kept, strict=True):
+        assert_identical(one, other)
+
+
 def test_plain_copy_is_plain_and_apart():
     """The copy holds plain functions, and importing it left the compiled package as it was."""
     plain = plain_package()
     assert plain.package is not pt
-    assert hasattr(compiled_chains.run_draws, "py_func")
-    assert not hasattr(plain.module("mcmc._chain").run_draws, "py_func")
+    assert hasattr(compiled_chains.save_draw, "py_func")
+    assert not hasattr(plain.module("mcmc._chain").save_draw, "py_func")
     assert plain.module("mcmc._chain") is not compiled_chains
     naive = case_problem("ties", "stopped", "dirichlet")
     assert isinstance(build_model(pt, naive), pt.TreeModel)

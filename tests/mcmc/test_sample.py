@@ -1,6 +1,8 @@
 """pt.sample: reproducible whatever runs the chains, startable anywhere, and clear about what it cannot do."""
 
+import io
 import pickle
+import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
@@ -65,6 +67,13 @@ def test_same_draws_whatever_runs_the_chains(kernel):
     assert_same_draws(first, draw(kernel=kernel, executor=PicklingExecutor()))
 
 
+def test_distinct_trees_are_distinct():
+    """A tree drawn twice, by one chain or two, is kept once."""
+    post = draw(draws=100)
+    assert len({post.tree(t) for t in range(post.n_trees)}) == post.n_trees
+    assert set(post.tree_of_draw.ravel().tolist()) == set(range(post.n_trees))
+
+
 def test_default_is_grow_prune():
     assert_same_draws(draw(kernel="default"), draw(kernel="grow-prune"))
 
@@ -121,22 +130,12 @@ def test_hundred_proposals_a_draw():
     assert 0 < lazy.sum() < 0.7 * 100 * lazy.size
 
 
-def frozen(naive):
-    """The same problem, nearly without moves: splits and prunings are hardly ever accepted."""
-    naive.weights = [1e6] * len(naive.X)
-    return build_model(pt, naive)
-
-
-SEPARATED = ("split", 0, frozenset("ac"), ("split", 1, 0.5, LEAF, LEAF), ("split", 0, frozenset("b"), LEAF, LEAF))
-
-
 def test_start_at_given_trees():
-    """Where each tree is far better than its neighbours, chains stay where they start."""
+    """Where one tree fits far better than its neighbours, chains that start there stay."""
     naive = case_problem("four_categories", "stopped", "dirichlet")
-    naive.y = [0, 1, 0, 2, 1, 0]
-    model = frozen(naive)
+    naive.y, naive.weights = [0, 1, 0, 2, 1, 0], [1e6] * 6
     best = ("split", 0, frozenset("ac"), LEAF, ("split", 0, frozenset("b"), LEAF, LEAF))
-    tree = library_tree(pt, naive, best)
+    model, tree = build_model(pt, naive), library_tree(pt, naive, best)
     assert model.log_prior(tree) > -np.inf
     post = draw(model, chains=2, start=tree, tune=0)
     assert {nested_tree(naive, drawn) for chain in range(2) for drawn in chain_trees(post, chain)} == {best}
@@ -184,7 +183,7 @@ def refusal(error, **arguments):
     return str(caught.value)
 
 
-NEVER = Tree([1, -1, -1], [0.77, 0, 0], [1, 0, 0], [2, 0, 0])
+NEVER = Tree([1, -1, -1], [5.0, 0, 0], [1, 0, 0], [2, 0, 0])
 SWAPPED = Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b1100, -1, -1])
 
 
@@ -230,6 +229,28 @@ def test_start_of_the_wrong_type():
     told = refusal((TypeError, ValueError), start=3)
     assert "start" in told
     assert "Tree" in told
+
+
+class Terminal(io.StringIO):
+    """Takes what is written and says that it is a terminal, or not."""
+
+    def __init__(self, shown):
+        super().__init__()
+        self.shown = shown
+
+    def isatty(self):
+        return self.shown
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_progress_on_a_terminal_only(shown, monkeypatch):
+    terminal = Terminal(shown)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    quiet = draw(draws=300)
+    assert terminal.getvalue() == ""
+    loud = pt.sample(MODEL, 300, tune=3, rng=1, progress=True)
+    assert all((word in terminal.getvalue()) == shown for word in ("draws/s", "acceptance", "leaves"))
+    assert np.array_equal(quiet.log_score[quiet.tree_of_draw], loud.log_score[loud.tree_of_draw])
 
 
 def test_failure_in_a_chain_is_raised():

@@ -14,9 +14,9 @@ GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 2.5, 7.0], [0.2, 0.4, 0.6, 0.8
 DYADIC = {"kind": "dyadic", "levels": 3, "bounds": [(0.0, 8.0), (0.0, 1.0)]}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
 QUESTIONS = {
-    "local": (LOCAL, "nig", "chipman", 8),
-    "trivial": ({**LOCAL, "trivial": True}, "laplace", "stopped_with_zero", 3),
-    "min_leaf": ({**LOCAL, "min_leaf": 4, "weights": [1.0, 0.0, 2.0]}, "dirichlet", "penalty", None),
+    "local": (LOCAL, "dirichlet", "chipman", 8),
+    "trivial": ({**LOCAL, "trivial": True}, "nig", "stopped_with_zero", 3),
+    "min_leaf": ({**LOCAL, "min_leaf": 4, "weights": [1.0, 0.0, 2.0]}, "laplace", "penalty", None),
     "grid": (GRID, "poisson", "penalty_empty_cheap", 5),
     "dyadic": ({**DYADIC, "cyclic": False}, "known", "chipman", None),
     "cyclic": ({**DYADIC, "cyclic": True}, "loss", "penalty", 5),
@@ -55,7 +55,7 @@ def test_every_step(kernel, questions):
     if rule["kind"] == "dyadic":
         data = {"X": [row[1:] for row in data["X"]], "y": data["y"]}
     naive = problem(data, rule, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf])
-    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 1000) >= 5
+    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 400) >= 5
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -63,6 +63,33 @@ def test_every_step_on_a_fixed_tree(kernel):
     naive = problem(THREE, FIXED, {**PRIORS["chipman"], "max_depth": None}, LEAVES["dirichlet"])
     seed = seed_of(f"every step {kernel} fixed")
     assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 400) >= 7
+
+
+@pytest.mark.parametrize("questions", ["local", "trivial", "min_leaf", "grid"])
+def test_every_step_with_63_categories(questions):
+    """As many categories as a mask has bits for."""
+    rng = np.random.default_rng(63)
+    X = np.column_stack([np.append(np.arange(63), rng.integers(0, 63, 67)), rng.integers(0, 3, 130)])
+    rules = {
+        "local": pt.LocalCuts(),
+        "trivial": pt.LocalCuts(trivial=True),
+        "min_leaf": pt.LocalCuts(min_leaf=5),
+        "grid": pt.GridCuts([None, [0.5, 1.5]]),
+    }
+    prior = pt.LeafPenalty(cost=0.3, max_depth=4)
+    model = pt.TreeModel(
+        X, rng.random(130), nominal=[0], questions=rules[questions], tree_prior=prior, sample_weight=np.zeros(130)
+    )
+    assert run_and_check(model, _chain.GROW_PRUNE, 63, 200) >= 9
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_step_with_thinned_cuts(kernel):
+    """Codes stand for bins of values; thresholds lie between the bins present in the cell."""
+    rng = np.random.default_rng(4)
+    X, y = rng.random((60, 2)).round(2), rng.integers(0, 2, 60)
+    model = pt.TreeModel(X, y, questions=pt.LocalCuts(max_cuts=5), tree_prior=pt.LeafPenalty(cost=0.3))
+    assert run_and_check(model, KERNELS[kernel], 4, 300) >= 9
 
 
 def test_trees_that_outgrow_the_first_arrays():

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from plain import plain_package
-from reference.enumeration import Reference
+from reference.enumeration import LEAF, Reference
 
 from .naive_kernels import blanchard_row, grow_prune_row
 from .problems import (
@@ -20,6 +20,7 @@ from .problems import (
     WIDE,
     build_model,
     case_problem,
+    library_tree,
     nested_tree,
     problem,
 )
@@ -117,6 +118,21 @@ def test_row_does_not_depend_on_the_way_to_the_tree(kernel, case):
         for key, probability in transition_row(chain, loaded[i], kernel, number.__getitem__).items():
             again[number[key]] = probability
         assert np.abs(again - space.transition[i]).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("case", ["four_categories", "grid"])
+def test_categories_outside_the_cell_do_not_matter(case):
+    """A loaded tree that sends a category left which its cell lacks is the same tree without it."""
+    plain = plain_package()
+    naive = case_problem(case, "stopped", "dirichlet")
+    model, keys = build_model(plain.package, naive), []
+    for inner in ("b", "ab"):
+        below = ("split", 0, frozenset(inner), LEAF, LEAF)
+        tree = library_tree(plain.package, naive, ("split", 0, frozenset("a"), LEAF, below))
+        chain = new_chain(model)
+        plain.module("mcmc._start").load_tree(model, chain, tree)
+        keys.append(tree_key(chain.state))
+    assert keys[0] == keys[1]
 
 
 @pytest.mark.parametrize(

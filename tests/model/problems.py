@@ -26,7 +26,7 @@ def random_problem(rng, *, questions=None, tree_prior=None, leaf=None, max_trees
         problem = _random_reference(rng, *kinds)
         n = number_of_trees(problem, max_trees)
         if n is not None and rng.random() < n / 20:
-            return problem, model_of(problem, rng)
+            return problem, model_of(problem, rng, unit_weights=rng.random() < 0.2)
 
 
 def to_tree(nested, mask_of, **more):
@@ -47,10 +47,13 @@ def to_tree(nested, mask_of, **more):
     return pt.Tree(*zip(*nodes, strict=True), **more)
 
 
-def model_of(problem, rng):
-    """The TreeModel of a Problem, its table in one of the forms the library reads."""
+def model_of(problem, rng, *, unit_weights=False):
+    """The TreeModel of a Problem, its table in one of the forms the library reads.
+
+    Weights that are all 1 are passed when ``unit_weights``.
+    """
     table, nominal = _table(problem, rng)
-    weighted = set(problem.weights) != {1.0} or rng.random() < 0.3
+    weighted = unit_weights or set(problem.weights) != {1.0}
     return pt.TreeModel(
         table,
         np.array(problem.y),
@@ -251,12 +254,12 @@ def _library_tree_prior(problem):
 def _library_questions(problem):
     design = problem.questions
     if design["kind"] == "local":
-        return pt.LocalCuts(design["trivial"], design["min_leaf"], feature_weights=design["weights"])
+        return pt.LocalCuts(design["trivial"], design["min_leaf"], feature_weights=design.get("weights"))
     if design["kind"] == "grid":
-        return pt.GridCuts(design["cuts"], feature_weights=design["weights"])
+        return pt.GridCuts(design["cuts"], feature_weights=design.get("weights"))
     if design["kind"] == "dyadic":
         bounds = design["bounds"] if design["given"] else None
-        return pt.DyadicCuts(design["levels"], design["cyclic"], bounds, feature_weights=design["weights"])
+        return pt.DyadicCuts(design["levels"], design["cyclic"], bounds, feature_weights=design.get("weights"))
 
     def mask_of(k, labels):
         return sum(1 << j for j, c in enumerate(sorted(problem.categories[k])) if c in labels)

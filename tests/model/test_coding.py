@@ -178,6 +178,7 @@ def test_trees_and_cells_part_the_rows_alike(name, nominal):
     for _ in range(30):
         tree, _ = pt.simulate(model, rng)
         leaf = tree.apply(X)
+        assert model.log_prior(tree) > -np.inf
         for number, cell, _ in model.visit(tree):
             if tree.feature[number] == LEAF:
                 unit = np.arange(60) if model.unit_of_row is None else model.unit_of_row

@@ -197,3 +197,19 @@ def test_thinned_cuts_keep_the_bins_apart():
     assert model.log_prior(cut(2.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
     assert model.log_prior(cut(5.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
     assert model.log_prior(cut(3.5)) == -math.inf
+
+
+def test_thresholds_among_the_values_of_a_code_that_the_cell_lacks():
+    """Bins 0-2, 3-5, 6-8: where the middle one is absent, every cut between the outer ones is the same."""
+    X = np.array([[v, v // 3 == 1] for v in range(9)], dtype=float)
+    prior = pt.ChipmanPrior(0.9, 0.0)
+    model = pt.TreeModel(X, [0, 1, 1] * 3, questions=pt.LocalCuts(max_cuts=2), tree_prior=prior)
+
+    def tree(threshold):
+        """The middle bin goes right of x1 <= 0.5; then x0 <= threshold."""
+        return pt.Tree([1, 0, -1, -1, -1], [0.5, threshold, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+
+    log_posteriors = [model.log_posterior(tree(t)) for t in (2.0, 2.5, 3.0, 4.0, 4.5, 5.0, 5.5)]
+    assert log_posteriors == pytest.approx([log_posteriors[0]] * 7)
+    assert log_posteriors[0] > -math.inf
+    assert model.log_prior(tree(1.5)) == model.log_prior(cut(4.0)) == -math.inf

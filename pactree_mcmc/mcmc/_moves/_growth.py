@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._numba import jit
+from ..._numba import inlined, jit
 from ...model import Lowered
 from ...model._leaf_kernels import leaf_score
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID
@@ -61,20 +61,20 @@ def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
     return split + stops - node_log_stop(model, state, node)
 
 
-@jit
+@inlined
 def growth_score_ratio(state: ChainState, node: int) -> float:
     """Log score ratio of the same two trees."""
     return state.node[state.node[node].left].score + state.node[state.node[node].right].score - state.node[node].score
 
 
-@jit
+@inlined
 def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
     """The Metropolis-Hastings decision."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     return log_ratio >= 0.0 or flip(rng, exp(log_ratio))
 
 
-@jit
+@inlined
 def decide(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> None:
     """Accept or refuse a proposal whose growth, if it is one, hangs in the state already; count it."""
     accepted = accept(rng, proposal)
@@ -112,7 +112,7 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
         state.node[child].splittable = is_splittable(model, state, child)
 
 
-@jit
+@inlined
 def part_range(model: Lowered, state: ChainState, node: int) -> int:
     """Bring the units going left to the front of the node's range; sum the statistics of both children.
 
@@ -148,7 +148,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     return start + n_left
 
 
-@jit
+@inlined
 def _place_child(state: ChainState, node: int, child: int, start: int, stop: int) -> None:
     new = state.node[child]
     new.parent, new.depth = node, state.node[node].depth + 1
@@ -158,7 +158,7 @@ def _place_child(state: ChainState, node: int, child: int, start: int, stop: int
     new.growable_at, new.prunable_at = NONE, NONE
 
 
-@jit
+@inlined
 def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
     kind = model.questions.kind
     if kind == GRID or kind == DYADIC or kind == CYCLIC:

@@ -13,7 +13,7 @@ from math import exp
 
 import numpy as np
 
-from ..._numba import jit
+from ..._numba import inlined, jit
 from ...model import Lowered
 from ...model._questions import FIXED
 from .._questions import draw_question
@@ -22,7 +22,7 @@ from .._state import NONE, ChainState, is_leaf, log_stop, prior_index, sibling
 from ._growth import GROW, PRUNE, Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
 
 
-@jit
+@inlined
 def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal, if the walk makes one, and its decision."""
     leaf = 0

@@ -11,7 +11,7 @@ from math import log
 
 import numpy as np
 
-from ..._numba import jit
+from ..._numba import inlined, jit
 from ...model import Lowered
 from .._questions import draw_question
 from .._random import flip, pick
@@ -19,7 +19,7 @@ from .._state import N_GROWABLE, N_PRUNABLE, NONE, ChainState, is_leaf, sibling
 from ._growth import GROW, PRUNE, Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
 
 
-@jit
+@inlined
 def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal and its decision."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
@@ -40,7 +40,7 @@ def grow_probability(n_growable: int, n_prunable: int) -> float:
     return 0.5 if n_prunable > 0 else 1.0
 
 
-@jit
+@inlined
 def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
@@ -54,7 +54,7 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
     )
 
 
-@jit
+@inlined
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Prune a prunable node, chosen uniformly."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable

@@ -1,0 +1,344 @@
+"""The ArviZ face: every number in it is recomputed plainly, under whichever major of ArviZ is installed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.inference_data import ess, load_arviz, rhat, summary, to_arviz
+from pactree_mcmc.trees import stack_trees
+
+pd = pytest.importorskip("pandas")
+SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
+
+
+def table(n=40, seed=0):
+    """Two ordered columns with ties, and a nominal one; every row occurs twice."""
+    rng = np.random.default_rng(seed)
+    half = pd.DataFrame(
+        {
+            "size": rng.integers(0, 6, n // 2).astype(float),
+            "weight of it": rng.normal(size=n // 2),
+            "colour": pd.Categorical(rng.choice(["red", "green", "blue", "black"], n // 2)),
+        }
+    )
+    return pd.concat([half, half], ignore_index=True)
+
+
+def labels(X, seed=1):
+    noise = np.random.default_rng(seed).random(len(X)) < 0.2
+    return np.where((X["size"] > 2) ^ noise, np.where(X["colour"] == "red", "yes", "maybe"), "no")
+
+
+def by_hand(model, trees, tree_of_draw, moves=(), proposed=None):
+    """A posterior of given trees."""
+    tree_of_draw = np.asarray(tree_of_draw)
+    n_stats = model.leaf.n_stats(model.target)
+    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
+    proposed = np.zeros((*tree_of_draw.shape, len(moves)), dtype=np.int64) if proposed is None else proposed
+    return pt.SampledPosterior(
+        model,
+        stack_trees(trees),
+        stats,
+        tree_of_draw,
+        np.array([model.log_prior(tree) for tree in trees]),
+        np.array([model.log_score(tree) for tree in trees]),
+        proposed,
+        proposed // 2,
+        moves,
+        0.5,
+    )
+
+
+def prior_trees(model, n=6, seed=0):
+    """The stump and trees from the prior."""
+    rng = np.random.default_rng(seed)
+    return [pt.Tree([-1], [0], [0], [0]), *(pt.simulate(model, rng)[0] for _ in range(n - 1))]
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    X = table()
+    weight = np.random.default_rng(2).integers(0, 3, len(X)).astype(float)
+    model = pt.TreeModel(X, labels(X), sample_weight=weight, tree_prior=pt.ChipmanPrior(0.95, 0.5))
+    return pt.sample(model, 25, tune=5, chains=3, rng=4, progress=False)
+
+
+@pytest.fixture(scope="module")
+def data(sampled):
+    return to_arviz(sampled, log_likelihood=True)
+
+
+def group_names(data):
+    groups = data.groups if isinstance(data.groups, tuple) else data.groups()
+    return {name.strip("/") for name in groups} - {""}
+
+
+def test_container_is_the_one_of_the_installed_arviz(data):
+    az = load_arviz()
+    expected = "InferenceData" if az.__version__.startswith("0.") else "DataTree"
+    assert type(data).__name__ == expected
+
+
+def test_groups(data):
+    assert group_names(data) == {"posterior", "sample_stats", "observed_data", "constant_data", "log_likelihood"}
+
+
+def test_variables_dims_and_dtypes(data):
+    expected = {
+        "posterior": {name: (("chain", "draw"), "f" if name.startswith("log") else "i") for name in SCALARS}
+        | {"split_counts": (("chain", "draw", "feature"), "i")},
+        "sample_stats": {
+            "lp": (("chain", "draw"), "f"),
+            "acceptance_rate": (("chain", "draw", "move"), "f"),
+            "proposals": (("chain", "draw", "move"), "i"),
+        },
+        "observed_data": {"y": (("row",), "U")},
+        "constant_data": {"sample_weight": (("row",), "f")},
+        "log_likelihood": {"y": (("chain", "draw", "row"), "f")},
+    }
+    for group, variables in expected.items():
+        assert set(data[group].data_vars) == set(variables)
+        for name, (dims, kind) in variables.items():
+            assert data[group][name].dims == dims
+            assert data[group][name].dtype.kind == kind
+
+
+def test_coords(sampled, data):
+    assert data["posterior"]["chain"].values.tolist() == [0, 1, 2]
+    assert data["posterior"]["draw"].values.tolist() == list(range(25))
+    assert data["posterior"]["feature"].values.tolist() == ["size", "weight of it", "colour"]
+    assert data["sample_stats"]["move"].values.tolist() == list(sampled.moves)
+    for group in ("observed_data", "constant_data", "log_likelihood"):
+        assert data[group]["row"].values.tolist() == list(range(40))
+
+
+def test_posterior_values(sampled, data):
+    model, p = sampled.model, data["posterior"]
+    for c, t in np.ndindex(sampled.tree_of_draw.shape):
+        tree = sampled.tree(int(sampled.tree_of_draw[c, t]))
+        assert p["n_leaves"].values[c, t] == tree.n_leaves
+        assert p["depth"].values[c, t] == tree.depth
+        asked = np.bincount(tree.feature[tree.feature >= 0], minlength=3)
+        assert p["split_counts"].values[c, t].tolist() == asked.tolist()
+        assert p["log_prior"].values[c, t] == pytest.approx(model.log_prior(tree), abs=1e-8)
+        assert p["log_score"].values[c, t] == pytest.approx(model.log_score(tree), abs=1e-8)
+        assert data["sample_stats"]["lp"].values[c, t] == pytest.approx(model.log_posterior(tree), abs=1e-8)
+
+
+def test_acceptance_and_proposals(sampled, data):
+    stats = data["sample_stats"]
+    np.testing.assert_array_equal(stats["proposals"].values, sampled.proposed)
+    np.testing.assert_allclose(stats["acceptance_rate"].values * sampled.proposed, sampled.accepted)
+    assert sampled.proposed.sum() > 0
+
+
+def test_acceptance_rate_is_zero_where_nothing_was_proposed():
+    model = pt.TreeModel(table(), labels(table()))
+    proposed = np.array([[[4, 0], [0, 2]]])
+    post = by_hand(model, prior_trees(model, 1), [[0, 0]], moves=("grow", "prune"), proposed=proposed)
+    rate = to_arviz(post)["sample_stats"]["acceptance_rate"].values
+    assert rate.tolist() == [[[0.5, 0.0], [0.0, 0.5]]]
+
+
+def test_independent_draws_know_no_moves():
+    model = pt.TreeModel(table(), labels(table()))
+    data = to_arviz(by_hand(model, prior_trees(model), [[0, 1, 2, 3, 4, 5]]))
+    assert set(data["sample_stats"].data_vars) == {"lp"}
+    assert group_names(data) == {"posterior", "sample_stats", "observed_data"}
+
+
+@pytest.mark.parametrize("kind", ["str", "int", "bool", "object"])
+def test_observed_labels_are_the_callers(kind):
+    X = table()
+    y = {"str": labels(X), "int": 7 * (X["size"].values > 2).astype(int), "bool": X["size"].values > 2}
+    y["object"] = labels(X).astype(object)
+    model = pt.TreeModel(X, y[kind])
+    observed = to_arviz(by_hand(model, prior_trees(model), [[0, 1]]))["observed_data"]["y"].values
+    assert observed.tolist() == y[kind].tolist()
+
+
+def test_regression_and_constant_data():
+    X, y = table(), np.random.default_rng(0).normal(size=40)
+    model = pt.TreeModel(X, y)
+    data = to_arviz(by_hand(model, prior_trees(model), [[0, 1]]))
+    np.testing.assert_array_equal(data["observed_data"]["y"].values, y)
+    assert "constant_data" not in group_names(data)
+    mask = np.arange(40) % 3 == 0
+    model = pt.TreeModel(X, labels(X), leaf=pt.FrozenLaplace(), estimation=mask)
+    data = to_arviz(by_hand(model, prior_trees(model), [[0, 1]]))
+    assert set(data["constant_data"].data_vars) == {"estimation"}
+    np.testing.assert_array_equal(data["constant_data"]["estimation"].values, mask)
+
+
+def test_attributes(sampled, data):
+    for attrs in (data.attrs, data["posterior"].attrs, data["log_likelihood"].attrs):
+        assert attrs["inference_library"] == "pactree_mcmc"
+        assert attrs["inference_library_version"][0].isdigit()
+        assert attrs["sampling_time"] == sampled.seconds
+        assert attrs["model"] == repr(sampled.model)
+
+
+def test_fewer_draws_than_chains_is_no_mistake():
+    model = pt.TreeModel(table(), labels(table()))
+    data = to_arviz(by_hand(model, prior_trees(model), [[0], [1], [2], [3]]), log_likelihood=True)
+    assert data["log_likelihood"]["y"].shape == (4, 1, 40)
+
+
+def problems():
+    """Every leaf and question prior: X, y and what TreeModel is told besides."""
+    X = table()
+    rng = np.random.default_rng(3)
+    weight, mask = rng.integers(0, 3, 40).astype(float), np.arange(40) % 2 == 0
+    y, counts = X["size"].values + rng.normal(size=40), rng.poisson(X["size"].values + 1.0).astype(float)
+    many, ordered, exposure = np.arange(300.0)[:, None], X[["size", "weight of it"]], rng.random(40) + 0.5
+    return {
+        "dirichlet": (X, labels(X), {}),
+        "weights": (X, labels(X), {"leaf": pt.DirichletMultinomial(0.5), "sample_weight": weight}),
+        "frozen": (X, labels(X), {"leaf": pt.FrozenLaplace(), "estimation": mask}),
+        "normal": (X, y, {}),
+        "normal, weights": (X, y, {"sample_weight": weight}),
+        "known variance": (X, y, {"leaf": pt.NormalKnownVariance()}),
+        "poisson": (X, counts, {"leaf": pt.PoissonGamma(exposure=exposure)}),
+        "grid": (X, y, {"questions": pt.GridCuts(4)}),
+        "dyadic": (ordered, y, {"questions": pt.DyadicCuts(3)}),
+        "trivial": (ordered, y, {"questions": pt.LocalCuts(trivial=True)}),
+        "two bytes a code": (many, np.sin(many[:, 0] / 30.0), {}),
+    }
+
+
+@pytest.mark.parametrize("problem", problems())
+def test_log_likelihood_equals_a_plain_recomputation(problem):
+    X, y, options = problems()[problem]
+    options["tree_prior"] = pt.ChipmanPrior(0.95, 0.3, max_depth=5)
+    model = pt.TreeModel(X, y, **options)
+    trees = prior_trees(pt.TreeModel(X, y, **{k: v for k, v in options.items() if k != "sample_weight"}), 8)
+    assert max(tree.n_leaves for tree in trees) > 3
+    data = to_arviz(by_hand(model, trees, [[0, 1, 2, 3], [4, 5, 6, 7]]), log_likelihood=True)
+    unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    target, n_stats = model.target, model.leaf.n_stats(model.target)
+    for t, tree in enumerate(trees):
+        expected = np.full(model.n_rows, np.nan)
+        for node, cell, _ in model.visit(tree):
+            if tree.feature[node] < 0:
+                here = np.isin(unit, cell.index)
+                stats = np.tile(cell.stats(n_stats), (model.n_rows, 1))
+                expected[here] = model.leaf.log_density(stats, target.values, target)[here]
+        np.testing.assert_allclose(data["log_likelihood"]["y"].values[t // 4, t % 4], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("max_cuts", [None, 3])
+def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
+    X = table(60, seed=5)
+    y, weight = labels(X), np.random.default_rng(6).integers(1, 3, 60).astype(float)
+    questions, prior = pt.LocalCuts(max_cuts=max_cuts), pt.ChipmanPrior(0.99, 0.2)
+    model = pt.TreeModel(X, y, questions=questions, tree_prior=prior, sample_weight=weight)
+    post = pt.sample(model, 40, tune=0, chains=2, rng=7, progress=False)
+    got = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
+    number = np.searchsorted(model.classes_, y)
+    for c, d in np.ndindex(2, 40):
+        leaf = post.tree(int(post.tree_of_draw[c, d])).apply(X)
+        counts = np.zeros((leaf.max() + 1, 3))
+        np.add.at(counts, (leaf, number), weight)
+        chance = (counts[leaf, number] + 1.0) / (counts[leaf].sum(axis=1) + 3.0)
+        np.testing.assert_allclose(got[c, d], np.log(chance), rtol=1e-12)
+
+
+def test_a_loss_has_no_log_likelihood():
+    model = pt.TreeModel(table(), labels(table()), leaf=pt.PacBayesLoss(2.0))
+    post = by_hand(model, prior_trees(pt.TreeModel(table(), labels(table()))), [[0, 1, 2, 3]])
+    with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a likelihood"):
+        to_arviz(post, log_likelihood=True)
+    assert "log_likelihood" not in group_names(to_arviz(post))
+
+
+def test_the_method_of_a_posterior_is_this_function(sampled, data):
+    assert sampled.to_arviz(log_likelihood=True)["log_likelihood"].equals(data["log_likelihood"])
+    pd.testing.assert_frame_equal(sampled.summary(), summary(sampled))
+
+
+def test_arviz_reads_it(data):
+    az = load_arviz()
+    rows = az.summary(data, var_names=SCALARS)
+    assert list(rows.index) == SCALARS
+    assert len(az.summary(data)) == len(SCALARS) + 3
+    assert np.isfinite(az.ess(data, var_names=["n_leaves"])["n_leaves"])
+
+
+def test_ess_and_rhat_of_constants():
+    assert ess(np.ones((3, 20))) == 60.0
+    assert rhat(np.ones((3, 20))) == 1.0
+
+
+@pytest.mark.parametrize("values", [np.arange(6.0).reshape(2, 3), np.ones((2, 1)), np.ones((2, 0)), np.ones((0, 9))])
+def test_ess_and_rhat_of_few_draws_are_nan(values):
+    assert np.isnan(ess(values))
+    assert np.isnan(rhat(values))
+
+
+def test_ess_and_rhat_of_values_that_are_not_finite_are_nan():
+    values = np.random.default_rng(0).normal(size=(2, 50))
+    values[0, 3] = -np.inf
+    assert np.isnan(ess(values))
+    assert np.isnan(rhat(values))
+
+
+def test_ess_and_rhat_of_independent_draws():
+    values = np.random.default_rng(0).normal(size=(4, 1000))
+    assert 3000 < ess(values) < 5000
+    assert rhat(values) == pytest.approx(1.0, abs=0.01)
+    assert isinstance(ess(values), float)
+    assert isinstance(rhat(values), float)
+
+
+def test_ess_and_rhat_of_chains_that_stand_still_apart():
+    values = np.repeat([[0.0], [1.0], [5.0]], 50, axis=1)
+    assert ess(values) < 10
+    assert rhat(values) == np.inf
+
+
+def test_one_chain_has_an_ess_but_no_rhat():
+    values = np.random.default_rng(0).normal(size=(1, 400))
+    assert 250 < ess(values) < 600
+    assert np.isnan(rhat(values))
+
+
+def test_ess_of_a_condition():
+    assert 300 < ess(np.random.default_rng(0).random((2, 400)) < 0.3) < 1200
+
+
+def test_ess_and_rhat_want_chains_and_draws():
+    for function in (ess, rhat):
+        with pytest.raises(ValueError, match=r"shape \(5,\); give \(chains, draws\)"):
+            function(np.arange(5))
+
+
+def test_summary(sampled):
+    frame = summary(sampled)
+    assert list(frame.index) == [*SCALARS, "lp"]
+    assert list(frame.columns) == ["mean", "sd", "ess_bulk", "rhat"]
+    lp = (sampled.log_prior + sampled.log_score)[sampled.tree_of_draw]
+    assert frame.loc["lp"].tolist() == pytest.approx([lp.mean(), lp.std(ddof=1), ess(lp), rhat(lp)])
+    m = sampled.n_leaves[sampled.tree_of_draw]
+    assert frame.loc["n_leaves"].tolist() == pytest.approx([m.mean(), m.std(ddof=1), ess(m), rhat(m)])
+    shares = sampled.accepted.sum(axis=(0, 1)) / sampled.proposed.sum(axis=(0, 1))
+    assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.moves, shares, strict=True)))
+
+
+def test_summary_of_one_draw_and_of_no_moves():
+    model = pt.TreeModel(table(), labels(table()))
+    frame = summary(by_hand(model, prior_trees(model), [[1]]))
+    assert frame["mean"].notna().all()
+    assert frame[["sd", "ess_bulk", "rhat"]].isna().all(axis=None)
+    assert frame.attrs["acceptance"] == {}
+
+
+def test_heavy_packages_wait_until_needed():
+    code = (
+        "import sys, pactree_mcmc, pactree_mcmc.inference_data, pactree_mcmc.plots\n"
+        "print([m for m in ('arviz', 'xarray', 'pandas', 'matplotlib') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

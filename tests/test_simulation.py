@@ -1,0 +1,206 @@
+"""pt.simulate draws trees from the prior, and y from the prior predictive given the tree.
+
+Seeds are fixed by the names of the tests; thresholds keep the chance of a false alarm of the whole file below 1e-4.
+"""
+
+import zlib
+
+import numpy as np
+import pytest
+from model.problems import model_of, random_problem, to_tree
+from reference.enumeration import LEAF, Problem, child_cells, enumerate_trees, leaf_of, predictive, root_cell
+from scipy import stats
+
+import pactree_mcmc as pt
+
+Z_LIMIT = 5.0
+P_LIMIT = 1e-6
+ROWS = [(0.0, "a"), (1.0, "b"), (2.0, "a"), (2.0, "c"), (3.0, "b")]
+CHIPMAN = {"kind": "chipman", "alpha": 0.8, "beta": 0.5, "max_depth": None}
+LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1, "weights": None}
+
+
+@pytest.fixture
+def rng(request):
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
+
+
+def problem_of(y, leaf, **more):
+    return Problem(X=ROWS, y=y, nominal={1}, tree_prior=CHIPMAN, questions=LOCAL, leaf=leaf, **more)
+
+
+def simulated(problem, rng, n):
+    """Simulated y of ``n`` draws, (n, rows)."""
+    model = model_of(problem, rng)
+    return np.array([pt.simulate(model, rng)[1] for _ in range(n)])
+
+
+def same_leaf(problem, i, j):
+    """Prior probability that rows i and j lie in one leaf."""
+
+    def together(cell, tree):
+        if tree == LEAF:
+            return True
+        ends = zip(child_cells(problem, cell, tree[1], tree[2]), tree[3:], strict=True)
+        return any(together(child, below) for child, below in ends if i in child.rows and j in child.rows)
+
+    return sum(np.exp(prior) for tree, prior, _ in enumerate_trees(problem) if together(root_cell(problem), tree))
+
+
+def check_mean(sample, expected):
+    """The mean of independent ``sample`` lies within its standard errors of ``expected``."""
+    z = (np.mean(sample) - expected) / (np.std(sample) / np.sqrt(len(sample)))
+    assert abs(z) < Z_LIMIT, f"z = {z:.1f}: mean {np.mean(sample):.4f}, expected {expected:.4f}"
+
+
+def test_dirichlet_multinomial(rng):
+    """Class frequencies, and how often two rows agree: more often in one leaf than in two."""
+    problem = problem_of([0, 1, 2, 0, 1], {"kind": "dirichlet", "alpha": 0.5})
+    y = simulated(problem, rng, 1500)
+    for c in range(3):
+        check_mean(y[:, 0] == c, 1 / 3)
+    together = same_leaf(problem, 0, 3)
+    assert 0.2 < together < 0.8
+    check_mean(y[:, 0] == y[:, 3], together * (0.5 + 1) / (1.5 + 1) + (1 - together) / 3)
+
+
+def test_dirichlet_multinomial_by_class(rng):
+    model = pt.TreeModel([[0.0], [1.0], [2.0]], ["a", "b", "c"], leaf=pt.DirichletMultinomial([1.0, 2.0, 5.0]))
+    y = np.array([pt.simulate(model, rng)[1] for _ in range(2000)])
+    for c, share in zip("abc", (1 / 8, 2 / 8, 5 / 8), strict=True):
+        check_mean(y[:, 1] == c, share)
+
+
+def test_frozen_laplace(rng):
+    """Rows of S follow the frozen probabilities, averaged over trees; rows of E keep their labels."""
+    mask = [True, True, True, False, False]
+    problem = problem_of([0, 1, 0, 1, 1], {"kind": "laplace", "pseudocount": 0.3}, estimation=mask)
+    y = simulated(problem, rng, 1500)
+    assert (y[:, :3] == [0, 1, 0]).all()
+    for row in (3, 4):
+        mixture = sum(
+            np.exp(prior) * predictive(problem, leaf_of(problem, tree, ROWS[row]))[1]
+            for tree, prior, _ in enumerate_trees(problem)
+        )
+        check_mean(y[:, row] == 1, mixture)
+
+
+def test_normal_inverse_gamma(rng):
+    """Mean m0; variance ``b0 / (a0 - 1) * (1 + 1 / k0)``, of which the part 1 / k0 is shared within a leaf."""
+    problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "nig", "m0": 7.0, "k0": 0.5, "a0": 6.0, "b0": 10.0})
+    y = simulated(problem, rng, 2000) - 7.0
+    check_mean(y[:, 0], 0.0)
+    check_mean(y[:, 0] ** 2, 10 / 5 * 3)
+    check_mean(y[:, 0] * y[:, 3], same_leaf(problem, 0, 3) * 10 / 5 / 0.5)
+
+
+def test_normal_inverse_gamma_is_student(rng):
+    problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "nig", "m0": 7.0, "k0": 0.5, "a0": 1.5, "b0": 3.0})
+    y = simulated(problem, rng, 2000)
+    law = stats.t(3.0, 7.0, np.sqrt(3.0 * 1.5 / (1.5 * 0.5)))
+    assert stats.kstest(y[:, 2], law.cdf).pvalue > P_LIMIT
+
+
+def test_normal_known_variance(rng):
+    problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "known", "sigma2": 2.0, "m0": -1.0, "k0": 0.5})
+    y = simulated(problem, rng, 1500) + 1.0
+    check_mean(y[:, 1], 0.0)
+    check_mean(y[:, 1] ** 2, 2.0 + 2.0 / 0.5)
+    check_mean(y[:, 1] * y[:, 2], same_leaf(problem, 1, 2) * 2.0 / 0.5)
+
+
+@pytest.mark.parametrize("exposure", [None, [1.0, 0.5, 2.0, 3.0, 1.5]], ids=["plain", "exposure"])
+def test_poisson_gamma(exposure, rng):
+    """Covariance in a leaf: the variance of the rate times both exposures."""
+    leaf = {"kind": "poisson", "shape": 2.0, "rate": 0.5, **({} if exposure is None else {"exposure": exposure})}
+    problem = problem_of([0, 1, 2, 3, 4], leaf)
+    y, e = simulated(problem, rng, 1500), np.ones(5) if exposure is None else exposure
+    assert (y == np.floor(y)).all()
+    assert (y >= 0).all()
+    for row in (0, 3):
+        check_mean(y[:, row], 4.0 * e[row])
+        check_mean((y[:, row] - 4.0 * e[row]) ** 2, 4.0 * e[row] + 8.0 * e[row] ** 2)
+    product = (y[:, 0] - 4.0 * e[0]) * (y[:, 3] - 4.0 * e[3])
+    check_mean(product, same_leaf(problem, 0, 3) * 8.0 * e[0] * e[3])
+
+
+def key_of(model, tree):
+    """The questions of a tree in preorder; of nominal ones only the categories they part."""
+    key = []
+    for number, cell, question in model.visit(tree):
+        k = int(tree.feature[number])
+        if question is not None and question.categories >= 0:
+            key.append((k, question.categories & (model.categories_in(cell, k) or -1)))
+        else:
+            key.append((k, float(tree.threshold[number])))
+    return tuple(key)
+
+
+def check_law(problem, model, n, rng):
+    """The frequencies of ``n`` simulated trees are those of the enumerated prior (chi-square, rare trees pooled)."""
+    trees = enumerate_trees(problem)
+    expected = {key_of(model, to_tree(t, model.columns.mask_of)): np.exp(prior) for t, prior, _ in trees}
+    total, seen = sum(expected.values()), dict.fromkeys(expected, 0)
+    for _ in range(n):
+        seen[key_of(model, pt.simulate(model, rng)[0])] += 1
+    share = np.array(list(expected.values())) / total * n
+    counts = np.array(list(seen.values()))
+    rare = share < 5.0
+    share, counts = (np.append(a[~rare], a[rare].sum()) for a in (share, counts))
+    kept = share > 0.0
+    if kept.sum() > 1:
+        assert stats.chisquare(counts[kept], share[kept]).pvalue > P_LIMIT
+
+
+@pytest.mark.parametrize("tree_prior", ["stopped", "conditioned", "chipman"])
+@pytest.mark.parametrize("questions", ["local", "grid", "dyadic", "fixed"])
+def test_trees_follow_the_prior(questions, tree_prior, rng):
+    for _ in range(4):
+        parts = {"questions": questions, "tree_prior": tree_prior, "leaf": "nig"}
+        problem, _ = random_problem(rng, **parts, max_trees=60)
+        problem.weights = [1.0] * len(problem.X)
+        check_law(problem, model_of(problem, rng), 400, rng)
+
+
+def test_trees_follow_the_leaf_penalty(rng):
+    """Empty leaves are cheaper, and cuts of the grid leave cells empty."""
+    prior = {"kind": "penalty", "cost": 0.4, "empty_cost": 0.0, "max_depth": 2}
+    grid = {"kind": "grid", "cuts": [[0.5, 2.5, 9.0]]}
+    leaf = {"kind": "dirichlet", "alpha": 1.0}
+    problem = Problem(X=[(0.0,), (1.0,), (3.0,)], y=[0, 0, 1], tree_prior=prior, questions=grid, leaf=leaf)
+    check_law(problem, model_of(problem, np.random.default_rng(0)), 200, rng)
+
+
+def model_with(leaf, **more):
+    return pt.TreeModel([[0.0], [1.0], [2.0], [2.0]], [0, 1, 1, 0], leaf=leaf, **more)
+
+
+def test_a_loss_is_no_model_of_data():
+    with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y; there is nothing to simulate"):
+        pt.simulate(model_with(pt.PacBayesLoss(1.0)), rng=1)
+
+
+def test_weights_are_no_model_of_data():
+    with pytest.raises(ValueError, match="sample weights are no model of data; build the model without sample_weight"):
+        pt.simulate(model_with(pt.DirichletMultinomial(), sample_weight=[1, 2, 1, 1]), rng=1)
+
+
+def test_labels_are_those_of_the_model():
+    model = pt.TreeModel([[0.0], [1.0], [1.0]], ["no", "yes", "no"])
+    assert {label for seed in range(20) for label in pt.simulate(model, seed)[1]} == {"no", "yes"}
+
+
+def test_the_same_seed_gives_the_same_data():
+    model = model_with(pt.NormalInverseGamma())
+    (tree, y), (again, y_again) = (pt.simulate(model, rng=3) for _ in range(2))
+    assert tree == again
+    np.testing.assert_array_equal(y, y_again)
+    assert y.shape == (4,)
+    assert not np.array_equal(y, pt.simulate(model, rng=4)[1])
+
+
+def test_the_model_keeps_its_own_y():
+    model = model_with(pt.NormalInverseGamma())
+    before = model.target.values.copy()
+    pt.simulate(model, rng=1)
+    np.testing.assert_array_equal(model.target.values, before)

@@ -1,0 +1,306 @@
+"""Trees: invariants, what can be asked of one tree, and the way to and from scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import pactree_mcmc as pt
+from pactree_mcmc.trees import node_depths, stack_trees
+
+# x0 <= 2 ? (x1 <= 5 ? leaf 2 : leaf 3) : leaf 4
+NODES = {
+    "feature": [0, 1, -1, -1, -1],
+    "threshold": [2.0, 5.0, 0, 0, 0],
+    "left": [1, 2, 0, 0, 0],
+    "right": [4, 3, 0, 0, 0],
+}
+X = np.array([[1.0, 4.0], [1.0, 6.0], [3.0, 4.0], [2.0, 5.0]])
+STUMP = pt.Tree([-1], [0], [0], [0])
+COLOURS = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "green", "blue"]), "size": [1.0, 2.0, 3.0, 4.0]})
+
+
+def tree_with(**changes):
+    return pt.Tree(**{**NODES, **changes})
+
+
+def set_at(name, node, value):
+    """The nodes with one field changed; ``categories`` and ``default_left`` start from their defaults."""
+    start = {"categories": [-1] * 5, "default_left": [False] * 5, **NODES}[name]
+    return {name: [value if i == node else v for i, v in enumerate(start)]}
+
+
+def test_the_tree_itself():
+    tree = tree_with()
+    assert (tree.n_nodes, tree.n_leaves, tree.depth) == (5, 3, 2)
+    assert tree.node_depth.tolist() == [0, 1, 2, 2, 1]
+    assert tree.apply(X).tolist() == [2, 3, 4, 2]
+    assert repr(tree) == "Tree(n_leaves=3, depth=2)"
+    pt.check_tree(tree, 2)
+
+
+def test_the_single_leaf():
+    assert (STUMP.n_nodes, STUMP.n_leaves, STUMP.depth) == (1, 1, 0)
+    assert STUMP.apply(X).tolist() == [0, 0, 0, 0]
+    assert STUMP.format() == "leaf"
+
+
+BREACHES = {
+    "no node": ({name: [] for name in NODES}, "a tree has at least one node in one dimension"),
+    "two dimensions": ({"feature": [[-1]], "threshold": [0], "left": [0], "right": [0]}, r"feature has shape \(1, 1\)"),
+    "lengths": ({"threshold": [2.0, 5.0, 0, 0]}, r"threshold has shape \(4,\); it must be \(5,\), as feature"),
+    "lengths of categories": ({"categories": [-1]}, r"categories has shape \(1,\); it must be \(5,\)"),
+    "value of too few nodes": ({"value": np.zeros((3, 1))}, r"value has shape \(3, 1\); it must be \(5, d\)"),
+    "value of one dimension": ({"value": np.zeros(5)}, r"value has shape \(5,\); it must be \(5, d\)"),
+    "feature": (set_at("feature", 1, -2), "node 1: feature is below -1"),
+    "left child elsewhere": (set_at("left", 1, 3), r"node 1: left is 3; in preorder the left child is node 2"),
+    "no left child": (set_at("left", 0, 0), "node 0: left is 0; in preorder the left child is node 1"),
+    "right child on the left": (set_at("right", 0, 1), "node 0: right is 1; it must lie behind the left subtree"),
+    "right child outside": (set_at("right", 0, 5), "node 0: right is 5; it must lie behind the left subtree"),
+    "negative right child": (set_at("right", 1, -1), "node 1: right is -1"),
+    "right child inside the left subtree": (set_at("right", 0, 3), "node [34]: not in preorder"),
+    "two parents": (set_at("right", 1, 4), "node 3: not in preorder"),
+    "a node without parent": (
+        {"feature": [0, -1, -1, -1], "threshold": [2, 0, 0, 0], "left": [1, 0, 0, 0], "right": [2, 0, 0, 0]},
+        "node 3: not in preorder",
+    ),
+    "NaN threshold": (set_at("threshold", 1, np.nan), "node 1: threshold is NaN"),
+    "categories": (set_at("categories", 0, -2), "node 0: categories is -2; a bit mask >= 0, or -1 if ordered"),
+    "threshold of a leaf": (set_at("threshold", 3, 1.0), "node 3: an unused field of a leaf is not 0"),
+    "child of a leaf": (set_at("left", 4, 2), "node 4: an unused field of a leaf is not 0"),
+    "right child of a leaf": (set_at("right", 2, 3), "node 2: an unused field of a leaf is not 0"),
+    "categories of a leaf": (set_at("categories", 2, 0), "node 2: an unused field of a leaf is not 0"),
+    "default of a leaf": (set_at("default_left", 2, True), "node 2: an unused field of a leaf is not 0"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BREACHES.values(), ids=BREACHES.keys())
+def test_each_breach_is_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        tree_with(**changes)
+
+
+def test_check_tree_knows_the_number_of_features():
+    with pytest.raises(ValueError, match="node 1: asks about feature 1; there are 1 features"):
+        pt.check_tree(tree_with(), 1)
+
+
+def test_arrays_are_copied_and_read_only():
+    threshold = np.array(NODES["threshold"])
+    tree = tree_with(threshold=threshold)
+    threshold[0] = 9.0
+    assert tree.threshold[0] == 2.0
+    with pytest.raises(ValueError, match="read-only"):
+        tree.threshold[0] = 9.0
+
+
+def test_equality_is_of_questions_in_places():
+    tree = tree_with()
+    same = tree_with(value=np.ones((5, 1)))
+    assert tree == same
+    assert hash(tree) == hash(same)
+    others = [
+        STUMP,
+        *(tree_with(**set_at(*c)) for c in (("threshold", 1, 4.0), ("feature", 1, 0), ("categories", 0, 1))),
+    ]
+    others.append(tree_with(**set_at("default_left", 0, True)))
+    assert all(tree != other for other in others)
+    assert len({tree, same, *others}) == 6
+    assert tree != "tree"
+
+
+def test_equal_trees_have_equal_hashes_whatever_the_sign_of_zero():
+    plus, minus = (pt.Tree([0, -1, -1], [zero, 0, 0], [1, 0, 0], [2, 0, 0]) for zero in (0.0, -0.0))
+    assert plus == minus
+    assert hash(plus) == hash(minus)
+
+
+def test_format():
+    value = np.array([[0.5], [1.0], [1.25], [-3.0], [1234567.0]])
+    assert tree_with(value=value).format().split("\n") == [
+        "x0 <= 2",
+        "|-- yes: x1 <= 5",
+        "|   |-- yes: leaf 1.25",
+        "|   `-- no:  leaf -3",
+        "`-- no:  leaf 1.23457e+06",
+    ]
+
+
+def test_format_of_a_right_subtree_and_of_classes():
+    tree = pt.Tree(
+        [0, -1, 1, -1, -1], [2.0, 0, 5.0, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0],
+        value=[[0.5, 0.5], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]], classes=np.array(["no", "yes"]),
+    )  # fmt: skip
+    assert tree.format().split("\n") == [
+        "x0 <= 2",
+        "|-- yes: leaf no: 1.000, yes: 0.000",
+        "`-- no:  x1 <= 5",
+        "    |-- yes: leaf no: 0.250, yes: 0.750",
+        "    `-- no:  leaf no: 0.500, yes: 0.500",
+    ]
+    assert tree.predict([[1.0, 0.0], [3.0, 4.0], [3.0, 6.0]]).tolist() == ["no", "yes", "no"]
+
+
+def test_questions_in_words():
+    columns = pt.TreeModel(COLOURS, [0, 1, 0, 1]).columns
+    nominal = {"categories": [0b101, -1, -1, -1, -1], "columns": columns}
+    tree = tree_with(**nominal, threshold=[0, 5.0, 0, 0, 0])
+    assert tree.question(0) == "colour in {blue, red}"
+    assert tree.question(1) == "size <= 5"
+    assert tree_with(categories=[0b101, -1, -1, -1, -1]).question(0) == "x0 in {0, 2}"
+    with pytest.raises(ValueError, match="node 4 is a leaf; it asks nothing"):
+        tree.question(4)
+
+
+def test_predict():
+    tree = tree_with(value=[[0], [0], [1.5], [2.5], [-1.0]])
+    assert tree.predict(X).tolist() == [1.5, 2.5, -1.0, 1.5]
+    assert tree.predict(X.tolist()).tolist() == [1.5, 2.5, -1.0, 1.5]
+    with pytest.raises(ValueError, match="this tree carries no values"):
+        tree_with().predict(X)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([1.0, 2.0], r"X has 1 dimension\(s\); give a table"),
+        ([[1.0]], "X has 1 columns; the tree asks about feature 1"),
+    ],
+)
+def test_apply_refuses_tables_of_another_shape(table, message):
+    with pytest.raises(ValueError, match=message):
+        tree_with().apply(table)
+
+
+def test_infinite_thresholds_send_everything_one_way():
+    left, right = (pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (np.inf, -np.inf))
+    table = [[-1.7e308], [0.0], [1.7e308]]
+    assert left.apply(table).tolist() == [1, 1, 1]
+    assert right.apply(table).tolist() == [2, 2, 2]
+    assert left.question(0) == "x0 <= inf"
+
+
+@pytest.mark.parametrize("default_left", [True, False])
+class TestUnseenCategories:
+    """A category that the training data lack follows ``default_left``; the known ones follow the bits."""
+
+    def tree(self, default_left):
+        columns = pt.TreeModel(COLOURS, [0, 1, 0, 1]).columns
+        nodes = {"feature": [0, -1, -1], "threshold": [0] * 3, "left": [1, 0, 0], "right": [2, 0, 0]}
+        return pt.Tree(**nodes, categories=[0b001, -1, -1], default_left=[default_left, False, False], columns=columns)
+
+    def test_apply(self, default_left):
+        table = pd.DataFrame({"colour": ["blue", "green", "red", "mauve"], "size": [0.0] * 4})
+        assert self.tree(default_left).apply(table).tolist() == [1, 2, 2, 1 if default_left else 2]
+
+    def test_columns_are_taken_by_name(self, default_left):
+        table = pd.DataFrame({"weight": [1.0], "size": [0.0], "colour": ["blue"]})
+        assert self.tree(default_left).apply(table).tolist() == [1]
+        with pytest.raises(ValueError, match=r"X lacks column 'size'; the model was built on \['colour', 'size'\]"):
+            self.tree(default_left).apply(table[["colour", "weight"]])
+        with pytest.raises(ValueError, match="X has 1 columns; the model was built on 2"):
+            self.tree(default_left).apply(np.array([["blue"]], dtype=object))
+
+    def test_a_simulated_tree_sends_them_with_the_majority(self, default_left):
+        """Two of three rows are on the side they follow."""
+        sizes = {"a": 1, "b": 2} if default_left else {"a": 2, "b": 1}
+        labels = [label for label, n in sizes.items() for _ in range(n)]
+        prior = pt.BranchingProcess(0.999, 1)
+        model = pt.TreeModel(np.array(labels)[:, None], [0, 1, 0], nominal=0, tree_prior=prior)
+        tree, _ = pt.simulate(model, rng=1)
+        majority = max(sizes, key=sizes.get)
+        assert tree.apply([["z"]]) == tree.apply([[majority]])
+
+
+def test_stacked_trees():
+    trees = stack_trees([tree_with(), STUMP, tree_with()])
+    assert trees.offset.tolist() == [0, 5, 6, 11]
+    assert node_depths(trees).tolist() == [0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1]
+
+
+RNG = np.random.default_rng(17)
+DATA = RNG.normal(size=(300, 4)).astype(np.float32)
+CLASSES = np.array(["lo", "mid", "hi"])[(DATA[:, 0] > 0).astype(int) + (DATA[:, 1] * DATA[:, 2] > 0.2)]
+FITTED = {
+    "classifier": (DecisionTreeClassifier(random_state=0), CLASSES),
+    "classifier, best first": (DecisionTreeClassifier(max_leaf_nodes=13, random_state=0), CLASSES),
+    "regressor": (DecisionTreeRegressor(min_samples_leaf=5, random_state=0), DATA[:, 0] + DATA[:, 1] ** 2),
+    "regressor, best first": (DecisionTreeRegressor(max_leaf_nodes=20, random_state=0), DATA[:, 0] * DATA[:, 3]),
+    "one leaf": (DecisionTreeClassifier(random_state=0), np.zeros(300, dtype=int)),
+}
+
+
+@pytest.mark.parametrize(("estimator", "y"), FITTED.values(), ids=FITTED.keys())
+class TestScikitLearn:
+    def test_predictions(self, estimator, y):
+        """Equal on float32 data, which is what scikit-learn compares."""
+        fitted = estimator.fit(DATA, y)
+        tree = pt.Tree.from_sklearn(fitted)
+        assert (tree.n_leaves, tree.depth) == (fitted.get_n_leaves(), fitted.get_depth())
+        new = np.random.default_rng(18).normal(size=(500, 4)).astype(np.float32)
+        for table in (DATA, new):
+            np.testing.assert_array_equal(tree.predict(table), fitted.predict(table))
+        leaf, theirs = tree.apply(new), fitted.apply(new)
+        assert len(set(zip(leaf, theirs, strict=True))) == len(set(leaf)) == len(set(theirs))
+
+    def test_round_trip(self, estimator, y):
+        """There and back is the same tree; arrays already in preorder come back as they were."""
+        fitted = estimator.fit(DATA, y)
+        tree = pt.Tree.from_sklearn(fitted)
+        arrays = tree.to_sklearn()
+        again = pt.Tree.from_sklearn(arrays)
+        assert again == tree
+        np.testing.assert_array_equal(again.value, tree.value)
+        if estimator.max_leaf_nodes is None:
+            for name in ("children_left", "children_right", "feature", "threshold", "value"):
+                np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
+
+    def test_from_the_tree_attribute(self, estimator, y):
+        """Without the estimator there are no labels; a regression predicts as before."""
+        fitted = estimator.fit(DATA, y)
+        tree = pt.Tree.from_sklearn(fitted.tree_)
+        assert tree == pt.Tree.from_sklearn(fitted)
+        assert tree.classes is None
+
+    def test_as_a_fixed_design(self, estimator, y):
+        """The whole tree is one of its own prunings."""
+        design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
+        model = pt.TreeModel(DATA, y, questions=design, tree_prior=pt.BranchingProcess(0.5, None))
+        n_splits = design.tree.n_leaves - 1
+        assert model.log_prior(design.tree) == pytest.approx(n_splits * np.log(0.5))
+        assert model.log_prior(STUMP) == pytest.approx(np.log(0.5) if n_splits else 0.0)
+
+
+def test_to_sklearn_refuses_nominal_questions():
+    tree = tree_with(categories=[-1, 0b01, -1, -1, -1], threshold=[2.0, 0, 0, 0, 0])
+    with pytest.raises(ValueError, match="node 1 asks a nominal question; scikit-learn's trees know only thresholds"):
+        tree.to_sklearn()
+
+
+def test_to_sklearn_without_values():
+    assert set(tree_with().to_sklearn()) == {"children_left", "children_right", "feature", "threshold"}
+
+
+@pytest.mark.parametrize(
+    ("fitted", "message"),
+    [
+        (DecisionTreeClassifier(), "DecisionTreeClassifier has no arrays .*; give a fitted DecisionTreeClassifier"),
+        ({"feature": [0]}, "dict has no arrays"),
+        (
+            {
+                "children_left": [1, -1, -1],
+                "children_right": [1, -1, -1],
+                "feature": [0, -2, -2],
+                "threshold": [1.0, -2, -2],
+            },
+            "node 1 is reached twice or does not exist",
+        ),
+        (
+            {"children_left": [1, -1], "children_right": [5, -1], "feature": [0, -2], "threshold": [1.0, -2]},
+            "node 5 is reached twice or does not exist",
+        ),
+    ],
+)
+def test_from_sklearn_refuses_what_is_no_tree(fitted, message):
+    with pytest.raises(ValueError, match=message):
+        pt.Tree.from_sklearn(fitted)
