@@ -121,7 +121,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     >>> import exact, pactree_mcmc as pt
     >>> model = pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> table = compare(exact.solve(model), exact.solve(model).sample(2000, rng=1))
-    >>> table.max_abs_z < 5
+    >>> bool(table.max_abs_z < 5)
     True
     """
     if not isinstance(truth, ExactPosterior) or not isinstance(sampled, SampledPosterior):

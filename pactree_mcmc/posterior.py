@@ -148,9 +148,10 @@ class SampledPosterior(Posterior):
         keep: list[tuple[int, int]] = []
         tree_of_draw = []
         for c, saved in enumerate(chains):
-            number = np.empty(len(saved.tree) - 1, dtype=np.int64)
+            number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
+            told = np.column_stack([saved.node[field] for field in ("feature", "cut", "categories")])
             for t in range(len(number)):
-                key = saved.node[saved.tree.start[t] : saved.tree.start[t + 1]].tobytes()
+                key = told[saved.tree.start[t] : saved.tree.start[t + 1]].tobytes()
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):
                     keep.append((c, t))

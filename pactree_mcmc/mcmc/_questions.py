@@ -72,6 +72,8 @@ def complete_question(
             while below < n and state.codes[0, below] <= cut:
                 below += 1
             cut, upper = _ends(model, state, feature, n, below)
+    elif rule.kind == GRID and categories >= 0:
+        categories &= state.box[node, feature, 0]
     return Question(feature, cut, upper, categories, log_rule)
 
 

@@ -204,6 +204,8 @@ def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
         if start not in ("stump", "prior"):
             raise ValueError(f"start={start!r} is unknown; give 'stump', 'prior', a Tree, or one Tree a chain.")
         return [start] * chains
+    if not isinstance(start, Tree | Sequence):
+        raise TypeError(f"start is {start!r}; give 'stump', 'prior', a Tree, or one Tree a chain.")
     trees = [start] * chains if isinstance(start, Tree) else list(start)
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")

@@ -25,7 +25,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
         k, categories = question.feature, question.categories
         if categories >= 0:
             inside = model.categories_in(cell, k)
-            if inside and not categories & inside & -inside:
+            if categories & inside and not categories & inside & -inside:
                 raise ValueError(
                     f"node {number} of the start tree sends its smallest category right; swap its children."
                 )

@@ -1,6 +1,7 @@
 """What must hold of a chain's arrays after every step, checked afresh from the data."""
 
 import numpy as np
+
 from pactree_mcmc.mcmc import _chain, _state
 from pactree_mcmc.posterior import SampledPosterior
 

@@ -68,7 +68,7 @@ def library_tree(package, problem, tree):
         nodes[here] = [k, threshold, here + 1, behind, bits]
 
     add(tree)
-    return package.Tree(*zip(*nodes))
+    return package.Tree(*zip(*nodes, strict=True))
 
 
 def _bits(problem, k, labels):
@@ -145,6 +145,12 @@ CROWDED = {
 }
 """Five categories with one to three rows each, and an ordered feature with ties, for leaves of at least two rows."""
 
+LONG = {
+    "X": [(0.0, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 0.0), (3.0, 2.0), (3.0, 2.0), (4.0, 0.0), (5.0, 1.0)],
+    "y": [0, 0, 1, 1, 0, 1, 1, 0],
+}
+"""Eight rows of two ordered features with ties."""
+
 PRIORS = {
     "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},
     "stopped": {"kind": "stopped", "rho": 0.6},
@@ -182,7 +188,8 @@ CASES = {
     "feature_without_weight": (WIDE, {**LOCAL, "weights": [1.0, 0.0]}, 3),
     "trivial": (TWO, TRIVIAL, 2),
     "trivial_weights": (TWO, {**TRIVIAL, "weights": [1.0, 4.0]}, 2),
-    "min_leaf_2": (WIDE, {**LOCAL, "min_leaf": 2}, 3),
+    "min_leaf_2": (LONG, {**LOCAL, "min_leaf": 2}, 3),
+    "min_leaf_3": (LONG, {**LOCAL, "min_leaf": 3, "weights": [1.0, 3.0]}, 3),
     "min_leaf_2_nominal": (CROWDED, {**LOCAL, "min_leaf": 2}, 2),
     "min_leaf_3_nominal": (CROWDED, {**LOCAL, "min_leaf": 3, "weights": [1.0, 2.0]}, 3),
     "grid": (THREE, GRID, 2),

@@ -5,10 +5,11 @@ from math import lgamma
 
 import numba
 import numpy as np
-import pactree_mcmc as pt
 import pytest
-from pactree_mcmc.mcmc import _chain as compiled_chains
 from plain import plain_package
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import _chain as compiled_chains
 
 from .problems import FIXED, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
 
@@ -32,7 +33,7 @@ def plain(monkeypatch):
 def random_rows(seed, n=24):
     """Rows (category, number with ties, number) and labels."""
     rng = np.random.default_rng(seed)
-    rows = zip("abcde" * (n // 5 + 1), rng.integers(0, 6, n).astype(float), rng.random(n).round(2))
+    rows = zip(["abcde"[i % 5] for i in range(n)], rng.integers(0, 6, n), rng.random(n).round(2), strict=True)
     return {
         "X": [(c, float(t), float(x)) for c, t, x in rows],
         "y": [int(v) for v in rng.integers(0, 2, n)],

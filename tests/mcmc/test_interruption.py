@@ -3,8 +3,9 @@
 from concurrent.futures import Executor, Future
 
 import numpy as np
-import pactree_mcmc as pt
 import pytest
+
+import pactree_mcmc as pt
 from pactree_mcmc.mcmc import _run, _sample
 
 from .test_sample import MODEL, assert_same_draws, chain_trees
@@ -12,16 +13,21 @@ from .test_sample import MODEL, assert_same_draws, chain_trees
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
-    """Make the main thread see Ctrl-C at its n-th wait for the workers, blocks being one draw long."""
+    """Make the main thread see Ctrl-C after the n-th block that workers finish, blocks being one draw long."""
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    real, calls = _sample.wait, []
+    real, calls, raised = _sample.wait, [], []
 
     def arm(n):
+        for kernel in ("grow-prune", "blanchard"):
+            pt.sample(MODEL, 1, tune=1, chains=3, rng=1, kernel=kernel, progress=False)
+
         def wait(*args, **kwargs):
-            calls.append(None)
-            if len(calls) == n:
+            done, pending = real(*args, **kwargs)
+            calls.extend(done)
+            if len(calls) >= n and not raised:
+                raised.append(True)
                 raise KeyboardInterrupt
-            return real(*args, **kwargs)
+            return done, pending
 
         monkeypatch.setattr(_sample, "wait", wait)
 

@@ -1,16 +1,17 @@
 """Long runs have the law they should: the prior without data, the posterior with data; prior draws likewise."""
 
 import numpy as np
-import pactree_mcmc as pt
 import pytest
+from reference.enumeration import Reference
+
+import pactree_mcmc as pt
 from pactree_mcmc.mcmc._start import draw_prior_tree
 from pactree_mcmc.model._grown import draw_prior
-from reference.enumeration import Reference
 
 from .laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
 from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, nested_tree, problem
 
-CHAINS, DRAWS, TUNE = 40, 400, 20
+CHAINS, DRAWS, TUNE = 32, 250, 20
 BY_NODE = {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 3}
 
 
@@ -107,5 +108,5 @@ def test_draws_from_the_leaf_penalty(case, prior):
     seed = seed_of(f"penalty draws {case}")
     model, rng = build_model(pt, naive), np.random.default_rng(seed)
     assert draw_prior(model, rng) is None
-    drawn = [nested_tree(naive, draw_prior_tree(model, rng)) for _ in range(250)]
+    drawn = [nested_tree(naive, draw_prior_tree(model, rng)) for _ in range(150)]
     check_independent_draws(drawn, prior_law(naive), seed)

@@ -182,7 +182,7 @@ def test_unchanged_proposals(kernel, monkeypatch):
 
 
 def test_growth_rate_above_one_not_cut(monkeypatch):
-    """r = .9 (.9)^2 / .1 at the root: the walk cannot propose more often than always."""
+    """At the root r = .9 (.9)^2 / .1: the walk cannot propose more often than always."""
     monkeypatch.setattr(kernel_module("blanchard"), "min", lambda rate, most: rate, raising=False)
     assert largest_breach("blanchard", ORDERED, STEEP) > BREACH
 

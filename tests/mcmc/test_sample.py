@@ -6,10 +6,11 @@ import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
-import pactree_mcmc as pt
 import pytest
-from pactree_mcmc import Tree
 from reference.enumeration import LEAF
+
+import pactree_mcmc as pt
+from pactree_mcmc import Tree
 
 from .problems import build_model, case_problem, library_tree, nested_tree
 

@@ -1,8 +1,9 @@
 """The state of a chain stays valid, step by step."""
 
 import numpy as np
-import pactree_mcmc as pt
 import pytest
+
+import pactree_mcmc as pt
 from pactree_mcmc.mcmc import _chain, _state
 
 from .invariants import check_contents, check_places, check_untouched_ranges

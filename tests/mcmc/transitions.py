@@ -88,6 +88,8 @@ class Space(NamedTuple):
 
     trees: list
     transition: np.ndarray
+    after_pruning: dict
+    """Tree number -> snapshot of the chain when last it came there from a larger tree."""
 
 
 def new_chain(model):
@@ -111,14 +113,13 @@ def tree_key(state):
     return tuple(key)
 
 
-def present_tree(model, chain, package=None):
-    """The chain's tree as it would be saved: (tree, its log prior, its log score)."""
-    package = package or plain_package().module
-    chains, posterior = package("mcmc._chain"), package("posterior")
+def present_tree(model, chain):
+    """The chain's tree as it would be saved."""
+    chains, posterior = plain_package().module("mcmc._chain"), plain_package().module("posterior")
     chain.reserve(1)
     chains.save_draw(chain.model, chain.packed, chain.packed_saved)
     drawn = posterior.SampledPosterior.from_chains(model, [chains.trimmed(chain.saved)], ("grow", "prune"), 0.0)
-    return drawn.tree(0), float(drawn.log_prior[0]), float(drawn.log_score[0])
+    return drawn.tree(0)
 
 
 class Snapshot:
@@ -129,7 +130,7 @@ class Snapshot:
 
     def restore(self, state):
         """Put the arrays back."""
-        for array, kept in zip(state, self.arrays):
+        for array, kept in zip(state, self.arrays, strict=True):
             array[...] = kept
 
 
@@ -154,24 +155,30 @@ def transition_row(chain, snapshot, kernel, seen):
 def explore(model, kernel):
     """The space of trees reached from the stump and the transition matrix on it."""
     chain = new_chain(model)
-    found, trees, rows = {}, [], []
-    waiting = []
+    keys, number, trees, waiting, rows, after_pruning = [], {}, [], [], [], {}
 
     def seen(key):
-        if key not in found:
-            found[key] = len(found)
-            before = Snapshot(chain.state)
-            trees.append(present_tree(model, chain)[0])
-            waiting.append(before)
+        if key not in number:
+            number[key] = len(number)
+            keys.append(key)
+            waiting.append(Snapshot(chain.state))
+            trees.append(present_tree(model, chain))
+        elif len(key) < len(keys[len(rows)]):
+            after_pruning[number[key]] = Snapshot(chain.state)
 
     seen(tree_key(chain.state))
     while len(rows) < len(waiting):
         rows.append(transition_row(chain, waiting[len(rows)], kernel, seen))
-    transition = np.zeros((len(found), len(found)))
-    for i, row in enumerate(rows):
-        for key, probability in row.items():
-            transition[i, found[key]] = probability
-    return Space(trees, transition)
+    transition = np.array([row_of_numbers(row, number) for row in rows])
+    return Space(trees, transition, after_pruning)
+
+
+def row_of_numbers(row, number):
+    """A law over keys as an array over tree numbers."""
+    out = np.zeros(len(number))
+    for key, probability in row.items():
+        out[number[key]] = probability
+    return out
 
 
 def posterior_of(model, trees):

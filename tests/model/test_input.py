@@ -155,7 +155,7 @@ BAD_PARTS = {
     "bounds of another table": ({"questions": pt.DyadicCuts(2, bounds=[[0, 1]])}, "bounds has 1 rows; X has 2 columns"),
     "dyadic nominal": (
         {"questions": pt.DyadicCuts(2), "nominal": 1},
-        "column 'x1' is nominal; DyadicCuts takes ordered",
+        "column 'x1' is nominal; use LocalCuts or GridCuts",
     ),
     "trivial without limit": (
         {"questions": pt.LocalCuts(trivial=True)},
