@@ -137,7 +137,7 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
     mask = np.asarray(estimation)
     if mask.dtype.kind != "b" or mask.shape != (n,):
         raise ValueError(
-            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give a boolean mask of shape ({n},), True for E."
+            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for E."
         )
     return mask
 

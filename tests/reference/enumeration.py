@@ -67,7 +67,7 @@ def root_cell(problem):
     features = range(problem.n_features)
     bounds = problem.questions.get("bounds", [(-math.inf, math.inf)] * problem.n_features)
     box = {k: problem.categories[k] if k in problem.nominal else tuple(bounds[k]) for k in features}
-    n_splits = {k: 0 for k in features}
+    n_splits = dict.fromkeys(features, 0)
     return Cell(list(range(len(problem.X))), box, n_splits, 0, problem.questions.get("tree"), 0)
 
 
@@ -162,7 +162,7 @@ def rho_by_node(problem):
 
 
 def split_probability(problem, depth, number):
-    """rho at a node."""
+    """Rho at a node."""
     prior = problem.tree_prior
     if prior["kind"] == "chipman":
         return prior["alpha"] * (1 + depth) ** -prior["beta"]
@@ -191,7 +191,7 @@ def log_stop(problem, cell, can_split):
 
 
 def mass(problem, depth, node, number):
-    """z of the conditioned prior, below a node of the fixed tree (None: of the full binary tree)."""
+    """Z of the conditioned prior, below a node of the fixed tree (None: of the full binary tree)."""
     rho = split_probability(problem, depth, number)
     if depth == problem.max_depth or node == LEAF:
         return 1 - rho

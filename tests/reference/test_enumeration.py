@@ -21,7 +21,7 @@ def split(k, rule, left=LEAF, right=LEAF):
 
 
 def line(n):
-    """n rows with distinct values of one ordered feature."""
+    """N rows with distinct values of one ordered feature."""
     return {"X": [(float(i),) for i in range(n)], "y": [i % 2 for i in range(n)]}
 
 
