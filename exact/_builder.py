@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc._compiled import all_bits, n_bits, sort_first, spread_bits
-from pactree_mcmc._numba import jit
+from pactree_mcmc._numba import inlined, jit
 from pactree_mcmc.model._leaf_kernels import leaf_score
 from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 
@@ -47,7 +47,7 @@ def build(model: Any, work: Any) -> int:
     return FINISHED
 
 
-@jit
+@inlined
 def _add_root(model: Any, work: Any) -> None:
     points, scratch, feature = work.points, work.scratch, model.questions.feature
     scratch.side_rows[LEFT] = 0
@@ -171,7 +171,7 @@ def _place(points: Any, k: int, code: int) -> int:
     return low
 
 
-@jit
+@inlined
 def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     """At least as many as the cell has questions."""
     rule, box = model.questions, work.scratch.box
@@ -190,7 +190,7 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     return total
 
 
-@jit
+@inlined
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     """Add the questions of a cell, and the cells they lead to."""
     rule, scratch, count = model.questions, work.scratch, work.scratch.count
@@ -243,7 +243,7 @@ def _part_members(model: Any, work: Any, n_members: int, k: int, question: int) 
         _add_to_side(work, LEFT if left else RIGHT, scratch.members[j])
 
 
-@jit
+@inlined
 def _ask_design(model: Any, work: Any, cell: int, n_members: int) -> None:
     node = work.cells.design[cell]
     asked = model.questions.design[node]
@@ -253,7 +253,7 @@ def _ask_design(model: Any, work: Any, cell: int, n_members: int) -> None:
     _add_edge(model, work, cell, k, question)
 
 
-@jit
+@inlined
 def _ask_midpoint(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     cut = (work.scratch.box[k, 0] + work.scratch.box[k, 1]) // 2 - 1
     _part_members(model, work, n_members, k, pack_cut(cut, cut + 1))
@@ -311,7 +311,7 @@ def _add_code_to_side(work: Any, side: int, code: int) -> None:
         scratch.side_stats[side, a] += scratch.stats[s, a]
 
 
-@jit
+@inlined
 def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
     rule, scratch = model.questions, work.scratch
@@ -340,7 +340,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     _forget_codes(work, n)
 
 
-@jit
+@inlined
 def _sum_from_right(work: Any, n: int) -> None:
     """All codes on the right side; statistics from each code on, summed rather than subtracted, into ``suffix``."""
     scratch = work.scratch
@@ -353,7 +353,7 @@ def _sum_from_right(work: Any, n: int) -> None:
             scratch.suffix[j, a] = scratch.suffix[j + 1, a] + scratch.stats[scratch.slot[scratch.codes[j]], a]
 
 
-@jit
+@inlined
 def _move_to_left(work: Any, code: int) -> None:
     scratch, s = work.scratch, work.scratch.slot[code]
     _add_code_to_side(work, LEFT, code)
@@ -362,7 +362,7 @@ def _move_to_left(work: Any, code: int) -> None:
         scratch.side_key[RIGHT, word] ^= scratch.key[word, s]
 
 
-@jit
+@inlined
 def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
     rule, scratch = model.questions, work.scratch
@@ -412,7 +412,7 @@ def _is_local(model: Any) -> bool:
     return model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
 
 
-@jit
+@inlined
 def _relative(model: Any, work: Any, k: int, question: int) -> int:
     """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
     if model.questions.kind == FIXED:

@@ -17,14 +17,8 @@ if TYPE_CHECKING:
     from .posterior import SampledPosterior
 
 FEWEST_DRAWS = 4
-DIMS = {
-    "split_counts": ["feature"],
-    "acceptance_rate": ["move"],
-    "proposals": ["move"],
-    "y": ["row"],
-    "sample_weight": ["row"],
-    "estimation": ["row"],
-}
+DIMS = {"split_counts": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
+DIMS |= {"y": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
 
 
 def load_arviz() -> Any:
@@ -77,16 +71,13 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     groups = _groups(posterior)
     if log_likelihood:
         groups["log_likelihood"] = {"y": log_likelihoods(posterior)}
-    coords = {
-        "feature": list(posterior.model.columns.names),
-        "move": list(posterior.moves),
-        "row": np.arange(posterior.model.n_rows),
-    }
+    model = posterior.model
+    coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     attrs = {
         "inference_library": "pactree_mcmc",
         "inference_library_version": metadata.version("pactree-mcmc"),
         "sampling_time": float(posterior.seconds),
-        "model": repr(posterior.model),
+        "model": repr(model),
     }
     az = load_arviz()
     with warnings.catch_warnings():
@@ -101,10 +92,11 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
 def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
     """All groups but the log likelihood."""
     draws, target = posterior.tree_of_draw, posterior.model.target
+    y = target.values if target.classes is None else target.classes[target.values]
     groups = {
         "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts[draws]},
         "sample_stats": {"lp": (posterior.log_prior + posterior.log_score)[draws]},
-        "observed_data": {"y": _observed(target.values, target.classes)},
+        "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
     if posterior.moves:
         groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
@@ -120,27 +112,12 @@ def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:
     return {name: getattr(posterior, name)[posterior.tree_of_draw] for name in names}
 
 
-def _observed(values: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
-    if classes is None:
-        return values
-    labels = classes[values]
-    return labels if labels.dtype.kind in "fiubU" else labels.astype(str)
-
-
 def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
-    """Log predictive density (chains, draws, n) of each training row in its leaf, nats.
-
-    Raises
-    ------
-    ValueError
-        If the leaf is a loss, not a likelihood.
-    """
+    """Log predictive density (chains, draws, n) of each training row in its leaf, nats; a ValueError for a loss."""
     model, trees = posterior.model, posterior.trees
     if not model.leaf.has_likelihood:
-        raise ValueError(
-            f"{type(model.leaf).__name__} is a loss, not a likelihood: it has no log_likelihood; "
-            "call to_arviz(log_likelihood=False)."
-        )
+        name = type(model.leaf).__name__
+        raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
     cut = integer_cuts(trees, model.scales)
     flat = posterior.tree_of_draw.ravel()
     draws_of_tree = np.split(np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=posterior.n_trees)))
@@ -189,7 +166,7 @@ def ess(values: Any) -> float:
     Parameters
     ----------
     values : array-like of shape (chains, draws)
-        Draws of one number, or of a condition.
+        Numbers, or conditions.
 
     Returns
     -------
@@ -207,29 +184,13 @@ def ess(values: Any) -> float:
     10.0
     """
     values = _chains(values)
-    if not _can_diagnose(values):
-        return math.nan
-    return float(values.size) if np.ptp(values) == 0.0 else _diagnose("ess", values)
+    return float(values.size) if values.size and np.ptp(values) == 0.0 else _diagnose("ess", values)
 
 
 def rhat(values: Any) -> float:
     """Rank-normalised split R-hat of a number drawn by chains (Vehtari et al. 2021).
 
-    Parameters
-    ----------
-    values : array-like of shape (chains, draws)
-        Draws of one number, or of a condition.
-
-    Returns
-    -------
-    float
-        1 when all draws are equal; infinite when chains stand still in different places; NaN with one chain, fewer
-        than 4 draws a chain or a value that is not finite.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` has not two dimensions.
+    As ``ess``; 1 when all draws are equal, infinite when chains stand still in different places, NaN with one chain.
 
     Examples
     --------
@@ -237,25 +198,22 @@ def rhat(values: Any) -> float:
     1.0
     """
     values = _chains(values)
-    if not _can_diagnose(values):
-        return math.nan
-    if not np.ptp(values, axis=1).any():
+    if values.size and not np.ptp(values, axis=1).any():
         return 1.0 if np.ptp(values) == 0.0 else math.inf
     return _diagnose("rhat", values) if len(values) > 1 else math.nan
 
 
 def _chains(values: Any) -> np.ndarray:
+    """The draws as floats; NaN throughout where nothing can be said."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2:
         raise ValueError(f"values has shape {array.shape}; give (chains, draws).")
-    return array
-
-
-def _can_diagnose(values: np.ndarray) -> bool:
-    return values.shape[0] > 0 and values.shape[1] >= FEWEST_DRAWS and bool(np.isfinite(values).all())
+    return array if array.shape[1] >= FEWEST_DRAWS and np.isfinite(array).all() else np.full_like(array, np.nan)
 
 
 def _diagnose(name: str, values: np.ndarray) -> float:
+    if not values.size or np.isnan(values).any():
+        return math.nan
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return float(getattr(load_arviz(), name)(values))
@@ -285,7 +243,5 @@ def summary(posterior: SampledPosterior) -> Any:
     }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
     made, kept = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
-    table.attrs["acceptance"] = {
-        move: float(k / max(m, 1)) for move, k, m in zip(posterior.moves, kept, made, strict=True)
-    }
+    table.attrs["acceptance"] = dict(zip(posterior.moves, (kept / np.maximum(made, 1)).tolist(), strict=True))
     return table

@@ -151,6 +151,12 @@ LONG = {
 }
 """Eight rows of two ordered features with ties."""
 
+BINARY = {
+    "X": [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)],
+    "y": [0, 1, 1, 0],
+}
+"""Three binary features."""
+
 PRIORS = {
     "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},
     "stopped": {"kind": "stopped", "rho": 0.6},
@@ -185,6 +191,7 @@ CASES = {
     "four_categories": (NOMINAL, LOCAL, 2),
     "three_categories": (THREE, LOCAL, 3),
     "feature_weights": (THREE, {**LOCAL, "weights": [3.0, 0.5]}, 3),
+    "three_feature_weights": (BINARY, {**LOCAL, "weights": [1.0, 2.0, 4.0]}, 2),
     "feature_without_weight": (WIDE, {**LOCAL, "weights": [1.0, 0.0]}, 3),
     "trivial": (TWO, TRIVIAL, 2),
     "trivial_weights": (TWO, {**TRIVIAL, "weights": [1.0, 4.0]}, 2),

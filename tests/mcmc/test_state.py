@@ -5,10 +5,12 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import _chain, _state
+from pactree_mcmc.posterior import SampledPosterior
 
 from .invariants import check_contents, check_places, check_untouched_ranges
 from .laws import seed_of
 from .problems import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
+from .transitions import tree_key
 
 KERNELS = {"grow-prune": _chain.GROW_PRUNE, "blanchard": _chain.BLANCHARD}
 GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 2.5, 7.0], [0.2, 0.4, 0.6, 0.8]]}
@@ -91,6 +93,21 @@ def test_every_step_with_thinned_cuts(kernel):
     X, y = rng.random((60, 2)).round(2), rng.integers(0, 2, 60)
     model = pt.TreeModel(X, y, questions=pt.LocalCuts(max_cuts=5), tree_prior=pt.LeafPenalty(cost=0.3))
     assert run_and_check(model, KERNELS[kernel], 4, 300) >= 9
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_saved_draw_is_the_tree_at_that_step(kernel):
+    model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
+    chain, rng, seen = _chain.Chain(model.lowered, 2), np.random.default_rng(9), []
+    chain.reserve(300)
+    for draw in range(300):
+        chain.run(rng, KERNELS[kernel], draw + 1, 1)
+        seen.append(tree_key(chain.state))
+    post = SampledPosterior.from_chains(model, [_chain.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    key_of_tree = {}
+    for t, key in zip(post.tree_of_draw[0].tolist(), seen, strict=True):
+        assert key_of_tree.setdefault(t, key) == key
+    assert len(set(key_of_tree.values())) == post.n_trees > 5
 
 
 def test_trees_that_outgrow_the_first_arrays():

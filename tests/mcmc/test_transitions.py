@@ -38,11 +38,13 @@ from .transitions import (
 )
 
 TOLERANCE = 1e-12
+WITH_EMPTY_CELLS = ("trivial", "grid", "dyadic", "cyclic")
 
 
 def rotated():
     """Every case with a third of the priors, every prior with a third of the cases, the leaf models in turn."""
     chosen = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 3 == 0]
+    chosen += [(case, "penalty_empty_cheap") for case in WITH_EMPTY_CELLS if (case, "penalty_empty_cheap") not in chosen]
     return [(case, prior, list(LEAVES)[i % len(LEAVES)]) for i, (case, prior) in enumerate(chosen)]
 
 
@@ -159,17 +161,18 @@ def test_kernel_is_the_one_described(kernel, case, prior):
 
 
 def test_all_outcomes_of_weighted_choices():
-    """Weights 1, 0, 3, then a coin of 1/4 if the last was taken."""
+    """Weights 1, 0, 3, 4, then a coin of 1/4 if the last was taken, else one of three."""
     random = plain_package().module("mcmc._random")
 
     def run(rng):
-        k = random.pick_weighted(rng, np.array([1.0, 0.0, 3.0]), 4.0)
-        return (k, random.flip(rng, 0.25)) if k == 2 else (k, random.pick(rng, 3))
+        k = random.pick_weighted(rng, np.array([1.0, 0.0, 3.0, 4.0]), 8.0)
+        return (k, random.flip(rng, 0.25)) if k == 3 else (k, random.pick(rng, 3))
 
     law = {}
     for probability, result in all_outcomes(run):
         law[result] = law.get(result, 0.0) + probability
-    expected = {(2, True): 3 / 16, (2, False): 9 / 16, **{(0, j): 1 / 12 for j in range(3)}}
+    expected = {(3, True): 1 / 8, (3, False): 3 / 8}
+    expected |= {(0, j): 1 / 24 for j in range(3)} | {(2, j): 1 / 8 for j in range(3)}
     assert law == pytest.approx(expected, abs=1e-15)
 
 
