@@ -99,13 +99,13 @@ def find_or_add(
     at = np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
     while cells.table[at] >= 0:
         known = np.int64(cells.table[at])
-        if cells.hash[0, known] == word0 and cells.hash[1, known] == word1:
+        if cells.hash[known, 0] == word0 and cells.hash[known, 1] == word1:
             return known
         at = (at + 1) & mask
     new = count[N_CELLS]
     count[N_CELLS] += 1
     cells.table[at] = new
-    cells.hash[0, new], cells.hash[1, new] = word0, word1
+    cells.hash[new, 0], cells.hash[new, 1] = word0, word1
     cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
     cells.origin[QUESTION, new], cells.origin[SIDE, new] = question, side
     cells.rows[new], cells.size[new], cells.design[new] = scratch.side_rows[side], size, design
@@ -269,27 +269,28 @@ def pack_cut(cut: int, upper: int) -> int:
 @jit
 def tabulate(work: Any, n_members: int, k: int) -> int:
     """Sums over the cell's points by code of feature ``k``, codes ascending; the number of codes."""
+    # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = work.points, work.scratch
-    n, members = 0, scratch.members
-    n_stats = scratch.stats.shape[1]
+    codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
+    members, slot, found = scratch.members, scratch.slot, scratch.codes
+    rows, key, stats = scratch.rows, scratch.key, scratch.stats
+    n, n_stats = 0, stats.shape[1]
     for j in range(n_members):
-        i = members[j]
-        code = points.codes[k, i]
-        s = scratch.slot[code]
-        if s < 0:
-            s = n
-            scratch.slot[code] = n
-            scratch.codes[n] = code
-            scratch.rows[n] = 0
-            scratch.key[0, n] = scratch.key[1, n] = 0
+        # unsigned indices need no check for counting from the end
+        i = np.uint64(members[j])
+        code = np.uint64(codes[k, i])
+        if slot[code] < 0:
+            slot[code], found[n], rows[n] = n, codes[k, i], 0
+            key[0, n] = key[1, n] = 0
             for a in range(n_stats):
-                scratch.stats[n, a] = 0.0
+                stats[n, a] = 0.0
             n += 1
-        scratch.rows[s] += points.rows[i]
-        scratch.key[0, s] ^= points.key[0, i]
-        scratch.key[1, s] ^= points.key[1, i]
+        s = np.uint64(slot[code])
+        rows[s] += point_rows[i]
+        key[0, s] ^= point_key[0, i]
+        key[1, s] ^= point_key[1, i]
         for a in range(n_stats):
-            scratch.stats[s, a] += points.stats[i, a]
+            stats[s, a] += point_stats[i, a]
     sort_first(scratch.codes, n)
     return n
 
@@ -490,7 +491,7 @@ def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
     """Enter the first ``n`` cells into an empty hash table."""
     mask = len(table) - 1
     for cell in range(n):
-        at = np.int64(hashes[0, cell] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
+        at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
         while table[at] >= 0:
             at = (at + 1) & mask
         table[at] = cell

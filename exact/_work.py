@@ -26,7 +26,7 @@ class Cells(NamedTuple):
     """Cells in order of discovery, so by the smallest depth at which they occur."""
 
     hash: np.ndarray
-    """(2, cap) uint64."""
+    """(cap, 2) uint64."""
     origin: np.ndarray
     """(4, cap) int64: the cell, feature, question and side that first led here."""
     rows: np.ndarray

@@ -168,7 +168,7 @@ def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cell
 
 def _new_cells(cap: int, n_stats: int) -> Cells:
     return Cells(
-        hash=np.zeros((2, cap), dtype=np.uint64),
+        hash=np.zeros((cap, 2), dtype=np.uint64),
         origin=np.zeros((4, cap), dtype=np.int64),
         rows=np.zeros(cap, dtype=np.int64),
         size=np.zeros(cap, dtype=np.int64),
@@ -185,9 +185,9 @@ def _longer_cells(cells: Cells, n: int) -> Cells:
     """Twice the room, the hash table filled anew."""
     cap = 2 * len(cells.rows)
     out = _new_cells(cap, cells.stats.shape[1])
-    for name in ("hash", "origin", "rows", "size", "depth", "design", "first_edge", "score"):
+    for name in ("origin", "rows", "size", "depth", "design", "first_edge", "score"):
         getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
-    out.stats[:n] = cells.stats[:n]
+    out.hash[:n], out.stats[:n] = cells.hash[:n], cells.stats[:n]
     _builder.refill(out.table, out.hash, n)
     return out
 

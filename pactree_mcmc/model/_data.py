@@ -102,7 +102,7 @@ def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarra
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
     if len(classes) > 32_767:
         raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
-    return Target(numbered.astype(np.int64), classes, weight, mask, 0.0, 1.0)
+    return Target(numbered.astype(np.int32), classes, weight, mask, 0.0, 1.0)
 
 
 def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:

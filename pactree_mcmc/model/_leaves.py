@@ -20,7 +20,7 @@ class Target(NamedTuple):
     """The checked y, as leaf models take it."""
 
     values: np.ndarray
-    """(n,): class numbers int64, or y float64."""
+    """(n,): class numbers int32, or y float64."""
     classes: np.ndarray | None
     """(K,) sorted labels; None for a regression."""
     weight: np.ndarray | None
@@ -62,7 +62,7 @@ class Leaf:
         return 3
 
     def labels(self, target: Target) -> np.ndarray:
-        """Which statistic each row adds its weight to, (n,) int64, when the statistics are counts."""
+        """Which statistic each row adds its weight to, (n,) int32, when the statistics are counts."""
         raise NotImplementedError
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:

@@ -9,7 +9,7 @@ from .problems import LEAVES, LOCAL, ORDERED, PRIORS, THREE, WIDE, build_model, 
 from .transitions import KERNELS, explore, imbalance, posterior_of
 
 BREACH = 1e-3
-CHIPMAN = {**PRIORS["chipman"], "max_depth": None}
+CHIPMAN = {**PRIORS["chipman"], "max_depth": 2}
 STEEP = {"kind": "stopped", "rho": [0.9, 0.1, 0.1], "max_depth": 3}
 
 

@@ -58,7 +58,7 @@ def test_every_step(kernel, questions):
     if rule["kind"] == "dyadic":
         data = {"X": [row[1:] for row in data["X"]], "y": data["y"]}
     naive = problem(data, rule, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf])
-    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 400) >= 5
+    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 300) >= 5
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -83,7 +83,7 @@ def test_every_step_with_63_categories(questions):
     model = pt.TreeModel(
         X, rng.random(130), nominal=[0], questions=rules[questions], tree_prior=prior, sample_weight=np.zeros(130)
     )
-    assert run_and_check(model, _chain.GROW_PRUNE, 63, 200) >= 9
+    assert run_and_check(model, _chain.GROW_PRUNE, 63, 100) >= 9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -92,7 +92,7 @@ def test_every_step_with_thinned_cuts(kernel):
     rng = np.random.default_rng(4)
     X, y = rng.random((60, 2)).round(2), rng.integers(0, 2, 60)
     model = pt.TreeModel(X, y, questions=pt.LocalCuts(max_cuts=5), tree_prior=pt.LeafPenalty(cost=0.3))
-    assert run_and_check(model, KERNELS[kernel], 4, 300) >= 9
+    assert run_and_check(model, KERNELS[kernel], 4, 150) >= 9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
