@@ -138,7 +138,11 @@ def find_members(model: Any, work: Any, cell: int) -> int:
     if cells.rows[cell] == 0:
         return 0
     best, begin, end = 0, 0, len(points.rows)
+    asked, n_asked = np.empty(len(feature), dtype=np.int64), 0
     for k in range(len(feature)):
+        if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
+            asked[n_asked] = k
+            n_asked += 1
         if not feature[k].nominal and (box[k, 0] > 0 or box[k, 1] < feature[k].n_codes):
             first, last = _place(points, k, box[k, 0]), _place(points, k, box[k, 1])
             if last - first < end - begin:
@@ -147,7 +151,8 @@ def find_members(model: Any, work: Any, cell: int) -> int:
     for j in range(begin, end):
         i = points.order[best, j]
         inside = True
-        for k in range(len(feature)):
+        for j_asked in range(n_asked):
+            k = asked[j_asked]
             code = points.codes[k, i]
             inside &= (box[k, 0] >> code) & 1 == 1 if feature[k].nominal else box[k, 0] <= code < box[k, 1]
             if not inside:
