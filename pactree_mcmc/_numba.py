@@ -14,7 +14,7 @@ def jit(function: Callable[..., Any]) -> Any:
 
     No fastmath: zero is ``-inf`` in log space and must stay so.
     """
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -31,7 +31,7 @@ class Saved(NamedTuple):
     stats: np.ndarray
     """(n_nodes, n_stats) float64."""
     used: np.ndarray
-    """(4,) int64: draws, trees, nodes saved so far; steps done towards the next draw."""
+    """(3,) int64: draws, trees, nodes saved so far."""
 
 
 class Posterior(ABC):

@@ -1,4 +1,4 @@
-"""Questions of a cell, compiled: which features are admissible, a draw from R, and log R of a given question."""
+"""Questions of a cell, compiled: which features are admissible, in how many ways, and a draw from R."""
 
 from math import log
 from typing import NamedTuple
@@ -32,7 +32,7 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
     """A question of a splittable leaf, from the question prior."""
     rule = model.questions
     if rule.kind == FIXED:
-        return _fixed_question(model, state, node)
+        return fixed_question(model, state, node)
     total = weigh_features(model, state, node)
     k = pick_weighted(rng, state.feature_weight, total)
     log_weight = log(state.feature_weight[k] / total)
@@ -52,32 +52,6 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 
 @jit
-def complete_question(
-    model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
-) -> Question:
-    """The question of a splittable leaf that parts its rows as the given one does, with its log R."""
-    rule = model.questions
-    if rule.kind == FIXED:
-        return _fixed_question(model, state, node)
-    total = weigh_features(model, state, node)
-    log_rule = log(state.feature_weight[feature] / total) - log(n_ways(model, state, node, feature))
-    upper = cut + 1
-    if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
-        n = collect_codes(model, state, node, feature)
-        if categories >= 0:
-            present = _present_bits(state, n)
-            categories &= present
-        else:
-            below = 0
-            while below < n and state.codes[0, below] <= cut:
-                below += 1
-            cut, upper = _ends(model, state, feature, n, below)
-    elif rule.kind == GRID and categories >= 0:
-        categories &= state.box[node, feature, 0]
-    return Question(feature, cut, upper, categories, log_rule)
-
-
-@inlined
 def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
     rule = model.questions
@@ -129,13 +103,20 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 @jit
 def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Number of ways in which feature ``k`` can part the node; 0 when it is not admissible."""
+    kind = model.questions.kind
+    n = collect_codes(model, state, node, k) if kind == LOCAL or kind == LOCAL_TRIVIAL else np.int64(0)
+    return n_ways_of(model, state, node, k, n)
+
+
+@jit
+def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+    """`n_ways` of a node whose ``n`` codes were collected, under local questions."""
     rule = model.questions
     if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
         return 1.0
     if rule.kind == GRID:
         low, high = state.box[node, k, 0], state.box[node, k, 1]
         return float((1 << (n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
-    n = collect_codes(model, state, node, k)
     if rule.kind == LOCAL_TRIVIAL:
         if n == 0:
             return 1.0
@@ -143,9 +124,10 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
     if rule.feature[k].nominal:
         if rule.min_leaf == 1:
             return float((1 << (n - 1)) - 1)
-        rows = _rows_of_codes(model, state, node, k, n)
-        return float(_n_partitions(low_sums(rows, rule.min_leaf), rows, 1, 0, rows[0], rule.min_leaf))
-    first, last = _cut_range(model, state, node, k, n)
+        rows = rows_of_codes(model, state, node, k, n)
+        sums = low_sums(rows, rule.min_leaf)
+        return float(_n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf))
+    first, last = cut_range(model, state, node, k, n)
     return float(max(last - first, 0))
 
 
@@ -175,7 +157,7 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 
 @jit
-def _rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
+def rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
     """Rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
     units, total = model.units, state.codes[1]
     for i in range(state.node[node].start, state.node[node].stop):
@@ -189,11 +171,11 @@ def _rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int)
 
 
 @jit
-def _cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
+def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
     """Which of the ``n`` codes just collected may be the last on the left: ``first`` to ``last - 1``."""
     if model.questions.min_leaf == 1:
         return 0, n - 1
-    rows = _rows_of_codes(model, state, node, k, n)
+    rows = rows_of_codes(model, state, node, k, n)
     least = model.questions.min_leaf
     below, first, last = 0, 0, 0
     for j in range(n - 1):
@@ -214,15 +196,15 @@ def _draw_local_cut(
         ways = n + 1 if n > 0 else 1
         below = pick(rng, ways) if n > 0 else 0
     else:
-        first, last = _cut_range(model, state, node, k, n)
+        first, last = cut_range(model, state, node, k, n)
         ways = last - first
         below = first + 1 + pick(rng, ways)
-    cut, upper = _ends(model, state, k, n, below)
+    cut, upper = ends(model, state, k, n, below)
     return Question(k, cut, upper, -1, log_weight - log(float(ways)))
 
 
 @jit
-def _ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
+def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
     """Cut and next code on the right when ``below`` of the ``n`` codes just collected go left; all left if n = 0."""
     n_codes = model.questions.feature[k].n_codes
     if below == n:
@@ -236,7 +218,7 @@ def _draw_local_partition(
 ) -> Question:
     rule = model.questions
     n = collect_codes(model, state, node, k)
-    present = _present_bits(state, n)
+    present = present_bits(state, n)
     if rule.kind == LOCAL_TRIVIAL:
         ways = (1 << (n - 1)) + 1 if n > 0 else 1
         way = pick(rng, ways)
@@ -249,9 +231,9 @@ def _draw_local_partition(
         ways = (1 << (n - 1)) - 1
         left = spread_bits(present, 1 + 2 * pick(rng, ways))
         return Question(k, -1, -1, left, log_weight - log(float(ways)))
-    rows = _rows_of_codes(model, state, node, k, n)
+    rows = rows_of_codes(model, state, node, k, n)
     sums = low_sums(rows, rule.min_leaf)
-    ways = _n_partitions(sums, rows, 1, 0, rows[0], rule.min_leaf)
+    ways = _n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf)
     left, right_rows, left_rows = np.int64(1) << state.codes[0, 0], np.int64(0), rows[0]
     for j in range(1, n):
         if_left = _n_partitions(sums, rows, j + 1, right_rows, left_rows + rows[j], rule.min_leaf)
@@ -278,14 +260,16 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
 
 
 @jit
-def _fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
+def fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
+    """The question the fixed tree asks in a node."""
     rule, i = model.questions, state.node[node].design
     cut = rule.design[i].cut
     return Question(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
 
 
 @inlined
-def _present_bits(state: ChainState, n: int) -> int:
+def present_bits(state: ChainState, n: int) -> int:
+    """Bits of the ``n`` categories just collected."""
     out = np.int64(0)
     for j in range(n):
         out |= np.int64(1) << state.codes[0, j]
@@ -298,4 +282,4 @@ def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> i
     rule = model.questions
     if rule.kind != LOCAL and rule.kind != LOCAL_TRIVIAL:
         return 0
-    return all_bits(rule.feature[k].n_codes) & ~_present_bits(state, collect_codes(model, state, node, k))
+    return all_bits(rule.feature[k].n_codes) & ~present_bits(state, collect_codes(model, state, node, k))

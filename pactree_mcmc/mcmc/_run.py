@@ -9,14 +9,13 @@ import numpy as np
 
 from ..model import TreeModel
 from ..posterior import Saved
-from ..trees import Tree
-from ._chain import BLANCHARD, DRAWS, GROW_PRUNE, Chain, trimmed
-from ._moves._growth import MOVES
-from ._start import draw_prior_tree, load_tree
-from ._state import N_NODES
+from ._chain import Chain
+from ._kernels import Kernel
+from ._saving import trimmed
+from ._start import put_start
+from ._state import ACCEPTED, MOVES, N_NODES, PROPOSED
+from ._tempering import Ladder, read_ladder
 
-PROPOSALS_PER_DRAW = 100
-KERNELS = {"default": GROW_PRUNE, "grow-prune": GROW_PRUNE, "blanchard": BLANCHARD}
 BLOCK_SECONDS = 0.1
 
 
@@ -27,9 +26,18 @@ class Plan(NamedTuple):
     draws: int
     tune: int
     thin: int
-    kernel: int
+    kernel: Kernel
     seed: Any
     start: Any
+    temperatures: Any = None
+
+
+class Result(NamedTuple):
+    """What one chain has done."""
+
+    saved: Saved
+    ladder: Any
+    """What a tempered chain found out about its ladder; None otherwise."""
 
 
 class Run:
@@ -38,7 +46,11 @@ class Run:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.rng = np.random.default_rng(plan.seed)
-        self.chain = Chain(plan.model.lowered, len(MOVES))
+        lowered, kernel = plan.model.lowered, plan.kernel
+        if plan.temperatures is None:
+            self.chain: Any = Chain(lowered, kernel, self.rng)
+        else:
+            self.chain = Ladder(lowered, kernel, self.rng, read_ladder(plan.temperatures))
         self.chain.reserve(plan.draws)
         self.tuned = 0
         self.block = 1
@@ -47,16 +59,18 @@ class Run:
     def advance(self, block: int | None = None) -> Run:
         """Run about ``BLOCK_SECONDS``, or ``block`` draws, tuning first."""
         if not self.begun:
-            self._begin()
+            put_start(self.plan.model, self.chain, self.plan.start, self.rng)
+            self.begun = True
         block = self.block if block is None else block
         began = time.perf_counter()
         if self.tuned < self.plan.tune:
             block = min(block, self.plan.tune - self.tuned)
-            self.chain.warm_up(self.rng, self.plan.kernel, block * PROPOSALS_PER_DRAW)
+            self.chain.tune(block, self.tuned + block, self.plan.tune)
             self.tuned += block
         else:
-            until = min(self.n_saved + block, self.plan.draws)
-            self.chain.run(self.rng, self.plan.kernel, until, PROPOSALS_PER_DRAW * self.plan.thin)
+            for _ in range(min(block, self.plan.draws - self.n_saved)):
+                self.chain.proceed(self.plan.thin)
+                self.chain.save()
         if time.perf_counter() - began < BLOCK_SECONDS:
             self.block = min(2 * self.block, 1 << 20)
         return self
@@ -69,7 +83,7 @@ class Run:
     @property
     def n_saved(self) -> int:
         """Draws saved so far."""
-        return int(self.chain.saved.used[DRAWS])
+        return self.chain.n_saved
 
     @property
     def n_leaves(self) -> int:
@@ -81,18 +95,23 @@ class Run:
         """Draws made, tuning included."""
         return self.tuned + self.n_saved
 
-    def _begin(self) -> None:
-        self.begun = True
-        tree = self.plan.start
-        if isinstance(tree, str) and tree == "prior":
-            tree = draw_prior_tree(self.plan.model, self.rng)
-        if isinstance(tree, Tree):
-            load_tree(self.plan.model, self.chain, tree)
+    @property
+    def acceptance(self) -> tuple[int, int]:
+        """Proposals accepted and made since tuning."""
+        saved, now = self.chain.saved.moves.sum(axis=(0, 2)), self.chain.state.moves.sum(axis=1)
+        return int(saved[ACCEPTED] + now[ACCEPTED]), int(saved[PROPOSED] + now[PROPOSED])
+
+    @property
+    def result(self) -> Result:
+        """The draws made, with the counts of the kernel's own moves."""
+        saved = trimmed(self.chain.saved)
+        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
+        return Result(saved._replace(moves=saved.moves[:, :, columns]), self.chain.report)
 
 
-def run_chain(plan: Plan) -> Saved:
+def run_chain(plan: Plan) -> Result:
     """Run a whole chain; a plain function of plain data, for any executor."""
     run = Run(plan)
     while not run.finished:
         run.advance()
-    return trimmed(run.chain.saved)
+    return run.result

@@ -14,11 +14,10 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..model import TreeModel
-from ..posterior import SampledPosterior, Saved
+from ..posterior import SampledPosterior
 from ..trees import Tree
-from ._chain import trimmed
-from ._moves._growth import MOVES
-from ._run import KERNELS, Plan, Run, run_chain
+from ._kernels import read_kernel
+from ._run import Plan, Result, Run, run_chain
 
 
 def sample(
@@ -92,20 +91,20 @@ def sample(
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("thin", thin, 1)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
-    if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(KERNELS)}.")
+    mixture = read_kernel(kernel)
     sources = chain_seeds(rng, int(chains))
     starts = _read_starts(model, start, int(chains))
     plans = [
-        Plan(model, int(draws), int(tune), int(thin), KERNELS[kernel], source, first)
+        Plan(model, int(draws), int(tune), int(thin), mixture, source, first)
         for source, first in zip(sources, starts, strict=True)
     ]
     began = time.perf_counter()
     runs = _on_executor(plans, executor) if executor is not None else _in_threads(plans, progress)
-    return SampledPosterior.from_chains(model, runs, MOVES, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return SampledPosterior.from_chains(model, [run.saved for run in runs], mixture.moves, seconds)
 
 
-def _on_executor(plans: list[Plan], executor: Executor) -> list[Saved]:
+def _on_executor(plans: list[Plan], executor: Executor) -> list[Result]:
     futures = [executor.submit(run_chain, plan) for plan in plans]
     try:
         return [future.result() for future in futures]
@@ -119,7 +118,7 @@ def _on_executor(plans: list[Plan], executor: Executor) -> list[Saved]:
         return done
 
 
-def _in_threads(plans: list[Plan], progress: bool) -> list[Saved]:
+def _in_threads(plans: list[Plan], progress: bool) -> list[Result]:
     runs = [Run(plan) for plan in plans]
     workers = min(len(runs), os.cpu_count() or 1)
     bar = _Bar(plans, runs, shown=progress and sys.stderr.isatty())
@@ -141,10 +140,10 @@ def _in_threads(plans: list[Plan], progress: bool) -> list[Saved]:
     finally:
         pool.shutdown(cancel_futures=True)
         bar.close()
-    return [trimmed(run.chain.saved) for run in runs]
+    return [run.result for run in runs]
 
 
-def _interrupted(runs: list[Run], draws: int) -> list[Saved]:
+def _interrupted(runs: list[Run], draws: int) -> list[Result]:
     """As many draws as every chain has; chains advance side by side, so little is lost."""
     least = min(run.n_saved for run in runs)
     if least == 0:
@@ -152,9 +151,9 @@ def _interrupted(runs: list[Run], draws: int) -> list[Saved]:
     warnings.warn(f"interrupted: {least} of {draws} draws a chain are returned.", stacklevel=4)
     out = []
     for run in runs:
-        saved = trimmed(run.chain.saved)
-        short = {name: getattr(saved, name)[:least] for name in ("tree_of_draw", "moves")}
-        out.append(saved._replace(**short))
+        result = run.result
+        short = {name: getattr(result.saved, name)[:least] for name in ("tree_of_draw", "moves")}
+        out.append(result._replace(saved=result.saved._replace(**short)))
     return out
 
 
@@ -171,8 +170,7 @@ class _Bar:
         if self.bar.disable:
             return
         self.bar.n = sum(run.n_done for run in self.runs)
-        made = sum(int(run.chain.saved.moves[:, 0].sum() + run.chain.state.moves[0].sum()) for run in self.runs)
-        kept = sum(int(run.chain.saved.moves[:, 1].sum() + run.chain.state.moves[1].sum()) for run in self.runs)
+        kept, made = np.sum([run.acceptance for run in self.runs], axis=0)
         leaves = np.mean([run.n_leaves for run in self.runs])
         self.bar.set_postfix_str(f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}", refresh=True)
 

@@ -1,7 +1,8 @@
 """A chain's state: flat arrays in one NamedTuple, and the bookkeeping that keeps them consistent.
 
 Every node owns a contiguous range of ``order``; growing parts the range of a leaf in place, pruning joins two ranges.
-Nodes come from a pool with a free list. Growable leaves and prunable nodes are kept in lists for a uniform choice.
+Nodes come from a pool with a free list. Growable leaves, prunable and internal nodes are kept in lists for a uniform
+choice.
 """
 
 from typing import Any, NamedTuple
@@ -10,10 +11,31 @@ import numpy as np
 
 from .._numba import inlined, jit, struct
 from ..model import Lowered
+from ..model._questions import CYCLIC, DYADIC, GRID
 
 NONE = -1
-N_GROWABLE, N_PRUNABLE, N_FREE, N_NODES, CHANGED = range(5)
+N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN = range(7)
 PROPOSED, ACCEPTED = range(2)
+MOST_WAYS = 4096
+MOST_BLOCKS = 32
+MOVES = (
+    "grow",
+    "prune",
+    "collapsed grow",
+    "collapsed prune",
+    "redraw",
+    "change",
+    "shift",
+    "swap",
+    "rotate",
+    "regrow-1",
+    "regrow-2",
+    "restructure",
+)
+"""What is counted, by its place in ``ChainState.moves``."""
+GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP, ROTATE, REGROW_1, REGROW_2, RESTRUCTURE = (
+    range(len(MOVES))
+)
 
 
 NODE = np.dtype(
@@ -34,15 +56,35 @@ NODE = np.dtype(
         ("stop", np.int64),  # one behind the last
         ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
         ("prunable_at", np.int64),  # place in the list of prunable nodes, -1 if not in it
+        ("internal_at", np.int64),  # place in the list of internal nodes, -1 if not in it
         ("growable", np.int64),  # entry i of the list of splittable leaves stands in record i
         ("prunable", np.int64),  # likewise the nodes whose children are both leaves
+        ("internal", np.int64),  # likewise the internal nodes
         ("free", np.int64),  # likewise the stack of free nodes
+        ("scan", np.int64),  # `count[SCAN]` when the node was scanned; its table is stale under another
+        ("log_w", np.float64),  # log W of the node, if scanned
+        ("ahead", np.int64),  # `count[SCAN]` when `log_z2` was computed
+        ("log_z2", np.float64),  # log of the lookahead sum over two levels
         ("saved_at", np.int64),  # scratch: place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
         ("splittable", np.bool_),  # above the depth limit and with an admissible question
     ],
     align=True,
 )
+
+PLAN = np.dtype(
+    [
+        ("feature", np.int64),  # -1 in a leaf
+        ("cut", np.int64),
+        ("categories", np.int64),
+        ("left", np.int64),  # planned node
+        ("right", np.int64),
+        ("node", np.int64),  # node of the state grown for it, -1 before
+        ("origin", np.int64),  # planned node it stood for at first
+        ("side", np.int64),  # side all rows went when it was left out, -1: it was not
+    ]
+)
+"""A subtree to be built: parents before children."""
 
 
 class ChainState(NamedTuple):
@@ -57,15 +99,34 @@ class ChainState(NamedTuple):
     box: np.ndarray
     """(cap, p, 2) int64: low and high code, or categories and 0; (cap, 0, 2) when questions ignore the box."""
     count: np.ndarray
-    """(5,) int64: entries of the lists, nodes in use, and whether the tree changed since it was last saved."""
+    """(7,) int64: entries of the lists, nodes in use, whether the tree changed since it was last saved, and the number
+    that tables of scores must bear to be fresh."""
+    beta: np.ndarray
+    """(1,) float64: power of the score, 1 unless tempered."""
     moves: np.ndarray
-    """(2, n_moves) int64: proposals by move since the last saved draw, and those accepted."""
+    """(2, len(MOVES)) int64: proposals by move since the last saved draw, and those accepted."""
+    table: np.ndarray
+    """(cap, p) float64: by feature, log of its part of W, for scanned nodes; (cap, 0) where no move scans."""
     side: np.ndarray
     """(U,) int32 scratch: units going right while a range is parted."""
+    kept: np.ndarray
+    """(U,) int32 scratch: a range of ``order`` to be restored; (1,) where no move replaces subtrees."""
     codes: np.ndarray
-    """(2, largest n_codes) int64 scratch: the codes in a cell; and rows by code, all 0 between uses."""
+    """(3, largest n_codes) int64 scratch: the codes in a cell; a number by code, all 0 between uses; rows of a code."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
+    bins: np.ndarray
+    """(largest n_codes, n_stats) float64 scratch: statistics by code; (2, n_stats) where no move scans."""
+    sides: np.ndarray
+    """(3, n_stats) float64 scratch: statistics of the left and right side of a question."""
+    way: np.ndarray
+    """(4,) int64 scratch: the way of parting chosen in a scan."""
+    terms: np.ndarray
+    """(MOST_WAYS,) float64 scratch: terms of a lookahead sum; (1,) where no move scans."""
+    blocks: np.ndarray
+    """(MOST_BLOCKS, p, 2) int64 scratch: smallest and largest code, or bits, of the rows of a leaf; else (1, p, 2)."""
+    plan: np.recarray
+    """(cap,) scratch records of dtype PLAN; (1,) where no move replaces subtrees."""
 
 
 _state = struct(ChainState)
@@ -74,23 +135,56 @@ _state = struct(ChainState)
 @jit
 def pack_state(s: ChainState) -> Any:
     """The state as one pointer; the arrays are shared."""
-    return _state(s.order, s.node, s.stats, s.box, s.count, s.moves, s.side, s.codes, s.feature_weight)
+    return _state(
+        s.order,
+        s.node,
+        s.stats,
+        s.box,
+        s.count,
+        s.beta,
+        s.moves,
+        s.table,
+        s.side,
+        s.kept,
+        s.codes,
+        s.feature_weight,
+        s.bins,
+        s.sides,
+        s.way,
+        s.terms,
+        s.blocks,
+        s.plan,
+    )
 
 
-def new_state(model: Lowered, uses_box: bool, n_moves: int, cap: int) -> ChainState:
-    """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree."""
-    n_units, p = model.units.n_units, len(model.questions.feature)
-    widest = 1 if uses_box else int(model.questions.feature.n_codes.max())
+def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> ChainState:
+    """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree.
+
+    ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees.
+    """
+    n_units, p, n_stats = model.units.n_units, len(model.questions.feature), model.leaf.n_stats
+    kind = model.questions.kind
+    uses_box = kind in (GRID, DYADIC, CYCLIC)
+    widest = 2 if kind in (DYADIC, CYCLIC) else int(model.questions.feature.n_codes.max())
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),
         node=np.zeros(cap, dtype=NODE).view(np.recarray),
-        stats=np.zeros((cap, model.leaf.n_stats)),
+        stats=np.zeros((cap, n_stats)),
         box=np.zeros((cap, p if uses_box else 0, 2), dtype=np.int64),
-        count=np.zeros(5, dtype=np.int64),
-        moves=np.zeros((2, n_moves), dtype=np.int64),
+        count=np.zeros(7, dtype=np.int64),
+        beta=np.ones(1),
+        moves=np.zeros((2, len(MOVES)), dtype=np.int64),
+        table=np.zeros((cap, p if scans else 0)),
         side=np.empty(n_units, dtype=np.int32),
-        codes=np.zeros((2, widest), dtype=np.int64),
+        kept=np.empty(n_units if replaces else 1, dtype=np.int32),
+        codes=np.zeros((3, max(widest, 2)), dtype=np.int64),
         feature_weight=np.zeros(p),
+        bins=np.zeros((max(widest, 2) if scans else 2, n_stats)),
+        sides=np.zeros((3, n_stats)),
+        way=np.zeros(4, dtype=np.int64),
+        terms=np.zeros(MOST_WAYS if scans else 1),
+        blocks=np.zeros((MOST_BLOCKS if replaces else 1, p, 2), dtype=np.int64),
+        plan=np.zeros(cap if replaces else 1, dtype=PLAN).view(np.recarray),
     )
 
 
@@ -101,7 +195,10 @@ def enlarged(state: ChainState) -> ChainState:
         node=np.concatenate([state.node, np.zeros_like(state.node)]).view(np.recarray),
         stats=np.concatenate([state.stats, np.zeros_like(state.stats)]),
         box=np.concatenate([state.box, np.zeros_like(state.box)]),
+        table=np.concatenate([state.table, np.zeros_like(state.table)]),
     )
+    if len(state.plan) > 1:
+        out = out._replace(plan=np.zeros(2 * cap, dtype=PLAN).view(np.recarray))
     out.node.free[n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)
     out.count[N_FREE] += cap
     return out
@@ -157,6 +254,25 @@ def is_leaf(state: ChainState, node: int) -> bool:
 
 
 @jit
+def list_internal(state: ChainState, node: int) -> None:
+    """Put a node on the list of internal nodes."""
+    state.node[node].internal_at = state.count[N_INTERNAL]
+    state.node[state.count[N_INTERNAL]].internal = node
+    state.count[N_INTERNAL] += 1
+
+
+@jit
+def unlist_internal(state: ChainState, node: int) -> None:
+    """Take a node off the list of internal nodes."""
+    at = state.node[node].internal_at
+    state.count[N_INTERNAL] -= 1
+    last = state.node[state.count[N_INTERNAL]].internal
+    state.node[at].internal = last
+    state.node[last].internal_at = at
+    state.node[node].internal_at = NONE
+
+
+@jit
 def sibling(state: ChainState, node: int) -> int:
     """The other child of the node's parent; -1 for the root."""
     parent = state.node[node].parent
@@ -186,39 +302,39 @@ def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
     return log_stop(model, index, state.node[node].splittable, state.node[node].rows)
 
 
-@inlined
-def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Log prior of the whole tree, summed afresh."""
-    total = model.prior.log_constant
-    node = 0
+@jit
+def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
+    """Log prior of the part of the tree at and below ``root``, summed afresh."""
+    total = 0.0
+    node = root
     while node != NONE:
         if is_leaf(state, node):
             total += node_log_stop(model, state, node)
         else:
             total += model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
             total += state.node[node].log_rule
-        node = next_node(state, node)
-    return total
-
-
-@inlined
-def log_score_of(state: ChainState) -> float:
-    """Sum of the leaf scores, summed afresh."""
-    total = 0.0
-    node = 0
-    while node != NONE:
-        if is_leaf(state, node):
-            total += state.node[node].score
-        node = next_node(state, node)
+        node = next_node(state, node, root)
     return total
 
 
 @jit
-def next_node(state: ChainState, node: int) -> int:
-    """The node after ``node`` in preorder, -1 behind the last."""
+def subtree_log_score(state: ChainState, root: int) -> float:
+    """Sum of the leaf scores at and below ``root``, summed afresh."""
+    total = 0.0
+    node = root
+    while node != NONE:
+        if is_leaf(state, node):
+            total += state.node[node].score
+        node = next_node(state, node, root)
+    return total
+
+
+@jit
+def next_node(state: ChainState, node: int, root: int) -> int:
+    """The node after ``node`` in preorder at or below ``root``, -1 behind the last."""
     if not is_leaf(state, node):
         return state.node[node].left
-    while state.node[node].parent != NONE:
+    while node != root:
         parent = state.node[node].parent
         if state.node[parent].left == node:
             return state.node[parent].right

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._numba import jit
 
-DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS = range(6)
+DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL = range(7)
 
 
 class LeafRule(NamedTuple):
@@ -20,6 +20,11 @@ class LeafRule(NamedTuple):
     n_stats: int
     """How many numbers describe a cell."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the parameters stay as they are throughout a run."""
+        return self.kind != SHARED_NORMAL
+
 
 @jit
 def leaf_score(rule: LeafRule, stats: np.ndarray) -> float:
@@ -30,7 +35,7 @@ def leaf_score(rule: LeafRule, stats: np.ndarray) -> float:
         return _laplace(rule.params, stats)
     if rule.kind == NORMAL:
         return _normal(rule.params, stats)
-    if rule.kind == KNOWN_NORMAL:
+    if rule.kind == KNOWN_NORMAL or rule.kind == SHARED_NORMAL:
         return _known_normal(rule.params, stats)
     if rule.kind == POISSON:
         return _poisson(rule.params, stats)

@@ -12,7 +12,21 @@ from plain import plain_package
 KERNELS = {
     "grow-prune": ("mcmc._moves.grow_prune", "grow_prune_step"),
     "blanchard": ("mcmc._moves.blanchard", "blanchard_step"),
+    "collapsed": ("mcmc._moves.collapsed", "collapsed_step"),
+    "regrow-1": ("mcmc._moves.regrow", "regrow_step", 1),
+    "regrow-2": ("mcmc._moves.regrow", "regrow_step", 2),
 }
+"""Steps that reach every tree by themselves: module, function, further arguments."""
+MOVES = {
+    "redraw": ("mcmc._moves.redraw", "redraw_step"),
+    "change": ("mcmc._moves.change", "change_step"),
+    "shift": ("mcmc._moves.change", "shift_step"),
+    "swap": ("mcmc._moves.swap", "swap_step"),
+    "rotate": ("mcmc._moves.rotate", "rotate_step"),
+    "restructure": ("mcmc._moves.restructure", "restructure_step"),
+}
+"""Steps that keep the number of leaves, or nearly."""
+ROOM = 1024
 
 
 class Outcomes:
@@ -93,9 +107,14 @@ class Space(NamedTuple):
 
 
 def new_chain(model):
-    """A plain chain at the stump."""
-    chains = plain_package().module("mcmc._chain")
-    return chains.Chain(model.lowered, 2)
+    """A plain chain at the stump, with what every step needs."""
+    plain = plain_package()
+    kernels = plain.module("mcmc._kernels")
+    kernel = kernels.read_kernel(dict.fromkeys(kernels.STEPS, 1.0))
+    chain = plain.module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(0))
+    while len(chain.state.node) < ROOM:
+        chain.enlarge()
+    return chain
 
 
 def tree_key(state):
@@ -115,33 +134,34 @@ def tree_key(state):
 
 def present_tree(model, chain):
     """The chain's tree as it would be saved."""
-    chains, posterior = plain_package().module("mcmc._chain"), plain_package().module("posterior")
+    saving, posterior = plain_package().module("mcmc._saving"), plain_package().module("posterior")
     chain.reserve(1)
-    chains.save_draw(chain.model, chain.packed, chain.packed_saved)
-    drawn = posterior.SampledPosterior.from_chains(model, [chains.trimmed(chain.saved)], ("grow", "prune"), 0.0)
-    return drawn.tree(0)
+    chain.save()
+    return posterior.SampledPosterior.from_chains(model, [saving.trimmed(chain.saved)], (), 0.0).tree(0)
 
 
 class Snapshot:
-    """The arrays of a chain, to be put back."""
+    """The arrays of a chain, to be put back; scratch arrays, which a step sets before it reads them, are left out."""
+
+    SCRATCH = ("side", "kept", "feature_weight", "bins", "sides", "way", "terms", "blocks", "plan")
 
     def __init__(self, state):
-        self.arrays = [array.copy() for array in state]
+        self.arrays = {name: getattr(state, name).copy() for name in state._fields if name not in self.SCRATCH}
 
     def restore(self, state):
         """Put the arrays back."""
-        for array, kept in zip(state, self.arrays, strict=True):
-            array[...] = kept
+        for name, kept in self.arrays.items():
+            getattr(state, name)[...] = kept
 
 
 def transition_row(chain, snapshot, kernel, seen):
     """Law of the next tree, {key: probability}; ``seen(key)`` is called at each outcome, with the chain there."""
-    module, name = KERNELS[kernel]
+    module, name, *rest = (KERNELS | MOVES)[kernel]
     step = getattr(plain_package().module(module), name)
 
     def run(rng):
         snapshot.restore(chain.state)
-        step(rng, chain.model, chain.packed)
+        step(rng, chain.model, chain.packed, *rest)
         key = tree_key(chain.state)
         seen(key)
         return key
@@ -153,8 +173,8 @@ def transition_row(chain, snapshot, kernel, seen):
 
 
 def explore(model, kernel):
-    """The space of trees reached from the stump and the transition matrix on it."""
-    chain = new_chain(model)
+    """The space of trees reached from the stump, by grow and prune if not by the kernel, and the transition matrix."""
+    chain, walker = new_chain(model), kernel if kernel in KERNELS else "grow-prune"
     keys, number, trees, waiting, rows, after_pruning = [], {}, [], [], [], {}
 
     def seen(key):
@@ -168,7 +188,9 @@ def explore(model, kernel):
 
     seen(tree_key(chain.state))
     while len(rows) < len(waiting):
-        rows.append(transition_row(chain, waiting[len(rows)], kernel, seen))
+        rows.append(transition_row(chain, waiting[len(rows)], walker, seen))
+    if kernel != walker:
+        rows = [transition_row(chain, snapshot, kernel, number.__getitem__) for snapshot in waiting]
     transition = np.array([row_of_numbers(row, number) for row in rows])
     return Space(trees, transition, after_pruning)
 

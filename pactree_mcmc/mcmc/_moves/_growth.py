@@ -17,6 +17,7 @@ from .._random import flip
 from .._state import (
     ACCEPTED,
     CHANGED,
+    GROW,
     N_FREE,
     N_NODES,
     NONE,
@@ -24,25 +25,23 @@ from .._state import (
     ChainState,
     is_leaf,
     list_growable,
+    list_internal,
     list_prunable,
     node_log_stop,
     prior_index,
     sibling,
     unlist_growable,
+    unlist_internal,
     unlist_prunable,
 )
-
-GROW, PRUNE = range(2)
-MOVES = ("grow", "prune")
-
 
 class Proposal(NamedTuple):
     """A move that may be made: the node it concerns and the three terms of its log acceptance ratio."""
 
     kind: int
-    """GROW or PRUNE."""
+    """Place of the move in MOVES."""
     node: int
-    """The leaf to grow, or the parent of the leaves to prune."""
+    """The leaf to grow, the parent of the leaves to prune, or the top of the subtree to replace."""
     log_prior_ratio: float
     """Log prior of the new tree minus that of the old, question prior included."""
     log_score_ratio: float
@@ -64,7 +63,8 @@ def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
 @inlined
 def growth_score_ratio(state: ChainState, node: int) -> float:
     """Log score ratio of the same two trees."""
-    return state.node[state.node[node].left].score + state.node[state.node[node].right].score - state.node[node].score
+    here = state.node[node]
+    return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
 
 
 @inlined
@@ -155,7 +155,8 @@ def _place_child(state: ChainState, node: int, child: int, start: int, stop: int
     new.left, new.right, new.feature = NONE, NONE, NONE
     new.categories, new.log_rule, new.design = NONE, 0.0, 0
     new.start, new.stop = start, stop
-    new.growable_at, new.prunable_at = NONE, NONE
+    new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
+    new.scan = new.ahead = NONE
 
 
 @inlined
@@ -181,13 +182,21 @@ def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
     if state.node[node].parent != NONE:
         unlist_prunable(state, state.node[node].parent)
     list_prunable(state, node)
+    list_internal(state, node)
     list_growable(state, state.node[node].left)
     list_growable(state, state.node[node].right)
-    state.node[node].default_left = 2 * state.node[state.node[node].left].rows >= state.node[node].rows
-    if state.node[node].categories >= 0 and state.node[node].default_left:
-        state.node[node].categories |= absent_categories(model, state, node, state.node[node].feature)
+    set_default(model, state, node)
     state.count[N_NODES] += 2
     state.count[CHANGED] = 1
+
+
+@jit
+def set_default(model: Lowered, state: ChainState, node: int) -> None:
+    """Send what an internal node has not seen the way more of its rows go."""
+    here = state.node[node]
+    here.default_left = 2 * state.node[here.left].rows >= here.rows
+    if here.categories >= 0 and here.default_left:
+        here.categories |= absent_categories(model, state, node, here.feature)
 
 
 @jit
@@ -206,6 +215,7 @@ def prune(state: ChainState, node: int) -> None:
     unlist_growable(state, state.node[node].left)
     unlist_growable(state, state.node[node].right)
     unlist_prunable(state, node)
+    unlist_internal(state, node)
     drop_children(state, node)
     list_growable(state, node)
     other = sibling(state, node)

@@ -10,6 +10,7 @@ question from R. For constant rho, ``r = rho (1 - rho)``, and the prior and prop
 """
 
 from math import exp
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,18 @@ from ...model import Lowered
 from ...model._questions import FIXED
 from .._questions import draw_question
 from .._random import flip
-from .._state import NONE, ChainState, is_leaf, log_stop, prior_index, sibling
-from ._growth import GROW, PRUNE, Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
+from .._state import GROW, N_FREE, NONE, PRUNE, ChainState, is_leaf, log_stop, prior_index, sibling
+from ._growth import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if walk.state.count[N_FREE] < 2:
+            return i
+        blanchard_step(walk.rng, walk.model, walk.state)
+    return n
 
 
 @inlined

@@ -8,6 +8,7 @@ node uniformly. For a growth from T to T', with ``G`` growable leaves in T and `
 """
 
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,18 @@ from ..._numba import inlined, jit
 from ...model import Lowered
 from .._questions import draw_question
 from .._random import flip, pick
-from .._state import N_GROWABLE, N_PRUNABLE, NONE, ChainState, is_leaf, sibling
-from ._growth import GROW, PRUNE, Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
+from .._state import GROW, N_FREE, N_GROWABLE, N_PRUNABLE, NONE, PRUNE, ChainState, is_leaf, sibling
+from ._growth import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if walk.state.count[N_FREE] < 2:
+            return i
+        grow_prune_step(walk.rng, walk.model, walk.state)
+    return n
 
 
 @inlined
@@ -58,13 +69,7 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Prune a prunable node, chosen uniformly."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
-    growable = (
-        state.count[N_GROWABLE]
-        - state.node[state.node[node].left].splittable
-        - state.node[state.node[node].right].splittable
-        + 1
-    )
-    prunable = state.count[N_PRUNABLE] - 1 + _parent_is_prunable_without(state, node)
+    growable, prunable = counts_without(state, node)
     return Proposal(
         PRUNE,
         node,
@@ -80,13 +85,21 @@ def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_pruna
     grown_growable = (
         n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
     )
-    grown_prunable = n_prunable + 1 - _parent_is_prunable_without(state, node)
+    grown_prunable = n_prunable + 1 - parent_is_prunable_without(state, node)
     way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
     return way_back - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule
 
 
 @jit
-def _parent_is_prunable_without(state: ChainState, node: int) -> int:
+def counts_without(state: ChainState, node: int) -> tuple[int, int]:
+    """Growable leaves and prunable nodes of the tree in which the prunable ``node`` is a leaf."""
+    left, right = state.node[node].left, state.node[node].right
+    growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
+    return growable, state.count[N_PRUNABLE] - 1 + parent_is_prunable_without(state, node)
+
+
+@jit
+def parent_is_prunable_without(state: ChainState, node: int) -> int:
     """1 if the parent of ``node`` can be pruned once ``node`` is a leaf, else 0."""
     other = sibling(state, node)
     return 1 if other != NONE and is_leaf(state, other) else 0

@@ -1,0 +1,129 @@
+"""Generated and published problems whose answer is known, exactly or by symmetry."""
+
+import math
+
+import numpy as np
+from measures import Check, effective, log_posterior, root_features, roots, total_variation, z_event, z_score
+from problems import feature_law, model_of, root_law, truth_of
+from settings import CHIPMAN_CHAINS, LIMITS, LONGER, TEMPERATURES
+from timing import run_within, why_not
+
+MAPTREE_ROOT = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
+
+
+def chipman_1998(options):
+    """Eight chains, each a run of its own on one core, short and long; evidence by tempering."""
+    short = LIMITS["chipman_1998"].within(options.seconds)
+    five = truth_of("chipman_1998").n_leaves_pmf()[5]
+    for limit, asked in ((short, 0.02), (short._replace(seconds=LONGER * short.seconds), 0.01)):
+        gaps, variations, seconds = [], [], []
+        for seed in range(CHIPMAN_CHAINS):
+            run = run_within(model_of("chipman_1998"), limit, rng=seed, kernel=options.kernel)
+            gaps.append(abs((run.post.n_leaves == 5)[run.post.tree_of_draw].mean() - five))
+            variations.append(total_variation(root_law("chipman_1998"), roots(run.post).law()))
+            seconds.append(run.seconds)
+        yield f"{limit.seconds:g} s a chain, |P(5 leaves) - {five:.4f}|: {_row(gaps)}; root law: {_row(variations)}"
+        yield Check(f"{limit.seconds:g} s, worst chain, |P(5 leaves) - exact|", max(gaps), asked)
+        if limit is not short:
+            yield Check(f"{limit.seconds:g} s, worst chain, total variation of the root law", max(variations), 0.01)
+        yield Check("longest chain, seconds", max(seconds), limit.seconds)
+    yield from _evidence(options)
+
+
+def _evidence(options):
+    refusal = why_not(temperatures=2, kernel=options.kernel)
+    if refusal:
+        yield f"evidence by tempering skipped: {refusal}"
+        return
+    limit = LIMITS["chipman_1998, evidence"].within(options.seconds)
+    run = run_within(model_of("chipman_1998"), limit, rng=0, kernel=options.kernel, temperatures=TEMPERATURES)
+    estimate, error = run.post.log_evidence, run.post.log_evidence_se
+    gap = abs(estimate - truth_of("chipman_1998").log_evidence)
+    yield f"log evidence {estimate:.4f}, s.e. {error:.4f}, {TEMPERATURES} temperatures, {run.seconds:.1f} s"
+    yield Check("log evidence, gap to exact in standard errors", gap / error, 3.0)
+    yield Check("log evidence, standard error", error, 0.05)
+
+
+def one_dimension(options):
+    """Law of the root cut, and effective draws of its most probable value, on one core."""
+    limit, law = LIMITS["one_dimension"].within(options.seconds), root_law("one_dimension")
+    run = run_within(model_of("one_dimension"), limit, rng=0, kernel=options.kernel)
+    drawn, best = roots(run.post), max(law, key=law.get)
+    apart = [total_variation(law, drawn.law(c)) for c in range(limit.chains)]
+    yield f"{limit.chains} chains, {run.draws} draws each, total variation of each chain: {_row(apart)}"
+    yield Check("total variation of the root law", total_variation(law, drawn.law()), 0.05)
+    rate = effective(drawn.has(best)) / run.seconds
+    yield Check(
+        f"effective draws a second of the root {best[1]:.4f} (P = {law[best]:.3f})", rate, 5000.0, at_least=True
+    )
+    yield Check("seconds", run.seconds, limit.seconds)
+
+
+def maptree_medium(options):
+    """Law of the root feature on the published test case."""
+    limit = LIMITS["maptree_medium"].within(options.seconds)
+    run = run_within(model_of("maptree_medium"), limit, rng=0, kernel=options.kernel)
+    root = root_features(run.post)
+    for feature, exact in MAPTREE_ROOT.items():
+        shares = (root == feature).mean(axis=1)
+        what = f"|P(root f{feature}) - {exact}| of all chains (each has {_row(shares)})"
+        yield Check(what, abs(shares.mean() - exact), 0.02)
+    yield Check("seconds", run.seconds, limit.seconds)
+
+
+def wu_tjelmeland_west(options):
+    """Two trees with the same partition: every chain must visit the roots x1 and x3 alike."""
+    limit = LIMITS["wu_tjelmeland_west"].within(options.seconds)
+    run = run_within(model_of("wu_tjelmeland_west"), limit, rng=0, kernel=options.kernel)
+    root = root_features(run.post)
+    share = {name: (root == k).mean(axis=1) for k, name in ((0, "x1"), (1, "x2"), (2, "x3"), (-1, "no split"))}
+    for name, shares in share.items():
+        yield f"root {name}, share in each chain: {_row(shares)}"
+    if truth_of("wu_tjelmeland_west") is None:
+        yield "exact law out of reach"
+    else:
+        yield f"exact law of the root feature: {_row(feature_law(root_law('wu_tjelmeland_west'), 3))}"
+    apart = np.abs(share["x1"] - share["x3"])
+    least = np.minimum(share["x1"], share["x3"])
+    yield Check("worst chain, |share of x1 - share of x3|", apart.max(), 0.1)
+    yield Check("worst chain, draws with the rarer of the two", least.min() * run.draws, 1, at_least=True)
+    yield Check("seconds", run.seconds, limit.seconds)
+
+
+def xor_twins(options):
+    """Every chain against the exact answer, in Monte-Carlo standard errors."""
+    limit, truth = LIMITS["xor_twins"].within(options.seconds), truth_of("xor_twins")
+    run = run_within(model_of("xor_twins"), limit, rng=0, kernel=options.kernel)
+    by_chain = [_twin_scores(run.post, truth, c) for c in range(limit.chains)]
+    shares = [(root_features(run.post) == k).mean() for k in range(3)]
+    yield f"root feature, all chains: {_row(shares)}; exact {_row(feature_law(root_law('xor_twins'), 3))}"
+    yield f"inclusion, all chains: {_row(run.post.feature_inclusion())}; exact {_row(truth.feature_inclusion())}"
+    for what in by_chain[0]:
+        yield Check(f"{what}, worst |z| of any chain", max(scores[what] for scores in by_chain), 4.0)
+    yield Check("seconds", run.seconds, limit.seconds)
+
+
+def _twin_scores(post, truth, chain):
+    """Largest |z| of one chain for leaves, root feature, inclusion, and the difference between the twins."""
+    here = slice(chain, chain + 1)
+    tree = post.tree_of_draw[here]
+    leaves, pmf = post.n_leaves[tree], truth.n_leaves_pmf()
+    floor = min(effective(leaves), effective(log_posterior(post)[here]))
+    root = root_features(post)[here]
+    inclusion = (post.split_counts > 0)[tree]
+    sizes = np.arange(len(pmf))
+    mean = pmf @ sizes
+    events = {
+        "leaves": [(leaves == m, pmf[m]) for m in sizes[pmf >= 0.01]],
+        "root feature": [(root == k, p) for k, p in enumerate(feature_law(root_law("xor_twins"), 3))],
+        "inclusion": [(inclusion[:, :, k], p) for k, p in enumerate(truth.feature_inclusion())],
+    }
+    scores = {what: max(abs(z_event(*event, floor)) for event in several) for what, several in events.items()}
+    scores["mean number of leaves"] = abs(z_score(leaves, mean, math.sqrt(pmf @ (sizes - mean) ** 2), floor))
+    difference = inclusion[:, :, 0].astype(float) - inclusion[:, :, 2]
+    scores["inclusion of one twin less that of the other"] = abs(z_score(difference, 0.0, 1.0, floor))
+    return scores
+
+
+def _row(values):
+    return " ".join(f"{value:.4f}" for value in values)

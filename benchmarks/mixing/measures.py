@@ -1,0 +1,94 @@
+"""What is read off a run, and figures that pass or miss."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.inference_data import ess
+from pactree_mcmc.posterior import root_key
+
+
+class Check(NamedTuple):
+    """A figure beside its limit."""
+
+    what: str
+    value: float
+    limit: float
+    at_least: bool = False
+
+    @property
+    def passed(self):
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def __str__(self):
+        sign = ">=" if self.at_least else "<="
+        return f"{'PASS' if self.passed else 'MISS'}  {self.what}: {self.value:.4g} (asked: {sign} {self.limit:g})"
+
+
+class Roots(NamedTuple):
+    """The root questions of a run."""
+
+    keys: list
+    """Those drawn, named as in ``root_split_pmf``."""
+    of_draw: np.ndarray
+    """(chains, draws): which of them each draw has."""
+
+    def law(self, chain=slice(None)):
+        """Share of each root question, in one chain or in all."""
+        drawn = self.of_draw[chain]
+        return dict(zip(self.keys, np.bincount(drawn.ravel(), minlength=len(self.keys)) / drawn.size, strict=True))
+
+    def has(self, key):
+        """Whether each draw has the root question ``key``, (chains, draws)."""
+        return self.of_draw == (self.keys.index(key) if key in self.keys else -1)
+
+
+def roots(post):
+    """The root questions of the draws."""
+    at = post.trees.offset[:-1]
+    told = np.rec.fromarrays([getattr(post.trees, name)[at] for name in ("feature", "threshold", "categories")])
+    _, first, of_tree = np.unique(told, return_index=True, return_inverse=True)
+    keys = [root_key(post.model, post.trees, int(at[t])) for t in first]
+    return Roots(keys, of_tree.reshape(-1)[post.tree_of_draw])
+
+
+def root_features(post):
+    """Feature of the root of each draw, (chains, draws); -1 for the tree of one leaf."""
+    return post.trees.feature[post.trees.offset[:-1]][post.tree_of_draw]
+
+
+def total_variation(exact, sampled):
+    """Half the sum of differences of two laws given as dictionaries."""
+    return 0.5 * sum(abs(exact.get(key, 0.0) - sampled.get(key, 0.0)) for key in exact.keys() | sampled.keys())
+
+
+def effective(values):
+    """Effective sample size (chains, draws); none where nothing ever moved."""
+    values = np.asarray(values, dtype=float)
+    return 0.0 if np.ptp(values) == 0.0 else ess(values)
+
+
+def log_posterior(post):
+    """Unnormalised log posterior of each draw, (chains, draws)."""
+    return (post.log_prior + post.log_score)[post.tree_of_draw]
+
+
+def z_score(values, exact, exact_sd=0.0, floor=1.0):
+    """How many Monte-Carlo standard errors the mean of ``values`` (1, draws) lies from ``exact``.
+
+    Where nothing moved, the error is that of ``floor`` independent draws of standard deviation ``exact_sd``.
+    """
+    values = np.asarray(values, dtype=float)
+    gap, spread, size = values.mean() - exact, values.std(), effective(values)
+    if spread == 0.0:
+        spread, size = exact_sd, floor
+    error = spread / math.sqrt(max(size, 1.0))
+    if error < 1e-9:
+        return 0.0 if abs(gap) < 1e-6 else math.copysign(math.inf, gap)
+    return gap / error
+
+
+def z_event(hit, probability, floor):
+    """The z score of the share of an event, ``hit`` (1, draws)."""
+    return z_score(hit, probability, math.sqrt(max(probability * (1.0 - probability), 0.0)), floor)

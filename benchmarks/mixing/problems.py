@@ -1,0 +1,88 @@
+"""The models, and the exact answers of those that have one; both are kept for the whole process."""
+
+from functools import cache
+
+import numpy as np
+import tables
+
+import exact
+import pactree_mcmc as pt
+
+MOST_CELLS = 3_000_000
+
+
+def chipman_1998():
+    leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
+    return pt.TreeModel(*tables.chipman_data(), tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
+
+
+def one_dimension():
+    return pt.TreeModel(*tables.four_levels(), tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=10))
+
+
+def maptree_small():
+    return pt.TreeModel(*tables.read_table("maptree_small"), tree_prior=pt.ChipmanPrior(0.95, 0.5))
+
+
+def maptree_medium():
+    X, y = tables.read_table("maptree_medium")
+    return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.5), leaf=pt.DirichletMultinomial(2.5))
+
+
+def xor_twins():
+    return pt.TreeModel(*tables.xor_twins(), tree_prior=pt.ChipmanPrior(0.95, 1.0))
+
+
+def wu_tjelmeland_west():
+    return pt.TreeModel(*tables.wu_tjelmeland_west())
+
+
+def west_on_a_grid():
+    """The same on five cuts a feature, where the exact answer is at hand."""
+    cuts = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
+    return pt.TreeModel(*tables.wu_tjelmeland_west(), questions=pt.GridCuts([cuts, cuts, cuts]))
+
+
+MAKERS = {
+    f.__name__: f
+    for f in (
+        chipman_1998,
+        one_dimension,
+        maptree_small,
+        maptree_medium,
+        xor_twins,
+        wu_tjelmeland_west,
+        west_on_a_grid,
+    )
+}
+WITH_EXACT_ANSWER = [name for name in MAKERS if name != "wu_tjelmeland_west"]
+
+
+@cache
+def model_of(name):
+    """The model of a problem, built once, as exact and sampled answers must share it."""
+    return MAKERS[name]()
+
+
+@cache
+def truth_of(name):
+    """The exact posterior of a problem; None where it is out of reach."""
+    try:
+        return exact.solve(model_of(name), max_cells=MOST_CELLS)
+    except exact.Intractable:
+        return None
+
+
+@cache
+def root_law(name):
+    """The exact law of the root question."""
+    return truth_of(name).root_split_pmf()
+
+
+def feature_law(law, n_features):
+    """Probability of each feature at the root, from the law of the root question."""
+    shares = [0.0] * n_features
+    for key, probability in law.items():
+        if key is not None:
+            shares[key[0]] += probability
+    return shares

@@ -1,0 +1,90 @@
+"""How well and how fast the chains mix: problems with figures that pass or miss, and a table over kernels.
+
+Run: python benchmarks/mixing/run.py [problem ...] [--kernel default --kernel grow=1,prune=1 ...] [--seconds S]
+
+Without problems all run, the table last. `settings.py` holds limits, priors and draws. Tables that are files are
+looked for beside the checkout, in shared/data, or where PACTREE_DATA points. --seconds replaces every time limit,
+for a trial; --rows chooses the sizes of friedman. Compilation is excluded everywhere. Give a shared machine time:
+all of it takes about a quarter of an hour.
+"""
+
+import argparse
+
+import known_answers
+from friedman import friedman
+from kernel_table import kernel_table
+from measures import Check
+from problems import WITH_EXACT_ANSWER
+from real import real
+from settings import KERNELS
+from tables import MissingTable
+from timing import Options, kernel_name, read_kernel, why_not
+
+PROBLEMS = {
+    "chipman_1998": known_answers.chipman_1998,
+    "one_dimension": known_answers.one_dimension,
+    "maptree_medium": known_answers.maptree_medium,
+    "wu_tjelmeland_west": known_answers.wu_tjelmeland_west,
+    "xor_twins": known_answers.xor_twins,
+    "real": real,
+    "friedman": friedman,
+}
+
+
+def main():
+    args = _arguments()
+    chosen = args.problem or [*PROBLEMS, "table"]
+    names = [name for name in chosen if name in PROBLEMS]
+    checks = []
+    for kernel in _usable(args.kernel or ["default"]) if names else []:
+        for name in names:
+            print(f"\n## {name}, kernel {kernel_name(kernel)}", flush=True)
+            checks += _run(name, Options(kernel, args.seconds, tuple(args.rows)))
+    if "table" in chosen:
+        print("\n## Kernels", flush=True)
+        for line in kernel_table(_usable(args.kernel or KERNELS), args.seconds, args.table):
+            print(line, flush=True)
+    if checks:
+        missed = [f"{where}: {check}" for where, check in checks if not check.passed]
+        print("\n## Summary", f"{len(checks) - len(missed)} of {len(checks)} figures pass", *missed, sep="\n")
+
+
+def _run(name, options):
+    """Run one problem, print its lines as they come, return its checks."""
+    checks = []
+    try:
+        for line in PROBLEMS[name](options):
+            print(f"  {line}" if isinstance(line, Check) else f"        {line}", flush=True)
+            if isinstance(line, Check):
+                checks.append((f"{name}, {kernel_name(options.kernel)}", line))
+    except MissingTable as missing:
+        print(f"        skipped: {missing}", flush=True)
+    return checks
+
+
+def _usable(kernels):
+    """Kernels that the installed package has; the others are named."""
+    refusals = [why_not(kernel=kernel) for kernel in kernels]
+    for kernel, refusal in zip(kernels, refusals, strict=True):
+        if refusal:
+            print(f"kernel {kernel_name(kernel)} skipped: {refusal}", flush=True)
+    return [kernel for kernel, refusal in zip(kernels, refusals, strict=True) if not refusal]
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = [*PROBLEMS, "table"]
+    parser.add_argument("problem", nargs="*", help=f"of {', '.join(known)}; default all")
+    parser.add_argument("--kernel", action="append", type=read_kernel, help="a name, or move=weight,move=weight")
+    parser.add_argument("--seconds", type=float, help="time limit of every run, in place of those of settings.py")
+    parser.add_argument("--rows", nargs="+", type=int, default=[], help="sizes of friedman")
+    parser.add_argument("--table", nargs="+", choices=WITH_EXACT_ANSWER, help="problems of the table; default all")
+    args = parser.parse_args()
+    for name in args.problem:
+        if name not in known:
+            parser.error(f"problem {name!r} is unknown; give some of {', '.join(known)}")
+    return args
+
+
+if __name__ == "__main__":
+    main()

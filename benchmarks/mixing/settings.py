@@ -1,0 +1,70 @@
+"""Every number that can be tuned: time limits, chains, priors, cuts, draws."""
+
+from typing import NamedTuple
+
+import pactree_mcmc as pt
+
+
+class Limit(NamedTuple):
+    """What a time-limited run may use."""
+
+    seconds: float
+    """Wall time of sampling, tuning included."""
+    chains: int
+    cores: int
+
+    def within(self, seconds):
+        """The same with other ``seconds``, unless these are None."""
+        return self if seconds is None else self._replace(seconds=seconds)
+
+
+TUNE_SHARE = 0.2  # of a time-limited run
+PILOT_SHARE = 0.08  # of the time limit: how long the run lasts that finds the number of draws
+MOST_DRAWS = 50_000  # a chain; beyond, draws are thinned
+
+LIMITS = {
+    "chipman_1998": Limit(2.0, chains=1, cores=1),  # each chain; the long run takes LONGER times as much
+    "chipman_1998, evidence": Limit(20.0, chains=4, cores=2),
+    "one_dimension": Limit(2.0, chains=4, cores=1),
+    "maptree_medium": Limit(30.0, chains=4, cores=2),
+    "wu_tjelmeland_west": Limit(10.0, chains=4, cores=2),
+    "xor_twins": Limit(10.0, chains=4, cores=2),
+    "real": Limit(60.0, chains=4, cores=2),
+    "table": Limit(4.0, chains=4, cores=2),
+}
+
+CHIPMAN_CHAINS = 8  # one after the other
+LONGER = 5.0
+TEMPERATURES = 16
+REAL_DRAWS = 5000  # a chain
+REAL_ROWS = 50  # whose predictions must agree
+
+KERNELS = ("default", "cgm", "grow-prune", "blanchard")  # of the table
+
+
+class Forest(NamedTuple):
+    """How posterior trees are drawn for Friedman's function at one n."""
+
+    tune: int
+    draws: int
+    thin: int
+
+
+FRIEDMAN = {
+    1_000: Forest(tune=500, draws=250, thin=2),
+    10_000: Forest(tune=1_000, draws=150, thin=6),
+    100_000: Forest(tune=10_000, draws=200, thin=10),
+}
+FRIEDMAN_CHAINS = 4
+FRIEDMAN_CORES = 2
+FRIEDMAN_TEST_ROWS = 10_000
+FRIEDMAN_FLIPS = 0.1
+FRIEDMAN_CUTS = 127
+FRIEDMAN_PRIOR = pt.ChipmanPrior(0.95, 2.0)
+FRIEDMAN_LEAF = pt.NormalSharedVariance() if hasattr(pt, "NormalSharedVariance") else pt.NormalKnownVariance(sigma2=1.0)
+FRIEDMAN_CLASS_LEAF = pt.DirichletMultinomial(1.0)
+
+CART_FOLDS = 5
+CART_SIZES = 7  # numbers of leaves tried, a geometric grid
+CART_POWER = 0.75  # the best number of leaves grows about so with n
+CART_ENDS = {"regression": (0.08, 2.0), "labels": (0.015, 0.45)}  # of the grid, times n ** CART_POWER

@@ -1,0 +1,116 @@
+"""Runs limited in time and cores; what the installed package already has."""
+
+import inspect
+import os
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+import settings
+
+import pactree_mcmc as pt
+
+
+class Timed(NamedTuple):
+    """A run that fits its time limit."""
+
+    post: Any
+    draws: int
+    tune: int
+    thin: int
+
+    @property
+    def seconds(self):
+        """Wall time of sampling, tuning included."""
+        return self.post.seconds
+
+    @property
+    def proposals_per_second(self):
+        """Of all chains together, tuning included."""
+        kept = self.post.proposed.sum()
+        return kept * (1.0 + self.tune / (self.draws * self.thin)) / self.seconds
+
+
+class Options(NamedTuple):
+    """What the command line says about a problem."""
+
+    kernel: Any = "default"
+    seconds: float | None = None
+    rows: tuple = ()
+
+
+@contextmanager
+def cores(n):
+    """Keep this thread and those it starts on ``n`` cores, where the system allows it."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:n])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def run_within(model, limit, *, most_draws=settings.MOST_DRAWS, **how):
+    """Sample for about ``limit.seconds``, not longer; a pilot run finds the number of draws.
+
+    A first call compiles. Should the run itself leave half to all of the time, it is made again with other draws.
+    """
+
+    def call(draws, tune, thin=1):
+        with cores(limit.cores):
+            return pt.sample(model, draws, tune=tune, thin=thin, chains=limit.chains, progress=False, **how)
+
+    call(4, 4)
+    sweeps, pilot = 32, call(32, 0)
+    while pilot.seconds < settings.PILOT_SHARE * limit.seconds:
+        sweeps *= 2
+        pilot = call(sweeps, 0)
+    total, seconds = sweeps, pilot.seconds
+    for _ in range(3):
+        total = max(int(0.95 * total * limit.seconds / seconds), 16)
+        tune = int(settings.TUNE_SHARE * total)
+        thin = -(-(total - tune) // most_draws)
+        run = Timed(call((total - tune) // thin, tune, thin), (total - tune) // thin, tune, thin)
+        seconds = run.seconds
+        if limit.seconds / 2 <= seconds <= limit.seconds:
+            break
+    return run
+
+
+@cache
+def small_model():
+    """A model of four rows, to ask what the package can do."""
+    return pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+
+
+def why_not(**how):
+    """What ``pt.sample`` says against these arguments; None when it takes them."""
+    missing = how.keys() - inspect.signature(pt.sample).parameters.keys()
+    if missing:
+        return f"pt.sample has no {', '.join(sorted(missing))} yet"
+    try:
+        pt.sample(small_model(), 1, tune=1, chains=1, rng=0, progress=False, **how)
+    except ValueError as refusal:
+        return str(refusal)
+    return None
+
+
+@cache
+def grown_start():
+    """The start "grown", or the stump while it is not there."""
+    return "stump" if why_not(start="grown") else "grown"
+
+
+def kernel_name(kernel):
+    """A kernel as the command line writes it."""
+    return kernel if isinstance(kernel, str) else ",".join(f"{move}={weight:g}" for move, weight in kernel.items())
+
+
+def read_kernel(text):
+    """A kernel from the command line: a name, or move=weight,move=weight."""
+    if "=" not in text:
+        return text
+    return {move: float(weight) for move, _, weight in (part.partition("=") for part in text.split(","))}

@@ -1,0 +1,124 @@
+"""The steps a kernel is mixed from, and the kernels with a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._moves import blanchard, change, collapsed, grow_prune, redraw, regrow, restructure, rotate, swap
+from ._state import MOVES
+
+PROPOSALS_PER_DRAW = 100
+
+
+class Step(NamedTuple):
+    """One way of making proposals."""
+
+    run: Any
+    moves: tuple[str, ...]
+    """What it counts."""
+    scans: bool = True
+    """Whether it keeps tables of scores."""
+    replaces: bool = True
+    """Whether it replaces subtrees."""
+
+
+STEPS = {
+    "grow-prune": Step(grow_prune.run, ("grow", "prune"), False, False),
+    "blanchard": Step(blanchard.run, ("grow", "prune"), False, False),
+    "collapsed": Step(collapsed.run, ("collapsed grow", "collapsed prune"), True, False),
+    "redraw": Step(redraw.run, ("redraw",)),
+    "change": Step(change.run_change, ("change",), False),
+    "shift": Step(change.run_shift, ("shift",), False),
+    "swap": Step(swap.run, ("swap",), False),
+    "rotate": Step(rotate.run, ("rotate",), False),
+    "regrow-1": Step(regrow.run_1, ("regrow-1",)),
+    "regrow-2": Step(regrow.run_2, ("regrow-2",)),
+    "restructure": Step(restructure.run, ("restructure",), False),
+}
+WEIGHTS = {
+    "default": {"collapsed": 0.4, "redraw": 0.1, "change": 0.1, "shift": 0.1, "rotate": 0.2, "regrow-1": 0.1},
+    "cgm": {"grow-prune": 0.5, "change": 0.4, "swap": 0.1},
+    "grow-prune": {"grow-prune": 1.0},
+    "blanchard": {"blanchard": 1.0},
+}
+"""Named kernels; the weights of "default" are those that did best in benchmarks/mixing."""
+
+
+class Kernel(NamedTuple):
+    """A mixture of steps, each a share of every block of proposals."""
+
+    names: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def runs(self) -> list[Any]:
+        """The compiled loop of each step."""
+        return [STEPS[name].run for name in self.names]
+
+    @property
+    def block(self) -> int:
+        """Proposals a block."""
+        return PROPOSALS_PER_DRAW
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is but one step."""
+        return len(self.names) == 1
+
+    @property
+    def scans(self) -> bool:
+        """Whether some step keeps tables of scores."""
+        return any(STEPS[name].scans for name in self.names)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether some step replaces subtrees."""
+        return any(STEPS[name].replaces for name in self.names)
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """What the steps count, in the order of MOVES."""
+        counted = {move for name in self.names for move in STEPS[name].moves}
+        return tuple(move for move in MOVES if move in counted)
+
+    def shares(self, block: int) -> list[int]:
+        """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
+        return _shares(self.weights, block % PROPOSALS_PER_DRAW)
+
+
+@lru_cache(maxsize=4096)
+def _shares(weights: tuple[float, ...], block: int) -> list[int]:
+    done, after = (np.round(np.cumsum(weights) * PROPOSALS_PER_DRAW * b).astype(int) for b in (block, block + 1))
+    return np.diff(after - done, prepend=0).tolist()
+
+
+def read_kernel(kernel: Any) -> Kernel:
+    """Check a kernel: a name, or weights of steps by name."""
+    if isinstance(kernel, str):
+        if kernel not in WEIGHTS:
+            raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
+        kernel = WEIGHTS[kernel]
+    if not isinstance(kernel, Mapping):
+        raise TypeError(f"kernel is {kernel!r}; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
+    for name, weight in kernel.items():
+        if name not in STEPS:
+            raise ValueError(_unknown(name))
+        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not 0.0 <= weight < np.inf:
+            raise ValueError(f"the weight of {name!r} is {weight!r}; give a finite number >= 0.")
+    total = float(sum(kernel.values()))
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
+    used = {name: float(weight) / total for name, weight in kernel.items() if weight > 0.0}
+    return Kernel(tuple(used), tuple(used.values()))
+
+
+def _unknown(name: Any) -> str:
+    lookahead = re.fullmatch(r"regrow-(-?\d+)", name) if isinstance(name, str) else None
+    if lookahead:
+        return f"{name!r} looks {lookahead[1]} levels ahead; the lookahead of regrow is 1 or 2."
+    return f"the move {name!r} is unknown; the moves are {', '.join(STEPS)}."

@@ -1,0 +1,106 @@
+"""Saved draws of a chain: compacted copies of its trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._numba import inlined, jit, struct
+from ..model import Lowered
+from ..posterior import SAVED_TREE, Saved
+from ..trees import CODED_NODE
+from ._state import CHANGED, NONE, ChainState, is_leaf, next_node, subtree_log_prior, subtree_log_score
+
+DRAWS, TREES, NODES = range(3)
+
+_saved = struct(Saved)
+
+
+@jit
+def pack_saved(s: Saved) -> Any:
+    """The draws as one pointer; the arrays are shared."""
+    return _saved(s.tree_of_draw, s.moves, s.tree, s.node, s.stats, s.used)
+
+
+def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
+    """Room for ``n_draws`` draws, and a first guess for their nodes."""
+    return Saved(
+        tree_of_draw=np.zeros(n_draws, dtype=np.int64),
+        moves=np.zeros((n_draws, 2, n_moves), dtype=np.int64),
+        tree=np.zeros(n_draws + 1, dtype=SAVED_TREE).view(np.recarray),
+        node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
+        stats=np.zeros((1024, n_stats)),
+        used=np.zeros(3, dtype=np.int64),
+    )
+
+
+def with_more_nodes(saved: Saved, needed: int) -> Saved:
+    """The same draws with room for at least ``needed`` more nodes."""
+    extra = max(needed, len(saved.node))
+    node = np.concatenate([saved.node, np.zeros(extra, dtype=CODED_NODE)]).view(np.recarray)
+    return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
+
+
+def trimmed(saved: Saved) -> Saved:
+    """The draws without spare room."""
+    n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
+    return Saved(
+        saved.tree_of_draw[:n_draws].copy(),
+        saved.moves[:n_draws].copy(),
+        saved.tree[: n_trees + 1].copy(),
+        saved.node[:n_nodes].copy(),
+        saved.stats[:n_nodes].copy(),
+        saved.used.copy(),
+    )
+
+
+@jit
+def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
+    """Write the present tree as the next draw."""
+    used = saved.used
+    draw = used[DRAWS]
+    if state.count[CHANGED] == 1 or used[TREES] == 0:
+        save_tree(model, state, saved)
+    saved.tree_of_draw[draw] = used[TREES] - 1
+    for j in range(state.moves.shape[1]):
+        for i in range(2):
+            saved.moves[draw, i, j] = state.moves[i, j]
+            state.moves[i, j] = 0
+    used[DRAWS] += 1
+
+
+@jit
+def log_prior_of(model: Lowered, state: ChainState) -> float:
+    """Log prior of the present tree."""
+    return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
+
+
+@inlined
+def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
+    """Append a compacted copy of the present tree."""
+    used = saved.used
+    base = used[NODES]
+    root = np.int64(0)
+    at, node = base, root
+    while node != NONE:
+        here, copy = state.node[node], saved.node[at]
+        here.saved_at = at - base
+        if node != 0 and state.node[here.parent].right == node:
+            saved.node[base + state.node[here.parent].saved_at].right = at - base
+        copy.feature, copy.right = here.feature, 0
+        if is_leaf(state, node):
+            copy.cut, copy.upper, copy.categories, copy.default_left = 0, 0, NONE, False
+        else:
+            copy.cut, copy.upper, copy.categories = here.cut, here.upper, here.categories
+            copy.default_left = here.default_left
+        for j in range(state.stats.shape[1]):
+            saved.stats[at, j] = state.stats[node, j]
+        at += 1
+        node = next_node(state, node, root)
+    used[NODES] = at
+    tree = saved.tree[used[TREES]]
+    tree.log_prior, tree.log_score = log_prior_of(model, state), subtree_log_score(state, root)
+    used[TREES] += 1
+    saved.tree[used[TREES]].start = at
+    state.count[CHANGED] = 0
