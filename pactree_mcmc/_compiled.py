@@ -9,6 +9,15 @@ from ._numba import jit
 
 
 @jit
+def mixed(x: int) -> int:
+    """A number that looks random, for each number another (the last steps of SplitMix64)."""
+    z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64(z ^ (z >> np.uint64(31)))
+
+
+@jit
 def n_bits(mask: int) -> int:
     """How many bits are set."""
     n = 0

@@ -12,9 +12,14 @@ from numba.experimental import structref
 def jit(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
 
-    No fastmath: zero is ``-inf`` in log space and must stay so.
+    No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count as values of
+    their type: numba would compile the function once more for each of them.
     """
-    return numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    if not numba.config.DISABLE_JIT:
+        template = compiled.get_call_template
+        compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -12,7 +12,7 @@ from .._numba import inlined, jit
 from ..model import Lowered
 from ..model._questions import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._moves._growth import drop_children, growth_score_ratio, hang_children
-from ._questions import Question, collect_codes, cut_range, ends, fixed_question, is_admissible, n_ways
+from ._questions import Question, cell_of, collect_codes, cut_range, ends, fixed_question, is_admissible, n_ways
 from ._random import pick_weighted
 from ._refit import MIDPOINT, cell_bits, fit_question
 from ._scan import draw_scanned, scan
@@ -25,12 +25,23 @@ def log_z(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
     """Log lookahead sum of a node over ``ahead`` levels, 0 to 2, relative to its score."""
     if ahead == 0:
         return 0.0
-    here = state.node[node]
+    if ahead == 1 or not state.node[node].splittable:
+        return log_z1(model, state, node)
+    return log_sum(node_log_stop(model, state, node), _log_split(model, state, node) + two_levels(model, state, node))
+
+
+@jit
+def log_z1(model: Lowered, state: ChainState, node: int) -> float:
+    """`log_z` with lookahead 1."""
     stop = node_log_stop(model, state, node)
-    if not here.splittable:
+    if not state.node[node].splittable:
         return stop
-    split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
-    return log_sum(stop, split + (scan(model, state, node) if ahead == 1 else scan_two_levels(model, state, node)))
+    return log_sum(stop, _log_split(model, state, node) + scan(model, state, node))
+
+
+@inlined
+def _log_split(model: Lowered, state: ChainState, node: int) -> float:
+    return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
 
 
 @inlined
@@ -43,7 +54,6 @@ def log_sum(a: float, b: float) -> float:
 def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, ahead: int) -> Question:
     """A question of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
     if ahead == 1:
-        scan(model, state, node)
         return draw_scanned(rng, model, state, node)
     n = _terms_into(model, state, node)
     largest, total = -inf, 0.0
@@ -56,24 +66,27 @@ def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node
 
 
 @jit
-def scan_two_levels(model: Lowered, state: ChainState, node: int) -> float:
+def two_levels(model: Lowered, state: ChainState, node: int) -> float:
     """Log sum over the questions of R times the lookahead sums of both children, gain included; kept with the node."""
-    here = state.node[node]
-    if here.ahead != state.count[SCAN]:
-        if is_leaf(state, node):
-            n = _terms_into(model, state, node)
-        else:
-            top = begin(state, node)
-            n = _terms_into(model, state, top)
-            drop(state, node, top)
-        largest, total = -inf, 0.0
-        for i in range(n):
-            largest = max(largest, state.terms[i])
-        for i in range(n):
-            total += exp(state.terms[i] - largest)
-        here.log_z2 = largest + log(total)
-        here.ahead = state.count[SCAN]
-    return here.log_z2
+    place, depth = cell_of(state, node), state.node[node].depth
+    if state.cell[place].ahead == state.count[SCAN] and state.cell[place].depth == depth:
+        return state.cell[place].log_z2
+    if is_leaf(state, node):
+        n = _terms_into(model, state, node)
+    else:
+        top = begin(state, node)
+        n = _terms_into(model, state, top)
+        drop(state, node, top)
+    largest, total = -inf, 0.0
+    for i in range(n):
+        largest = max(largest, state.terms[i])
+    for i in range(n):
+        total += exp(state.terms[i] - largest)
+    # the children looked at may have taken the place
+    place = cell_of(state, node)
+    state.cell[place].ahead, state.cell[place].depth = state.count[SCAN], depth
+    state.cell[place].log_z2 = largest + log(total)
+    return state.cell[place].log_z2
 
 
 @jit
@@ -97,7 +110,7 @@ def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
                 if question.log_rule > -inf:
                     hang_children(model, state, node, question)
                     left, right = state.node[node].left, state.node[node].right
-                    ahead = log_z(model, state, left, 1) + log_z(model, state, right, 1)
+                    ahead = log_z1(model, state, left) + log_z1(model, state, right)
                     state.terms[n] = question.log_rule + growth_score_ratio(state, node) + ahead
                     drop_children(state, node)
                 n += 1

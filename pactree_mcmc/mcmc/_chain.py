@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._compiled import all_bits
+from .._compiled import all_bits, mixed
 from .._numba import jit, struct
 from ..model import Lowered, pack_model
 from ..model._leaf_kernels import leaf_score
+from ..model._questions import LOCAL, LOCAL_TRIVIAL
 from ._kernels import Kernel
-from ._moves._growth import hang_children, keep_growth
+from ._moves._growth import hang_children, keep_growth, side_hash
 from ._questions import is_splittable
 from ._refit import fit_question
 from ._saving import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
@@ -145,12 +146,14 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
     state.node[0].parent = state.node[0].left = state.node[0].right = state.node[0].feature = NONE
     state.node[0].growable_at = state.node[0].prunable_at = state.node[0].internal_at = NONE
-    state.node[0].scan = state.node[0].ahead = state.node[0].categories = NONE
+    state.node[0].categories, state.node[0].hash = NONE, 0
     state.node[0].start, state.node[0].stop = 0, len(state.order)
     units, rule = model.units, model.questions
     for u in range(len(state.order)):
         weight = units.weight[u & units.weight_all]
         state.node[0].rows += units.rows[u & units.rows_all]
+        if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+            state.node[0].hash += mixed(np.int64(u))
         if units.counts:
             state.stats[0, units.label[u]] += weight
         else:
@@ -162,6 +165,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
             state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
+        state.node[0].hash += side_hash(state, np.int64(0), k)
     state.node[0].score = leaf_score(model.leaf, state.stats[0])
     root = np.int64(0)
     state.node[0].splittable = is_splittable(model, state, root)

@@ -10,7 +10,7 @@ from .._numba import inlined, jit
 from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._random import pick, pick_weighted
-from ._state import ChainState
+from ._state import NONE, ChainState
 
 
 class Question(NamedTuple):
@@ -51,14 +51,48 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
     return Question(k, cut, cut + 1, -1, log_weight)
 
 
+@inlined
+def cell_of(state: ChainState, node: int) -> int:
+    """The place where what is known of the node's cell is kept; emptied if it held another cell."""
+    place = (state.node[node].hash ^ (state.node[node].hash >> 32)) & (len(state.cell) - 1)
+    if state.cell[place].hash != state.node[node].hash:
+        state.cell[place].hash = state.node[node].hash
+        state.cell[place].weight = -1.0
+        state.cell[place].scan = state.cell[place].ahead = NONE
+    return place
+
+
+@inlined
+def keeps_cells(model: Lowered, state: ChainState) -> bool:
+    """Whether admissible features are kept by cell; under other questions than local ones the box tells them at once."""
+    return len(state.cell) > 1 and (model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL)
+
+
+@jit
+def know_ways(model: Lowered, state: ChainState, node: int) -> int:
+    """See that the ways of all features of the node's cell are kept; where."""
+    place = cell_of(state, node)
+    if state.cell[place].weight < 0.0:
+        total = 0.0
+        for k in range(len(model.questions.feature)):
+            weight = model.questions.feature[k].weight
+            state.ways[place, k] = count_ways(model, state, node, k) if weight > 0.0 else 0.0
+            if state.ways[place, k] > 0.0:
+                total += weight
+        state.cell[place].weight = total
+    return place
+
+
 @jit
 def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
     rule = model.questions
+    keeps = keeps_cells(model, state)
+    place = know_ways(model, state, node) if keeps else np.int64(0)
     total = 0.0
     for k in range(len(rule.feature)):
         w = rule.feature[k].weight
-        if w > 0.0 and not is_admissible(model, state, node, k):
+        if w > 0.0 and not (state.ways[place, k] > 0.0 if keeps else is_admissible(model, state, node, k)):
             w = 0.0
         state.feature_weight[k] = w
         total += w
@@ -67,12 +101,16 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether some question is admissible in a node whose range, box, depth and design node are set."""
+    """Whether some question is admissible in a node whose range, box, depth, hash and design node are set."""
     rule = model.questions
     if state.node[node].depth >= model.prior.depth_limit:
         return False
     if rule.kind == FIXED:
         return rule.design[state.node[node].design].feature >= 0
+    if keeps_cells(model, state):
+        known = state.cell[cell_of(state, node)].weight
+        if known >= 0.0:
+            return known > 0.0
     for k in range(len(rule.feature)):
         if rule.feature[k].weight > 0.0 and is_admissible(model, state, node, k):
             return True
@@ -87,11 +125,11 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
         return True
     if rule.kind == LOCAL:
         if rule.min_leaf > 1:
-            return state.node[node].rows >= 2 * rule.min_leaf and n_ways(model, state, node, k) > 0
-        codes = model.units.codes
+            return state.node[node].rows >= 2 * rule.min_leaf and count_ways(model, state, node, k) > 0
+        codes, order = model.units.codes, state.order
         start, stop = state.node[node].start, state.node[node].stop
         for i in range(start + 1, stop):
-            if codes[k, state.order[i]] != codes[k, state.order[start]]:
+            if codes[k, order[i]] != codes[k, order[start]]:
                 return True
         return False
     if rule.kind == CYCLIC and k != state.node[node].depth % len(rule.feature):
@@ -103,6 +141,14 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 @jit
 def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Number of ways in which feature ``k`` can part the node; 0 when it is not admissible."""
+    if keeps_cells(model, state) and model.questions.feature[k].weight > 0.0:
+        return state.ways[know_ways(model, state, node), k]
+    return count_ways(model, state, node, k)
+
+
+@jit
+def count_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """`n_ways`, counted afresh."""
     kind = model.questions.kind
     n = collect_codes(model, state, node, k) if kind == LOCAL or kind == LOCAL_TRIVIAL else np.int64(0)
     return n_ways_of(model, state, node, k, n)
@@ -110,7 +156,7 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """`n_ways` of a node whose ``n`` codes were collected, under local questions."""
+    """`count_ways` of a node whose ``n`` codes were collected, under local questions."""
     rule = model.questions
     if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
         return 1.0
@@ -134,10 +180,10 @@ def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> f
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned."""
-    codes, out, seen = model.units.codes, state.codes[0], state.codes[1]
+    codes, order, out, seen = model.units.codes, state.order, state.codes[0], state.codes[1]
     n, lowest, highest = 0, np.int64(1) << 40, np.int64(-1)
     for i in range(state.node[node].start, state.node[node].stop):
-        c = np.int64(codes[k, state.order[i]])
+        c = np.int64(codes[k, order[i]])
         if seen[c] == 0:
             seen[c] = 1
             out[n] = c

@@ -121,9 +121,10 @@ def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Bits of the categories a question of the cell parts: those of its box under grid questions, else of its rows."""
     if model.questions.kind == GRID:
         return state.box[node, k, 0]
+    codes, order = model.units.codes, state.order
     seen, every = np.int64(0), all_bits(model.questions.feature[k].n_codes)
     for i in range(state.node[node].start, state.node[node].stop):
-        seen |= np.int64(1) << np.int64(model.units.codes[k, state.order[i]])
+        seen |= np.int64(1) << np.int64(codes[k, order[i]])
         if seen == every:
             break
     return seen
@@ -158,9 +159,7 @@ def freedom(model: Lowered, state: ChainState, node: int) -> Freedom:
         return Freedom(here.cut, np.int64(1), np.int64(0), False)
     first = here.cut
     if here.upper == rule.feature[k].n_codes:
-        first = np.int64(-1)
-        for i in range(here.start, here.stop):
-            first = max(first, np.int64(model.units.codes[k, state.order[i]]))
+        first = code_range(model, state, node, k)[1] if here.stop > here.start else np.int64(-1)
     return Freedom(first, here.upper - first, np.int64(0), False)
 
 
@@ -213,9 +212,9 @@ def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, cate
 @jit
 def code_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
     """Smallest and largest code of feature ``k`` among the rows of a node."""
-    codes, start = model.units.codes, state.node[node].start
-    low = high = np.int64(codes[k, state.order[start]])
+    codes, order, start = model.units.codes, state.order, state.node[node].start
+    low = high = np.int64(codes[k, order[start]])
     for i in range(start + 1, state.node[node].stop):
-        c = np.int64(codes[k, state.order[i]])
+        c = np.int64(codes[k, order[i]])
         low, high = min(low, c), max(high, c)
     return low, high

@@ -16,67 +16,71 @@ from .._numba import inlined, jit
 from ..model import Lowered
 from ..model._leaf_kernels import leaf_score
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from ._questions import Question, collect_codes, fixed_question, is_admissible, n_ways_of, present_bits
+from ._questions import Question, cell_of, collect_codes, fixed_question, is_admissible, n_ways_of, present_bits
 from ._random import pick, pick_weighted
 from ._refit import cell_bits
-from ._state import NONE, SCAN, ChainState
+from ._state import SCAN, ChainState
 
 FEW_CATEGORIES = 8
 CUT, UPPER, CATEGORIES, CHOICES = range(4)
-LEFT, RIGHT, TOTAL = range(3)
+LEFT, RIGHT = range(2)
 
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
-    """Log W of a splittable node, from its table or scanned afresh."""
-    here = state.node[node]
-    if here.scan == state.count[SCAN]:
-        return here.log_w
-    rule = model.questions
+    """Log W of a splittable node, from what is kept of its cell or scanned afresh."""
+    return state.cell[scanned(model, state, node)].log_w
+
+
+@jit
+def scanned(model: Lowered, state: ChainState, node: int) -> int:
+    """See that the table of the node's cell is kept; where."""
+    place, rule = cell_of(state, node), model.questions
+    if state.cell[place].scan == state.count[SCAN]:
+        return place
     weights, largest = 0.0, -inf
     for k in range(len(rule.feature)):
-        state.table[node, k] = -inf
+        state.table[place, k], state.ways[place, k] = -inf, 0.0
         weight = _weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
             ways = n_ways_of(model, state, node, k, n)
+            state.ways[place, k] = ways
             if ways > 0.0:
                 weights += weight
-                state.table[node, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
-                largest = max(largest, state.table[node, k])
+                state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
+                largest = max(largest, state.table[place, k])
     total = 0.0
     if largest > -inf:
-        for k in range(len(model.questions.feature)):
-            total += exp(state.table[node, k] - largest)
-    here.log_w = largest + log(total / weights) if total > 0.0 else -inf
-    here.scan = state.count[SCAN]
-    return here.log_w
+        for k in range(len(rule.feature)):
+            total += exp(state.table[place, k] - largest)
+    state.cell[place].weight = weights
+    state.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
+    state.cell[place].scan = state.count[SCAN]
+    return place
 
 
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
-    """A question of a scanned node, in proportion to its term of W; W must not be zero."""
-    largest, total, weights = -inf, 0.0, 0.0
-    for k in range(len(model.questions.feature)):
-        largest = max(largest, state.table[node, k])
-    for k in range(len(model.questions.feature)):
-        state.feature_weight[k] = exp(state.table[node, k] - largest)
+    """A question of a splittable node, in proportion to its term of W; W must not be zero."""
+    place, rule = scanned(model, state, node), model.questions
+    if rule.kind == FIXED:
+        return fixed_question(model, state, node)
+    largest, total = -inf, 0.0
+    for k in range(len(rule.feature)):
+        largest = max(largest, state.table[place, k])
+    for k in range(len(rule.feature)):
+        state.feature_weight[k] = exp(state.table[place, k] - largest)
         total += state.feature_weight[k]
     k = pick_weighted(rng, state.feature_weight, total)
-    if model.questions.kind == FIXED:
-        return fixed_question(model, state, node)
-    for j in range(len(model.questions.feature)):
-        if _weight(model, state, node, j) > 0.0 and is_admissible(model, state, node, j):
-            weights += model.questions.feature[j].weight
     n = fill_bins(model, state, node, k)
-    log_rule = -log(n_ways_of(model, state, node, k, n))
-    log_sum = state.table[node, k] - log(model.questions.feature[k].weight) - log_rule
-    walk_ways(model, state, node, k, n, True, rng.random(), log_sum)
+    weight, ways = rule.feature[k].weight, state.ways[place, k]
+    walk_ways(model, state, node, k, n, True, rng.random(), state.table[place, k] - log(weight / ways))
     cut, upper = state.way[CUT], state.way[UPPER]
     if state.way[CHOICES] > 1:
         cut += pick(rng, state.way[CHOICES])
         upper = cut + 1
-    log_rule += log(model.questions.feature[k].weight / weights)
+    log_rule = log(weight / state.cell[place].weight) - log(ways)
     return Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
 
 
@@ -137,32 +141,35 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
                 n += 1
     elif not two_sides:
         n = collect_codes(model, state, node, k)
+    bins, code_of, rows_of, order = state.bins, state.codes[0], state.codes[2], state.order
     for j in range(n):
-        state.codes[2, j] = 0
+        rows_of[j] = 0
         if not two_sides:
-            number[state.codes[0, j]] = j
-        for i in range(state.bins.shape[1]):
-            state.bins[j, i] = 0.0
+            number[code_of[j]] = j
+        for i in range(bins.shape[1]):
+            bins[j, i] = 0.0
+    codes, rows, weights, label, moments = units.codes, units.rows, units.weight, units.label, units.moments
+    rows_all, weight_all, counts = units.rows_all, units.weight_all, units.counts
     for i in range(start, stop):
-        u = state.order[i]
-        code = np.int64(units.codes[k, u])
+        u = order[i]
+        code = np.int64(codes[k, u])
         if not two_sides:
             j = number[code]
         elif categories >= 0:
             j = 1 - ((categories >> code) & 1)
         else:
             j = np.int64(code > cut)
-        state.codes[2, j] += units.rows[u & units.rows_all]
-        weight = units.weight[u & units.weight_all]
-        if units.counts:
-            state.bins[j, units.label[u]] += weight
+        rows_of[j] += rows[u & rows_all]
+        weight = weights[u & weight_all]
+        if counts:
+            bins[j, label[u]] += weight
         else:
-            state.bins[j, 0] += weight
-            state.bins[j, 1] += units.moments[0, u]
-            state.bins[j, 2] += units.moments[1, u]
+            bins[j, 0] += weight
+            bins[j, 1] += moments[0, u]
+            bins[j, 2] += moments[1, u]
     if not two_sides:
         for j in range(n):
-            number[state.codes[0, j]] = 0
+            number[code_of[j]] = 0
     return n
 
 
@@ -175,14 +182,18 @@ def walk_ways(
     When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
     the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
     """
-    for i in range(state.sides.shape[1]):
-        state.sides[LEFT, i], state.sides[TOTAL, i] = 0.0, state.stats[node, i]
+    left, right, bins, leaf = state.sides[LEFT], state.sides[RIGHT], state.bins, model.leaf
+    n_stats, code_of, rows_of, stats = len(left), state.codes[0], state.codes[2], state.stats[node]
+    rows, score, beta = state.node[node].rows, state.node[node].score, state.beta[0]
+    for i in range(n_stats):
+        left[i] = 0.0
     rule = model.questions
     nominal = rule.feature[k].nominal and rule.kind != FIXED
     n_steps = max(n - 1, 0)
     if nominal and 1 < n <= FEW_CATEGORIES:
         n_steps = (1 << (n - 1)) - 1
     least = rule.min_leaf if rule.kind == LOCAL else 0
+    local = rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL
     largest, total, done = -inf, 0.0, 0.0
     rows_left, ordered, prefix = np.int64(0), np.int64(0), np.int64(0)
     for step in range(-2, n_steps):
@@ -211,14 +222,18 @@ def walk_ways(
                     categories = prefix
                     if not prefix & (np.int64(1) << state.codes[0, 0]):
                         categories = present_bits(state, n) & ~prefix
-                rows_left += state.codes[2, j]
-                for i in range(state.sides.shape[1]):
-                    state.sides[LEFT, i] += state.bins[j, i]
-                if not nominal:
+                rows_left += rows_of[j]
+                for i in range(n_stats):
+                    left[i] += bins[j, i]
+                if local and not nominal:
+                    cut, upper = code_of[j], code_of[j + 1]
+                elif not nominal:
                     cut, upper, count = _between(model, state, node, k, j)
-            if rows_left < least or state.node[node].rows - rows_left < least:
+            if rows_left < least or rows - rows_left < least:
                 continue
-            gain = state.beta[0] * _gain(model, state, node)
+            for i in range(n_stats):
+                right[i] = stats[i] - left[i]
+            gain = beta * (leaf_score(leaf, left) + leaf_score(leaf, right) - score)
         if drawing:
             done += count * exp(gain - log_sum)
             state.way[CUT], state.way[UPPER], state.way[CATEGORIES], state.way[CHOICES] = cut, upper, categories, count
@@ -230,15 +245,6 @@ def walk_ways(
         else:
             total += count * exp(gain - largest)
     return largest + log(total) if total > 0.0 else -inf
-
-
-@inlined
-def _gain(model: Lowered, state: ChainState, node: int) -> float:
-    """Score of both sides less that of the node, the left side's statistics being set."""
-    for i in range(state.sides.shape[1]):
-        state.sides[RIGHT, i] = state.sides[TOTAL, i] - state.sides[LEFT, i]
-    left = leaf_score(model.leaf, state.sides[LEFT])
-    return left + leaf_score(model.leaf, state.sides[RIGHT]) - state.node[node].score
 
 
 @inlined
@@ -276,7 +282,7 @@ def _next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 @inlined
 def _between(model: Lowered, state: ChainState, node: int, k: int, j: int) -> tuple[int, int, int]:
-    """Cut, upper code and number of alike cuts between bins j and j + 1."""
+    """Cut, upper code and number of alike cuts between bins j and j + 1, unless local."""
     kind = model.questions.kind
     if kind == FIXED:
         design = model.questions.design[state.node[node].design]
@@ -285,7 +291,7 @@ def _between(model: Lowered, state: ChainState, node: int, k: int, j: int) -> tu
         middle = (state.box[node, k, 0] + state.box[node, k, 1]) // 2 - 1
         return middle, middle + 1, np.int64(1)
     cut, upper = state.codes[0, j], state.codes[0, j + 1]
-    return (cut, cut + 1, upper - cut) if kind == GRID else (cut, upper, np.int64(1))
+    return cut, cut + 1, upper - cut
 
 
 @inlined

@@ -17,6 +17,7 @@ NONE = -1
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN = range(7)
 PROPOSED, ACCEPTED = range(2)
 MOST_WAYS = 4096
+CELL_BYTES = 1 << 24
 MOST_BLOCKS = 32
 MOVES = (
     "grow",
@@ -61,16 +62,26 @@ NODE = np.dtype(
         ("prunable", np.int64),  # likewise the nodes whose children are both leaves
         ("internal", np.int64),  # likewise the internal nodes
         ("free", np.int64),  # likewise the stack of free nodes
-        ("scan", np.int64),  # `count[SCAN]` when the node was scanned; its table is stale under another
-        ("log_w", np.float64),  # log W of the node, if scanned
-        ("ahead", np.int64),  # `count[SCAN]` when `log_z2` was computed
-        ("log_z2", np.float64),  # log of the lookahead sum over two levels
+        ("hash", np.int64),  # of the cell: of its rows, box or fixed node, whichever its future depends on
         ("saved_at", np.int64),  # scratch: place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
         ("splittable", np.bool_),  # above the depth limit and with an admissible question
     ],
     align=True,
 )
+
+CELL = np.dtype(
+    [
+        ("hash", np.int64),  # of the cell the record holds, NONE: of none
+        ("weight", np.float64),  # sum of the weights of its admissible features, negative: not computed
+        ("scan", np.int64),  # `count[SCAN]` when it was scanned: under another its table is stale
+        ("log_w", np.float64),  # log W
+        ("ahead", np.int64),  # `count[SCAN]` when the lookahead over two levels was computed
+        ("depth", np.int64),  # for a node at this depth
+        ("log_z2", np.float64),  # log of its sum over questions
+    ]
+)
+"""What depends on a cell alone, kept for when a node holds it again; a cell overwrites another with the same place."""
 
 PLAN = np.dtype(
     [
@@ -105,8 +116,12 @@ class ChainState(NamedTuple):
     """(1,) float64: power of the score, 1 unless tempered."""
     moves: np.ndarray
     """(2, len(MOVES)) int64: proposals by move since the last saved draw, and those accepted."""
+    cell: np.recarray
+    """(N_CELLS,) records of dtype CELL: what was computed of cells, by their hash; (1,) where no move keeps it."""
+    ways: np.ndarray
+    """(N_CELLS, p) float64: in how many ways each feature parts the cell."""
     table: np.ndarray
-    """(cap, p) float64: by feature, log of its part of W, for scanned nodes; (cap, 0) where no move scans."""
+    """(N_CELLS, p) float64: log of each feature's part of W."""
     side: np.ndarray
     """(U,) int32 scratch: units going right while a range is parted."""
     kept: np.ndarray
@@ -118,7 +133,7 @@ class ChainState(NamedTuple):
     bins: np.ndarray
     """(largest n_codes, n_stats) float64 scratch: statistics by code; (2, n_stats) where no move scans."""
     sides: np.ndarray
-    """(3, n_stats) float64 scratch: statistics of the left and right side of a question."""
+    """(2, n_stats) float64 scratch: statistics of the left and right side of a question."""
     way: np.ndarray
     """(4,) int64 scratch: the way of parting chosen in a scan."""
     terms: np.ndarray
@@ -143,6 +158,8 @@ def pack_state(s: ChainState) -> Any:
         s.count,
         s.beta,
         s.moves,
+        s.cell,
+        s.ways,
         s.table,
         s.side,
         s.kept,
@@ -165,6 +182,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> Chain
     n_units, p, n_stats = model.units.n_units, len(model.questions.feature), model.leaf.n_stats
     kind = model.questions.kind
     uses_box = kind in (GRID, DYADIC, CYCLIC)
+    n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
     widest = 2 if kind in (DYADIC, CYCLIC) else int(model.questions.feature.n_codes.max())
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),
@@ -174,13 +192,15 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> Chain
         count=np.zeros(7, dtype=np.int64),
         beta=np.ones(1),
         moves=np.zeros((2, len(MOVES)), dtype=np.int64),
-        table=np.zeros((cap, p if scans else 0)),
+        cell=np.full(n_cells, NONE, dtype=np.int64).astype(CELL).view(np.recarray),
+        ways=np.zeros((n_cells, p)),
+        table=np.zeros((n_cells, p)),
         side=np.empty(n_units, dtype=np.int32),
         kept=np.empty(n_units if replaces else 1, dtype=np.int32),
         codes=np.zeros((3, max(widest, 2)), dtype=np.int64),
         feature_weight=np.zeros(p),
         bins=np.zeros((max(widest, 2) if scans else 2, n_stats)),
-        sides=np.zeros((3, n_stats)),
+        sides=np.zeros((2, n_stats)),
         way=np.zeros(4, dtype=np.int64),
         terms=np.zeros(MOST_WAYS if scans else 1),
         blocks=np.zeros((MOST_BLOCKS if replaces else 1, p, 2), dtype=np.int64),
@@ -195,7 +215,6 @@ def enlarged(state: ChainState) -> ChainState:
         node=np.concatenate([state.node, np.zeros_like(state.node)]).view(np.recarray),
         stats=np.concatenate([state.stats, np.zeros_like(state.stats)]),
         box=np.concatenate([state.box, np.zeros_like(state.box)]),
-        table=np.concatenate([state.table, np.zeros_like(state.table)]),
     )
     if len(state.plan) > 1:
         out = out._replace(plan=np.zeros(2 * cap, dtype=PLAN).view(np.recarray))

@@ -51,24 +51,24 @@ def begin(state: ChainState, node: int) -> int:
     new.categories, new.log_rule = NONE, 0.0
     new.depth, new.design, new.rows, new.score = here.depth, here.design, here.rows, here.score
     new.start, new.stop, new.splittable = here.start, here.stop, here.splittable
-    new.scan, new.log_w, new.ahead, new.log_z2 = here.scan, here.log_w, here.ahead, here.log_z2
+    new.hash = here.hash
     new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
     for j in range(state.stats.shape[1]):
         state.stats[top, j] = state.stats[node, j]
     for j in range(state.box.shape[1]):
         state.box[top, j, 0], state.box[top, j, 1] = state.box[node, j, 0], state.box[node, j, 1]
-    for j in range(state.table.shape[1]):
-        state.table[top, j] = state.table[node, j]
+    order, kept = state.order, state.kept
     for i in range(here.start, here.stop):
-        state.kept[i] = state.order[i]
+        kept[i] = order[i]
     return top
 
 
 @jit
 def drop(state: ChainState, node: int, top: int) -> None:
     """Drop what was built at ``top`` beside ``node``."""
+    order, kept = state.order, state.kept
     for i in range(state.node[node].start, state.node[node].stop):
-        state.order[i] = state.kept[i]
+        order[i] = kept[i]
     at = top
     while at != NONE:
         following = next_node(state, at, top)
@@ -94,9 +94,6 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
         at = following
     here.left, here.right, here.feature, here.cut = new.left, new.right, new.feature, new.cut
     here.upper, here.categories, here.log_rule = new.upper, new.categories, new.log_rule
-    here.scan, here.log_w, here.ahead, here.log_z2 = new.scan, new.log_w, new.ahead, new.log_z2
-    for j in range(state.table.shape[1]):
-        state.table[node, j] = state.table[top, j]
     _free(state, top)
     if not is_leaf(state, node):
         state.node[here.left].parent = state.node[here.right].parent = node

@@ -19,6 +19,8 @@ class LeafRule(NamedTuple):
     """float64, the layout is that of the kind's score function below."""
     n_stats: int
     """How many numbers describe a cell."""
+    log_gamma: np.ndarray
+    """(K + 1, m) float64: log gamma of 0, ..., m - 1 plus alpha of each class, plus their sum; (1, 1) if unused."""
 
     @property
     def is_fixed(self) -> bool:
@@ -30,6 +32,8 @@ class LeafRule(NamedTuple):
 def leaf_score(rule: LeafRule, stats: np.ndarray) -> float:
     """Log score in nats of a cell with statistics ``stats`` (n_stats,)."""
     if rule.kind == DIRICHLET:
+        if rule.log_gamma.shape[1] > 1:
+            return _dirichlet_counts(rule.params, rule.log_gamma, stats)
         return _dirichlet(rule.params, stats)
     if rule.kind == LAPLACE:
         return _laplace(rule.params, stats)
@@ -50,6 +54,17 @@ def _dirichlet(params: np.ndarray, stats: np.ndarray) -> float:
         total += stats[i]
         score += lgamma(stats[i] + params[2 + i])
     return score - lgamma(total + params[0]) if total > 0.0 else 0.0
+
+
+@jit
+def _dirichlet_counts(params: np.ndarray, log_gamma: np.ndarray, stats: np.ndarray) -> float:
+    # as `_dirichlet`, for statistics that are whole numbers
+    total, score = np.int64(0), params[1]
+    for i in range(len(stats)):
+        count = np.int64(stats[i])
+        total += count
+        score += log_gamma[i, count]
+    return score - log_gamma[len(stats), total] if total > 0 else 0.0
 
 
 @jit

@@ -16,6 +16,10 @@ from . import _leaf_kernels as codes
 from ._leaf_kernels import LeafRule
 
 
+MOST_LOG_GAMMAS = 4_000_000
+"""Entries a table of log gammas may have."""
+
+
 class Target(NamedTuple):
     """The checked y, as leaf models take it."""
 
@@ -91,7 +95,11 @@ class Leaf:
 
     def rule(self, target: Target) -> LeafRule:
         """The model as compiled code takes it."""
-        return LeafRule(self.kind, self.params(target), self.n_stats(target))
+        return LeafRule(self.kind, self.params(target), self.n_stats(target), self.log_gamma(target))
+
+    def log_gamma(self, target: Target) -> np.ndarray:
+        """Table of log gammas the score may look up; (1, 1) if it has none."""
+        return np.zeros((1, 1))
 
 
 class _ClassLeaf(Leaf):
@@ -154,6 +162,13 @@ class DirichletMultinomial(_ClassLeaf):
     def params(self, target: Target) -> np.ndarray:
         alpha = self._alpha(target)
         return np.concatenate([[alpha.sum(), gammaln(alpha.sum()) - gammaln(alpha).sum()], alpha])
+
+    def log_gamma(self, target: Target) -> np.ndarray:
+        weight, alpha = target.weights, self._alpha(target)
+        most = weight.sum()
+        if np.any(weight != np.floor(weight)) or (most + 1.0) * (len(alpha) + 1) > MOST_LOG_GAMMAS:
+            return super().log_gamma(target)
+        return gammaln(np.arange(most + 1.0) + np.append(alpha, alpha.sum())[:, None])
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)

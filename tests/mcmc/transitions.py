@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from plain import plain_package
 
+from .records import Records, with_records
+
 KERNELS = {
     "grow-prune": ("mcmc._moves.grow_prune", "grow_prune_step"),
     "blanchard": ("mcmc._moves.blanchard", "blanchard_step"),
@@ -25,8 +27,7 @@ MOVES = {
     "rotate": ("mcmc._moves.rotate", "rotate_step"),
     "restructure": ("mcmc._moves.restructure", "restructure_step"),
 }
-"""Steps that keep the number of leaves, or nearly."""
-ROOM = 1024
+"""Steps that need grow and prune beside them."""
 
 
 class Outcomes:
@@ -106,29 +107,29 @@ class Space(NamedTuple):
     """Tree number -> snapshot of the chain when last it came there from a larger tree."""
 
 
-def new_chain(model):
-    """A plain chain at the stump, with what every step needs."""
+def new_chain(model, beta=1.0):
+    """A plain chain at the stump, with what every step needs and room for small trees."""
     plain = plain_package()
     kernels = plain.module("mcmc._kernels")
     kernel = kernels.read_kernel(dict.fromkeys(kernels.STEPS, 1.0))
     chain = plain.module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(0))
-    while len(chain.state.node) < ROOM:
-        chain.enlarge()
+    chain.enlarge()
+    chain.state, chain.model = with_records(chain.state), with_records(chain.model)
+    chain.packed = plain.module("mcmc._state").pack_state(chain.state)
+    chain.state.beta[0] = beta
     return chain
 
 
 def tree_key(state):
     """The present tree as a tuple, node by node in preorder."""
-    names = ("feature", "cut", "categories", "left", "right")
-    feature, cut, categories, left, right = (state.node[name].tolist() for name in names)
     key, todo = [], [0]
     while todo:
-        node = todo.pop()
-        if left[node] < 0:
-            key.append(feature[node])
+        here = state.node[todo.pop()]
+        if here.left < 0:
+            key.append(-1)
         else:
-            key.append((feature[node], cut[node], categories[node]))
-            todo += [right[node], left[node]]
+            key.append((here.feature, here.cut, here.categories))
+            todo += [here.right, here.left]
     return tuple(key)
 
 
@@ -146,10 +147,14 @@ class Snapshot:
     SCRATCH = ("side", "kept", "feature_weight", "bins", "sides", "way", "terms", "blocks", "plan")
 
     def __init__(self, state):
-        self.arrays = {name: getattr(state, name).copy() for name in state._fields if name not in self.SCRATCH}
+        kept = {name: getattr(state, name) for name in state._fields if name not in self.SCRATCH}
+        self.records = {name: value.copies() for name, value in kept.items() if isinstance(value, Records)}
+        self.arrays = {name: value.copy() for name, value in kept.items() if not isinstance(value, Records)}
 
     def restore(self, state):
         """Put the arrays back."""
+        for name, kept in self.records.items():
+            getattr(state, name).put_back(kept)
         for name, kept in self.arrays.items():
             getattr(state, name)[...] = kept
 
@@ -161,7 +166,8 @@ def transition_row(chain, snapshot, kernel, seen):
 
     def run(rng):
         snapshot.restore(chain.state)
-        step(rng, chain.model, chain.packed, *rest)
+        with np.errstate(over="ignore"):  # hashes wrap around, which plain NumPy scalars report
+            step(rng, chain.model, chain.packed, *rest)
         key = tree_key(chain.state)
         seen(key)
         return key

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._compiled import mixed
 from ..._numba import inlined, jit
 from ...model import Lowered
 from ...model._leaf_kernels import leaf_score
-from ...model._questions import CYCLIC, DYADIC, FIXED, GRID
+from ...model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from .._questions import Question, absent_categories, is_splittable
 from .._random import flip
 from .._state import (
@@ -103,9 +104,12 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
     _place_child(state, node, left, here.start, middle)
     _place_child(state, node, right, middle, here.stop)
     state.node[right].rows = here.rows - state.node[left].rows
+    state.node[right].hash = here.hash - state.node[left].hash
     if model.questions.kind == FIXED:
         state.node[left].design = here.design + 1
         state.node[right].design = model.questions.design[here.design].right
+        state.node[left].hash = state.node[left].design
+        state.node[right].hash = state.node[right].design
     _narrow_boxes(model, state, node)
     for child in (left, right):
         state.node[child].score = leaf_score(model.leaf, state.stats[child])
@@ -118,33 +122,41 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
 
     Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
     """
-    units, order, side, stats = model.units, state.order, state.side, state.stats
+    order, side, stats = state.order, state.side, state.stats
+    codes, rows, weights = model.units.codes, model.units.rows, model.units.weight
+    rows_all, weight_all, counts = model.units.rows_all, model.units.weight_all, model.units.counts
+    label, moments = model.units.label, model.units.moments
     k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
     children = (state.node[node].left, state.node[node].right)
     for j in range(stats.shape[1]):
         stats[children[0], j] = 0.0
         stats[children[1], j] = 0.0
     n_left, n_right, rows_left = 0, 0, 0
+    hashes = model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
+    hash_left = np.int64(0)
     start = state.node[node].start
     for i in range(start, state.node[node].stop):
         u = order[i]
-        code = np.int64(units.codes[k, u])
+        code = np.int64(codes[k, u])
         right = 1 - ((categories >> code) & 1) if categories >= 0 else np.int64(code > cut)
         order[start + n_left] = u
         side[n_right] = u
         n_left += 1 - right
         n_right += right
-        rows_left += (1 - right) * units.rows[u & units.rows_all]
-        weight = units.weight[u & units.weight_all]
-        if units.counts:
-            stats[children[right], units.label[u]] += weight
+        rows_left += (1 - right) * rows[u & rows_all]
+        if hashes and right == 0:
+            hash_left += mixed(np.int64(u))
+        weight = weights[u & weight_all]
+        if counts:
+            stats[children[right], label[u]] += weight
         else:
             stats[children[right], 0] += weight
-            stats[children[right], 1] += units.moments[0, u]
-            stats[children[right], 2] += units.moments[1, u]
+            stats[children[right], 1] += moments[0, u]
+            stats[children[right], 2] += moments[1, u]
     for i in range(n_right):
         order[start + n_left + i] = side[i]
-    state.node[state.node[node].left].rows = rows_left
+    state.node[children[0]].rows = rows_left
+    state.node[children[0]].hash = hash_left
     return start + n_left
 
 
@@ -156,7 +168,6 @@ def _place_child(state: ChainState, node: int, child: int, start: int, stop: int
     new.categories, new.log_rule, new.design = NONE, 0.0, 0
     new.start, new.stop = start, stop
     new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
-    new.scan = new.ahead = NONE
 
 
 @inlined
@@ -173,6 +184,15 @@ def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
         else:
             state.box[left, k, 1] = state.node[node].cut + 1
             state.box[right, k, 0] = state.node[node].cut + 1
+        without = state.node[node].hash - side_hash(state, node, k)
+        state.node[left].hash = without + side_hash(state, left, k)
+        state.node[right].hash = without + side_hash(state, right, k)
+
+
+@inlined
+def side_hash(state: ChainState, node: int, k: int) -> int:
+    """What one feature adds to the hash of a box."""
+    return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
 
 
 @jit

@@ -14,7 +14,7 @@ import numpy as np
 from ..._numba import inlined, jit
 from ...model import Lowered
 from .._random import pick
-from .._scan import draw_scanned, is_candidate, scan
+from .._scan import draw_scanned, is_candidate
 from .._state import N_PRUNABLE, PROPOSED, REDRAW, ChainState
 from .._subtree import begin, decide_subtree, has_room, replacement
 from ._growth import growth_score_ratio, hang_children
@@ -39,7 +39,6 @@ def redraw_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     if not is_candidate(model, state, node):
         state.moves[PROPOSED, REDRAW] += 1
         return
-    scan(model, state, node)
     top = begin(state, node)
     hang_children(model, state, top, draw_scanned(rng, model, state, top))
     way_back = state.node[node].log_rule + growth_score_ratio(state, node)

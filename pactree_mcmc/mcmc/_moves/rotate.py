@@ -4,8 +4,9 @@
 left and right, without the questions that send a whole cell one way; likewise either u. Under local questions v's
 question in the larger cell of u is one of ``n_wider`` that part v's cell alike, drawn uniformly. *Merge* is the way
 back: a child's question w is asked above that of its parent v, and the two parts of Z become one again, a merge drawn
-uniformly from all (see `_merge`); ``n_options`` counts those of the node and child. Where both features are the same
-nothing is cut: the tree is turned whole, and only the prior changes.
+uniformly from all (see `_merge`); ``n_options`` counts those of the node and child. Where both cut the same ordered
+feature nothing is cut or merged: the tree is turned whole, the pair is picked as often in the new tree as in the old,
+and only the prior changes.
 
 A cut or a merge is tried with equal probability, at one of the ``E`` internal nodes other than the root. With ``both``
 true if u is kept on both sides of v, when either of the two may be the way back,
@@ -29,9 +30,10 @@ from .._merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, pla
 from .._questions import collect_codes
 from .._random import flip, pick
 from .._refit import LOG_2, cell_bits
-from .._state import N_INTERNAL, NONE, PROPOSED, ROTATE, ChainState, next_node, sibling
+from .._state import ACCEPTED, N_INTERNAL, NONE, PROPOSED, ROTATE, ChainState, next_node, sibling
 from .._subtree import begin, build, decide_subtree, has_room, plan_copy, plan_node, replacement
-from ._growth import Proposal
+from .._turn import can_turn, settle, turn
+from ._growth import Proposal, accept
 from .swap import pick_inner_child
 
 
@@ -54,10 +56,24 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     kind = model.questions.kind
     if kind != LOCAL and kind != GRID and kind != DYADIC:
         state.moves[PROPOSED, ROTATE] += 1
+    elif can_turn(model, state, child):
+        turn_step(rng, model, state, child)
     elif flip(rng, 0.5):
         cut_step(rng, model, state, child)
     else:
         merge_step(rng, model, state, child)
+
+
+@jit
+def turn_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> None:
+    """Ask the question of v above that of its parent, which cuts the same feature, and decide."""
+    proposal = Proposal(ROTATE, v, turn(model, state, v), 0.0, 0.0)
+    state.moves[PROPOSED, ROTATE] += 1
+    if accept(rng, proposal):
+        state.moves[ACCEPTED, ROTATE] += 1
+        settle(state, v)
+    else:
+        turn(model, state, v)
 
 
 @jit

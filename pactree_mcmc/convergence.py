@@ -1,0 +1,434 @@
+"""Whether chains agree and have moved enough: split R-hat and bulk effective sample size, and what to do about them.
+
+After Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and localization: an improved R-hat
+for assessing convergence of MCMC*, Bayesian Analysis 16 (2021).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from ._numba import jit
+from .trees import TreeArrays, descend
+
+if TYPE_CHECKING:
+    from .model import TreeModel
+    from .posterior import SampledPosterior
+
+MOST_RHAT = 1.01
+LEAST_ESS = 400.0
+FEWEST_DRAWS = 100
+"""Fewer draws in all are not judged."""
+FEWEST_PER_CHAIN = 4
+N_CLASSES = 3
+"""Classes whose probability is checked, at most."""
+N_SCALARS = 2
+"""Quantities that come before the predictions: log posterior and number of leaves."""
+N_LISTED = 3
+"""Predictions listed in a warning, at most."""
+DRIFT_RHAT = 1.05
+"""R-hat between the first halves of all chains and the second halves, above which there is a trend."""
+APART = 10.0
+"""Chains are apart when the variance of their means is so many times what their own errors explain."""
+SLOW = 20.0
+"""A run that must be so many times longer is advised to be tempered instead."""
+HEADER = (
+    "the draws may not represent the posterior; "
+    f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
+)
+BLOCK = 1 << 20
+"""Numbers diagnosed at a time."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The draws of a run may not represent its posterior.
+
+    Examples
+    --------
+    >>> issubclass(ConvergenceWarning, UserWarning)
+    True
+    """
+
+
+def warn_if_unconverged(
+    post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, temperatures: int = 1
+) -> None:
+    """Warn once, with a ConvergenceWarning, of all that `check_convergence` finds.
+
+    Parameters
+    ----------
+    post : SampledPosterior
+        Draws of chains.
+    stacklevel : int, default 1
+        As of ``warnings.warn`` where this function is called: 1 blames the line that calls it, 2 the caller's caller.
+    max_points, temperatures : int
+        As of `check_convergence`.
+
+    Raises
+    ------
+    ValueError
+        If ``max_points`` is below 1.
+
+    Examples
+    --------
+    >>> import warnings, pactree_mcmc as pt
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ConvergenceWarning)
+    ...     post = pt.sample(pt.TreeModel([[0.0], [1.0]], [0, 1]), 30, tune=0, chains=2, rng=1)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_unconverged(post)
+    >>> print(caught[0].message)
+    too few draws to judge convergence: 60 in all; give at least 400, better draws=1000.
+    """
+    lines = check_convergence(post, max_points, temperatures=temperatures)
+    if lines:
+        warnings.warn("\n  ".join(lines), ConvergenceWarning, stacklevel=stacklevel + 1)
+
+
+def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatures: int = 1) -> list[str]:
+    """What speaks against the draws of chains, and what to try.
+
+    Checked are the log posterior, the number of leaves, and the predictions at training rows: R-hat must not exceed
+    1.01, the bulk effective sample size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares its
+    halves.
+
+    Parameters
+    ----------
+    post : SampledPosterior
+        Draws of chains; independent draws need no check.
+    max_points : int, default 50
+        Training rows whose predictions are checked, at most, >= 1; evenly spaced, rows with equal features once. Of a
+        classifier the probabilities of the most frequent classes, at most 3 and never of all.
+    temperatures : int, default 1
+        How many the run had; the advice starts there.
+
+    Returns
+    -------
+    list of str
+        Empty when nothing speaks against them; else the lines of a warning: what is wanted, the quantities that
+        fail with their figures (the worst three predictions), advice. One line for fewer than 100 draws in all.
+
+    Raises
+    ------
+    ValueError
+        If ``max_points`` is below 1.
+
+    Notes
+    -----
+    O(distinct trees * max_points * depth + max_points * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
+    Predictions that differ by a 1e-9th of their range count as equal: rounding is no news.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt, warnings
+    >>> x = np.arange(40.0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ConvergenceWarning)
+    ...     post = pt.sample(pt.TreeModel(x[:, None], x > 19), 40, tune=50, chains=2, rng=1)
+    >>> check_convergence(post)
+    ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
+    """
+    if max_points < 1:
+        raise ValueError(f"max_points={max_points!r} is out of range; give an integer >= 1.")
+    total = post.tree_of_draw.size
+    if total < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN:
+        return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
+    found = _figures(post, max_points)
+    if not found.failed.any():
+        return []
+    return [HEADER, *_listed(found), *_advice(post, found, temperatures)]
+
+
+def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rank-normalised split R-hat and bulk effective sample size of many quantities at once.
+
+    Parameters
+    ----------
+    values : array-like of shape (quantities, chains, draws)
+        Numbers, or conditions.
+
+    Returns
+    -------
+    rhat : ndarray of shape (quantities,)
+        The larger of that of the ranks and that of the ranks of the distance from the median, each over the halves of
+        all chains; 1 for a constant, infinite when all halves stand still in different places.
+    ess : ndarray of shape (quantities,)
+        In (0, draws * log10(draws)] counting all chains; the number of draws for a constant.
+        Both are NaN with fewer than 4 draws a chain or a value that is not finite.
+
+    Raises
+    ------
+    ValueError
+        If ``values`` has not three dimensions.
+
+    Notes
+    -----
+    Vehtari et al. (2021): each chain is cut into halves (of an odd number of draws the middle one is dropped), draws
+    become normal scores of their average ranks, autocovariances come from the FFT and are summed as far as Geyer's
+    initial monotone sequence goes. The same numbers as ``arviz.rhat`` and ``arviz.ess``, but for one chain, where
+    ArviZ gives no R-hat. O(quantities * N log N) for N draws in all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rhat, ess = rhat_and_ess([np.random.default_rng(0).normal(size=(4, 500)), np.ones((4, 500))])
+    >>> rhat.round(2).tolist(), float(ess[1])
+    ([1.0, 1.0], 2000.0)
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 3:
+        raise ValueError(f"values has shape {values.shape}; give (quantities, chains, draws).")
+    n_quantities, chains, draws = values.shape
+    rhat, ess = np.full(n_quantities, np.nan), np.full(n_quantities, np.nan)
+    if chains == 0 or draws < FEWEST_PER_CHAIN:
+        return rhat, ess
+    finite = np.isfinite(values).all(axis=(1, 2))
+    rhat[finite], ess[finite] = 1.0, chains * draws
+    # a constant but for the middle draw that halving drops is a constant
+    halves = _halves(values)
+    moving = finite & (np.ptp(halves, axis=(1, 2)) > 0.0) if n_quantities else finite
+    if moving.any():
+        bulk, folded = normal_scores(halves[moving])
+        rhat[moving] = np.fmax(_rhat(bulk), _rhat(folded))
+        ess[moving] = _ess(bulk)
+    return rhat, ess
+
+
+def _halves(values: np.ndarray) -> np.ndarray:
+    """Chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves."""
+    half = values.shape[2] // 2
+    return np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1)
+
+
+def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Normal scores of the average ranks of each quantity, and of its distance from its median; shaped as ``values``.
+
+    The first axis counts quantities.
+    """
+    flat = values.reshape(len(values), -1)
+    bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
+    n = flat.shape[1]
+    # of average ranks 0, 1/2, 1, ..., n (Blom 1958); none is below 1
+    score = ndtri(np.maximum(np.arange(2 * n + 1) / 2.0 - 0.375, 0.0) / (n + 0.25))
+    for i, drawn in enumerate(flat):
+        distinct, which, count = np.unique(drawn, return_inverse=True, return_counts=True)
+        middle = np.searchsorted(np.cumsum(count), [(n - 1) // 2, n // 2], side="right")
+        _, where = np.unique(np.abs(distinct - distinct[middle].mean()), return_inverse=True)
+        bulk[i] = score[_twice_ranks(count)][which]
+        folded[i] = score[_twice_ranks(np.bincount(where, count).astype(np.int64))][where][which]
+    return bulk.reshape(values.shape), folded.reshape(values.shape)
+
+
+def _twice_ranks(count: np.ndarray) -> np.ndarray:
+    """Twice the average rank, an integer, of each of increasing values that occur ``count`` times."""
+    return 2 * np.cumsum(count) - count + 1
+
+
+def _rhat(z: np.ndarray) -> np.ndarray:
+    """R-hat of chains (quantities, chains, draws) as they are; NaN for a constant."""
+    n = z.shape[2]
+    within = z.var(axis=2, ddof=1).mean(axis=1)
+    between = z.mean(axis=2).var(axis=1, ddof=1)
+    # the scores of one value repeated vary by rounding only
+    within[within < 1e-24] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = np.sqrt(between / within + (n - 1.0) / n)
+    out[np.ptp(z, axis=(1, 2)) == 0.0] = np.nan
+    return out
+
+
+def _ess(z: np.ndarray) -> np.ndarray:
+    """Effective sample size of chains (quantities, chains, draws) as they are, none of them constant throughout."""
+    _, chains, n = z.shape
+    padded = 1 << (2 * n - 1).bit_length()
+    spectrum = np.fft.rfft(z - z.mean(axis=2, keepdims=True), padded, axis=2)
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
+    autocovariance = np.fft.irfft(power, padded, axis=1)[:, :n] / n
+    within = autocovariance[:, :1] * n / (n - 1.0)
+    total = autocovariance[:, :1] + (z.mean(axis=2).var(axis=1, ddof=1)[:, None] if chains > 1 else 0.0)
+    rho = 1.0 - (within - autocovariance) / total
+    rho[:, 0] = 1.0
+
+    # pairs of lags as far as their sums stay positive, each at most the one before
+    last = max((n - 3) // 2, 0)
+    pair = rho[:, : 2 * last + 1 : 2] + rho[:, 1 : 2 * last + 2 : 2]
+    stop = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last)
+    kept = np.arange(last + 1) < stop[:, None]
+    summed = np.where(kept, np.minimum.accumulate(pair, axis=1), 0.0).sum(axis=1)
+    quantity = np.arange(len(z))
+    even = rho[quantity, 2 * stop]
+    tail = np.where((even > 0.0) | (pair[quantity, stop] >= 0.0), even, 0.0)
+    size = chains * n
+    return size / np.maximum(-1.0 + 2.0 * summed + tail, 1.0 / math.log10(size))
+
+
+class Figures(NamedTuple):
+    """The quantities checked and how well the chains know them; log posterior and number of leaves come first."""
+
+    names: list[str]
+    by_tree: np.ndarray
+    """(quantities, n_trees), of each distinct tree."""
+    rhat: np.ndarray
+    ess: np.ndarray
+
+    @property
+    def failed(self) -> np.ndarray:
+        """(quantities,) bool; what is not known fails."""
+        return ~((self.rhat <= MOST_RHAT) & (self.ess >= LEAST_ESS))
+
+    @property
+    def times_longer(self) -> np.ndarray:
+        """(quantities,) how many times longer the run must be; R-hat - 1 falls as one over the draws."""
+        times = np.maximum((self.rhat - 1.0) / (MOST_RHAT - 1.0), LEAST_ESS / self.ess)
+        return np.where(np.isnan(times), np.inf, times)
+
+
+def _figures(post: SampledPosterior, max_points: int) -> Figures:
+    names, predicted = _predictions(post, max_points)
+    by_tree = np.vstack([_rounded((post.log_prior + post.log_score)[None]), post.n_leaves[None], _rounded(predicted)])
+    rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
+    step = max(BLOCK // post.tree_of_draw.size, 1)
+    for i in range(0, len(by_tree), step):
+        here = slice(i, i + step)
+        rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, post.tree_of_draw])
+    return Figures(["log posterior", "number of leaves", *names], by_tree, rhat, ess)
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Values in steps that hide rounding errors, which would break ties between trees."""
+    finite = values[np.isfinite(values)]
+    step = 1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max() if len(finite) else 0.0
+    return np.round(values / step) if step > 0.0 else values
+
+
+def _predictions(post: SampledPosterior, max_points: int) -> tuple[list[str], np.ndarray]:
+    """Names and values (quantities, n_trees) of predictions at training rows, of each distinct tree."""
+    model = post.model
+    rows, X = training_points(model, max_points)
+    classes = _classes(model)
+    reached = leaves_reached(post.trees, X)
+    names, values = [], np.empty((len(rows), len(classes), post.n_trees))
+    for i, row in enumerate(rows.tolist()):
+        values[i] = model.leaf.value(post.stats[reached[i]], model.target)[:, classes].T
+        for k in classes.tolist():
+            label = f" P(y = {model.classes_[k]})" if model.target.n_classes > 2 else ""
+            names.append(f"prediction{label} at row {row}")
+    return names, values.reshape(-1, post.n_trees)
+
+
+def _classes(model: TreeModel) -> np.ndarray:
+    """Columns of a prediction that are checked."""
+    if model.classes_ is None:
+        return np.zeros(1, dtype=np.int64)
+    frequent = np.argsort(-np.bincount(model.target.values, minlength=model.target.n_classes), kind="stable")
+    return np.sort(frequent[: min(max(model.target.n_classes - 1, 1), N_CLASSES)])
+
+
+def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers (m,) and numbers (m, p) that every tree of the model routes as it routes these training rows.
+
+    At most ``max_points`` rows, evenly spaced; of rows with equal codes the first. The numbers are one for each code:
+    its smallest value under local cuts, else the cut above it.
+    """
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
+    codes = model.units.codes[:, rows if model.unit_of_row is None else model.unit_of_row[rows]].astype(np.int64)
+    first = np.sort(np.unique(codes, axis=1, return_index=True)[1])
+    rows, codes = rows[first], codes[:, first]
+    X = np.empty((len(rows), model.n_features))
+    for k, scale in enumerate(model.scales):
+        if model.columns.is_nominal[k]:
+            X[:, k] = codes[k]
+        elif len(getattr(scale, "low", ())):
+            X[:, k] = scale.low[codes[k]]
+        else:
+            X[:, k] = scale.threshold(codes[k], codes[k] + 1)
+    return rows, X
+
+
+@jit
+def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
+    """Node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
+    out = np.empty((X.shape[0], len(trees.offset) - 1), dtype=np.int64)
+    for t in range(out.shape[1]):
+        for i in range(X.shape[0]):
+            out[i, t] = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+    return out
+
+
+def _listed(found: Figures) -> list[str]:
+    """The quantities that fail with their figures, the worst predictions only."""
+    failed = np.flatnonzero(found.failed)
+    predictions = failed[failed >= N_SCALARS]
+    worst = predictions[np.argsort(-found.times_longer[predictions], kind="stable")]
+    lines = [_line(found, i) for i in (*failed[failed < N_SCALARS], *worst[:N_LISTED])]
+    if len(worst) > N_LISTED:
+        lines.append(f"and {len(worst) - N_LISTED} more of {len(found.names) - N_SCALARS} predictions")
+    return lines
+
+
+def _line(found: Figures, i: int) -> str:
+    rhat, ess = float(found.rhat[i]), float(found.ess[i])
+    # rounded away from the bounds, so that what fails looks it
+    shown = f"{math.ceil(rhat * 1000) / 1000:.3f}" if rhat < 1.1 else f"{rhat:.2f}"
+    return f"{found.names[i]}: R-hat {shown}, ESS {ess if math.isnan(ess) else math.floor(ess)}"
+
+
+def _advice(post: SampledPosterior, found: Figures, temperatures: int) -> list[str]:
+    """What to try, in the order of what helps most."""
+    worst = np.argsort(-found.times_longer, kind="stable")[:N_LISTED]
+    apart = post.n_chains > 1 and chains_apart(found.by_tree[worst][:, post.tree_of_draw])
+    drifts = chains_drift(found.by_tree[:N_SCALARS][:, post.tree_of_draw])
+    times = float(found.times_longer.max())
+    warmer = f"temperatures={8 if temperatures < 2 else 2 * temperatures}"
+    out = []
+    if apart:
+        out.append(f"The chains sit in different places and stay there: try {warmer}.")
+    if drifts:
+        halves = "half of the chain differs" if post.n_chains == 1 else "halves of the chains differ"
+        out.append(f"The second {halves} from the first: raise tune by {post.n_draws} or more.")
+    if not apart and times > SLOW:
+        out.append(f"The chains move slowly, {_longer(post.n_draws, times)} would be needed: try {warmer} first.")
+    elif not apart and not drifts:
+        out.append(f"Try {_longer(post.n_draws, times)}.")
+    if post.n_chains == 1:
+        out.append("One chain cannot show what others would find: give chains=4; here R-hat compares its halves.")
+    if post.tree_of_draw.size < LEAST_ESS:
+        out.append(f"With {post.tree_of_draw.size} draws in all the ESS cannot be expected to reach {LEAST_ESS:.0f}.")
+    return out
+
+
+def _longer(draws: int, times: float) -> str:
+    """So many times the draws, in words and figures."""
+    if times > 1000.0:
+        return "more than 1000 times as many draws"
+    unit = 10 ** max(math.floor(math.log10(draws * times)) - 1, 0)
+    shown = f"{math.ceil(10.0 * times) / 10.0:.1f}" if times < 3.0 else f"{math.ceil(times)}"
+    return f"about {shown} times as many draws (draws={math.ceil(draws * times / unit) * unit})"
+
+
+def chains_apart(values: np.ndarray) -> bool:
+    """Whether two or more chains differ in some quantity by far more than their own errors explain.
+
+    So they do when each mixes well by itself, or stands nearly still, but where others are not. ``values``:
+    (quantities, chains, draws).
+    """
+    quantities, chains, draws = values.shape
+    z = normal_scores(values)[0]
+    _, ess = rhat_and_ess(values.reshape(-1, 1, draws))
+    error = z.var(axis=2) / ess.reshape(quantities, chains)
+    return bool(np.any(z.mean(axis=2).var(axis=1, ddof=1) > APART * error.mean(axis=1) + 1e-24))
+
+
+def chains_drift(values: np.ndarray) -> bool:
+    """Whether some quantity (quantities, chains, draws) went the same way in all chains, from half to half."""
+    halves = _halves(values)
+    z = normal_scores(halves)[0].reshape(len(values), 2, -1)
+    rise = np.diff(z.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
+    one_way = (rise > 0.0).all(axis=1) | (rise < 0.0).all(axis=1)
+    return bool(np.any(one_way & (_rhat(z) > DRIFT_RHAT)))

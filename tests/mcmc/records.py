@@ -1,0 +1,40 @@
+"""Records as plain objects: NumPy's, written for arrays, take nine tenths of the time of uncompiled code."""
+
+import numpy as np
+
+
+class Record:
+    """One record; its fields are attributes."""
+
+    def __init__(self, fields):
+        self.__dict__.update(fields)
+
+
+class Records(list):
+    """The records of an array; a field of all of them is copied out as an array."""
+
+    def __init__(self, array):
+        super().__init__(Record(zip(array.dtype.names, row, strict=True)) for row in array.tolist())
+
+    def __getattr__(self, name):
+        return np.array([getattr(record, name) for record in self])
+
+    def copies(self):
+        """The fields of every record, to be put back."""
+        return [dict(record.__dict__) for record in self]
+
+    def put_back(self, copies):
+        """Restore what `copies` kept."""
+        for record, fields in zip(self, copies, strict=True):
+            record.__dict__.update(fields)
+
+
+def with_records(group):
+    """A NamedTuple of arrays and of such groups, its record arrays replaced; the other arrays are shared."""
+
+    def replaced(value):
+        if hasattr(value, "_fields"):
+            return with_records(value)
+        return Records(value) if isinstance(value, np.ndarray) and value.dtype.names else value
+
+    return group._replace(**{name: replaced(getattr(group, name)) for name in group._fields})

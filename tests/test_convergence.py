@@ -1,0 +1,419 @@
+"""Whether unconverged runs are told from converged ones, and the figures behind it."""
+
+import linecache
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.convergence import (
+    ConvergenceWarning,
+    chains_apart,
+    chains_drift,
+    check_convergence,
+    leaves_reached,
+    rhat_and_ess,
+    training_points,
+    warn_if_unconverged,
+)
+from pactree_mcmc.inference_data import ess as arviz_ess
+from pactree_mcmc.inference_data import integer_cuts, route_into
+from pactree_mcmc.inference_data import rhat as arviz_rhat
+from pactree_mcmc.trees import stack_trees
+
+pd = pytest.importorskip("pandas")
+N = 60
+
+
+def chains(rng, shape, stickiness=0.0):
+    """Autocorrelated normal draws."""
+    values = rng.normal(size=shape)
+    for t in range(1, shape[-1]):
+        values[..., t] += stickiness * values[..., t - 1]
+    return values
+
+
+def by_hand(model, trees, tree_of_draw):
+    """A posterior of given trees."""
+    tree_of_draw = np.asarray(tree_of_draw)
+    n_stats = model.leaf.n_stats(model.target)
+    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
+    none = np.zeros((*tree_of_draw.shape, 1), dtype=np.int64)
+    prior, score = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees]).T
+    return pt.SampledPosterior(model, stack_trees(trees), stats, tree_of_draw, prior, score, none, none, ("grow",), 0.5)
+
+
+def cut_at(threshold, feature=0):
+    return pt.Tree([feature, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+STUMP = pt.Tree([-1], [0], [0], [0])
+TREES = [STUMP, cut_at(9.5), cut_at(19.5), cut_at(29.5), cut_at(39.5), cut_at(0.5, feature=1)]
+
+
+def model_of(kind):
+    """Rows 0 to 59 in order of the first column; the second column is 0 or 1 in turn."""
+    x = np.arange(float(N))
+    y = {
+        "two classes": np.where(x < 20, "no", "yes"),
+        "three classes": np.array(["a", "b", "c"])[np.minimum(x // 15, 2).astype(int)],
+        "regression": np.sin(x / 9.0),
+    }
+    return pt.TreeModel(np.column_stack([x, x % 2]), y[kind])
+
+
+def independent(n_chains=4, draws=1000, n_trees=6, seed=0):
+    return np.random.default_rng(seed).integers(0, n_trees, (n_chains, draws))
+
+
+def warned(post, **options):
+    """Text of the one warning, None without."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_if_unconverged(post, **options)
+    assert len(caught) <= 1
+    assert all(w.category is ConvergenceWarning for w in caught)
+    return str(caught[0].message) if caught else None
+
+
+@pytest.mark.parametrize("stickiness", [-0.7, 0.0, 0.5, 0.95, 0.999])
+@pytest.mark.parametrize("shape", [(4, 500), (2, 333), (3, 101), (5, 7), (2, 5), (2, 4), (7, 18)])
+def test_figures_equal_those_of_arviz(shape, stickiness):
+    values = chains(np.random.default_rng(len(shape) + shape[1]), (12, *shape), stickiness)
+    values[4:8] = np.round(values[4:8])
+    values[8:] = values[8:] > 0.3
+    rhat, ess = rhat_and_ess(values)
+    for i, drawn in enumerate(values):
+        within_halves = np.ptp(drawn[:, : shape[1] // 2], axis=1).any() or np.ptp(drawn[:, -(shape[1] // 2) :]).any()
+        if within_halves:
+            assert rhat[i] == pytest.approx(arviz_rhat(drawn), rel=1e-9)
+            assert ess[i] == pytest.approx(arviz_ess(drawn), rel=1e-9)
+
+
+def test_figures_of_chains_that_differ_equal_those_of_arviz():
+    rng = np.random.default_rng(1)
+    values = chains(rng, (20, 4, 250), 0.8) + rng.normal(size=(20, 4, 1))
+    values[10:] *= rng.gamma(1.0, size=(10, 4, 1))
+    rhat, ess = rhat_and_ess(values)
+    assert rhat == pytest.approx([arviz_rhat(v) for v in values], rel=1e-9)
+    assert ess == pytest.approx([arviz_ess(v) for v in values], rel=1e-9)
+    assert rhat.min() > 1.01
+
+
+def test_one_chain_is_compared_half_with_half():
+    stats = pytest.importorskip("scipy.stats")
+    values = chains(np.random.default_rng(2), (5, 1, 301), 0.9)
+    rhat, ess = rhat_and_ess(values)
+    for i, drawn in enumerate(values[:, 0]):
+        halves = np.array([drawn[:150], drawn[151:]])
+
+        def plain(v):
+            z = stats.norm.ppf((stats.rankdata(v).reshape(2, 150) - 0.375) / 300.25)
+            within, between = z.var(axis=1, ddof=1).mean(), 150 * z.mean(axis=1).var(ddof=1)
+            return np.sqrt((149 / 150 * within + between / 150) / within)
+
+        assert rhat[i] == pytest.approx(max(plain(halves), plain(np.abs(halves - np.median(halves)))), rel=1e-9)
+        assert ess[i] == pytest.approx(arviz_ess(drawn[None]), rel=1e-9)
+
+
+def test_figures_of_odd_input():
+    values = np.random.default_rng(0).normal(size=(6, 3, 20))
+    values[1] = 7.0
+    values[2] = [[0.0], [1.0], [5.0]]
+    values[3, 0, 3] = np.nan
+    values[4, 1, 0] = -np.inf
+    values[5] = np.arange(3 * 20).reshape(3, 20) % 2
+    rhat, ess = rhat_and_ess(values)
+    assert (rhat[1], ess[1]) == (1.0, 60.0)
+    assert rhat[2] == np.inf
+    assert ess[2] < 10
+    assert np.isnan(rhat[3:5]).all() and np.isnan(ess[3:5]).all()
+    assert rhat[5] < 1.01
+    assert [a.shape for a in rhat_and_ess(np.ones((0, 2, 9)))] == [(0,), (0,)]
+    for few in (np.ones((2, 0, 9)), np.ones((2, 3, 3)), np.ones((2, 3, 0))):
+        assert np.isnan(rhat_and_ess(few)).all()
+
+
+def test_only_the_middle_draw_differs():
+    values = np.zeros((1, 2, 9))
+    values[0, 1, 4] = 1.0
+    assert [float(v[0]) for v in rhat_and_ess(values)] == [1.0, 18.0]
+
+
+def test_figures_want_quantities_chains_and_draws():
+    with pytest.raises(ValueError, match=r"shape \(4, 50\); give \(quantities, chains, draws\)"):
+        rhat_and_ess(np.ones((4, 50)))
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
+def test_independent_draws_are_fine(kind):
+    post = by_hand(model_of(kind), TREES, independent())
+    assert check_convergence(post) == []
+    assert warned(post) is None
+
+
+def test_a_run_that_converges_is_fine():
+    x = np.array([0, 0, 0, 1, 1, 1, 0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        post = pt.sample(pt.TreeModel(x[:, None], [0, 0, 1, 1, 1, 0, 0, 1]), 1000, tune=100, rng=1, progress=False)
+    assert post.n_trees == 2
+    assert warned(post) is None
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
+def test_one_shifted_chain_is_seen(kind):
+    draws = independent(n_trees=3)
+    draws[2] += 3
+    text = warned(by_hand(model_of(kind), TREES, draws))
+    header, *lines = text.split("\n  ")
+    assert header.startswith("the draws may not represent the posterior; wanted: R-hat at most 1.01")
+    assert lines[0].startswith("log posterior: R-hat ")
+    assert lines[1].startswith("number of leaves: R-hat ")
+    name = "prediction P(y = " if kind == "three classes" else "prediction at row "
+    assert all(line.startswith(name) for line in lines[2:5])
+    assert "more of" in lines[5] and lines[5].endswith("predictions")
+    assert lines[6:] == ["The chains sit in different places and stay there: try temperatures=8."]
+
+
+def test_figures_in_the_text_are_those_of_the_draws():
+    model, draws = model_of("two classes"), independent(n_trees=3)
+    draws[2] += 3
+    post = by_hand(model, TREES, draws)
+    lines = check_convergence(post)
+    leaves = np.array([tree.n_leaves for tree in TREES])[draws]
+    assert figures_of(lines[2]) == ("number of leaves", *approximately(leaves))
+    predicted = np.array([tree_values(model, tree) for tree in TREES]).round(12)
+    for line in lines[3:6]:
+        row = int(line.split(":")[0].removeprefix("prediction at row "))
+        assert figures_of(line)[1:] == approximately(predicted[draws, row])
+    worst = max(arviz_rhat(predicted[draws, row]) for row in range(N))
+    assert figures_of(lines[3])[1] == pytest.approx(worst, abs=0.01)
+
+
+def figures_of(line):
+    """Name, R-hat and ESS in a line of a warning."""
+    name, rhat, ess = re.fullmatch(r"(.*): R-hat ([0-9.]+), ESS ([0-9]+)", line).groups()
+    return name, float(rhat), int(ess)
+
+
+def approximately(values):
+    return pytest.approx(arviz_rhat(values), abs=0.01), pytest.approx(arviz_ess(values), abs=1.0)
+
+
+def tree_values(model, tree):
+    """What the tree predicts of the first class, by row."""
+    out = np.empty(N)
+    for number, cell, _ in model.visit(tree):
+        if tree.feature[number] < 0:
+            out[cell.index] = model.leaf.value(cell.stats(model.target.n_classes)[None], model.target)[0, 0]
+    return out
+
+
+def test_chains_that_stand_still_apart_are_seen():
+    post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    text = warned(post)
+    assert "number of leaves: R-hat inf, ESS" in text
+    assert "try temperatures=8." in text
+    assert "times as many draws" not in text
+    assert "try temperatures=16." in warned(post, temperatures=8)
+
+
+def test_a_run_too_short_for_its_problem_is_seen():
+    x = np.random.default_rng(0).uniform(size=(300, 3))
+    model = pt.TreeModel(x, np.sin(9.0 * x[:, 0]) + x[:, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        post = pt.sample(model, 30, tune=0, rng=1, progress=False)
+    lines = warned(post).split("\n  ")
+    assert any(line.startswith("prediction at row ") for line in lines)
+    assert lines[-1].startswith("With 120 draws in all")
+
+
+def test_constant_quantities_are_fine():
+    model = model_of("two classes")
+    assert warned(by_hand(model, TREES[:1], np.zeros((4, 200), dtype=np.int64))) is None
+    # only predictions move
+    post = by_hand(model, TREES, independent(n_trees=2) + 1)
+    post.log_prior[:], post.log_score[:] = 0.0, 0.0
+    assert warned(post) is None
+    post.tree_of_draw[0] = 1
+    assert all(name not in warned(post) for name in ("log posterior", "number of leaves"))
+
+
+def test_rounding_errors_are_no_difference():
+    post = by_hand(model_of("regression"), [cut_at(9.5)] * 4, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    post.stats = post.stats * (1.0 + 1e-15 * np.arange(len(post.stats)))[:, None]
+    post.log_score = post.log_score * (1.0 + 1e-15 * np.arange(4))
+    assert len(np.unique(post.log_score)) > 1
+    assert warned(post) is None
+
+
+def test_small_differences_of_predictions_far_from_zero_count():
+    x = np.arange(float(N))
+    model = pt.TreeModel(x[:, None], 1e9 + np.sin(x / 9.0))
+    draws = independent(n_trees=2)
+    draws[1] += 2
+    assert "prediction at row" in warned(by_hand(model, TREES[:4], draws))
+
+
+@pytest.mark.parametrize(("shape", "total"), [((4, 20), 80), ((1, 99), 99), ((2, 1), 2), ((40, 3), 120)])
+def test_too_few_draws_to_judge(shape, total):
+    text = warned(by_hand(model_of("regression"), TREES, independent(*shape)))
+    assert text == f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
+
+
+def test_fewer_draws_than_the_wanted_ess():
+    text = warned(by_hand(model_of("regression"), TREES, independent(4, 50)))
+    assert text.endswith("With 200 draws in all the ESS cannot be expected to reach 400.")
+    assert "times as many draws (draws=" in text
+
+
+def test_one_chain():
+    model = model_of("two classes")
+    assert warned(by_hand(model, TREES, independent(1, 4000))) is None
+    sticky = np.repeat(independent(1, 200, seed=3), 10, axis=1)
+    text = warned(by_hand(model, TREES, sticky))
+    assert "times as many draws (draws=" in text
+    assert text.endswith("give chains=4; here R-hat compares its halves.")
+    assert "different places" not in text
+    halves = np.concatenate([independent(1, 1000, n_trees=2), independent(1, 1000, n_trees=2) + 3], axis=1)
+    text = warned(by_hand(model, TREES, halves))
+    assert "The second half of the chain differs from the first: raise tune by 2000 or more." in text
+
+
+def test_slow_chains_are_told_how_much_longer():
+    repeated = np.repeat(independent(4, 100, seed=1), 10, axis=1)
+    post = by_hand(model_of("regression"), TREES, repeated)
+    lines = check_convergence(post)
+    figures = [figures_of(line) for line in lines[1:-2]]
+    times = max(max(100.0 * (rhat - 1.0), 400.0 / ess) for _, rhat, ess in figures)
+    asked = int(re.fullmatch(r"Try about [0-9.]+ times as many draws \(draws=([0-9]+)\)\.", lines[-1]).group(1))
+    assert 900.0 * times < asked < 1100.0 * times
+    longer = by_hand(post.model, TREES, np.repeat(independent(4, asked // 10, seed=2), 10, axis=1))
+    assert rhat_and_ess(longer.n_leaves[longer.tree_of_draw][None])[1][0] > 300.0
+
+
+def test_very_slow_chains_are_not_told_to_draw_on():
+    walk = np.cumsum(np.random.default_rng(5).choice([-1, 1], (4, 2000)), axis=1) // 12 % len(TREES)
+    lines = check_convergence(by_hand(model_of("regression"), TREES, np.repeat(walk[:, :200], 10, axis=1)))
+    assert any(line.startswith(("The chains move slowly, ", "The chains sit in different")) for line in lines)
+    assert not any(line.startswith("Try about") for line in lines)
+
+
+def test_a_trend_common_to_all_chains_asks_for_tuning():
+    early, late = independent(n_trees=2, draws=500), independent(n_trees=2, draws=500) + 2
+    text = warned(by_hand(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
+    assert "The second halves of the chains differ from the first: raise tune by 1000 or more." in text
+    assert "different places" not in text
+
+
+def test_what_is_apart_and_what_drifts():
+    rng = np.random.default_rng(0)
+    fine, slow = rng.normal(size=(1, 4, 1000)), chains(rng, (1, 4, 1000), 0.99)
+    shifted = fine + np.array([0.0, 0.0, 0.0, 1.0])[:, None]
+    rising = fine + np.linspace(0.0, 2.0, 1000)
+    one_rises = fine[:, :2] + np.linspace(0.0, 1.0, 1000) * np.array([-0.3, 5.0])[:, None]
+    still = np.repeat([[[0.0], [1.0], [1.0], [1.0]]], 1000, axis=2)
+    assert [chains_apart(v) for v in (fine, slow, shifted, rising, still)] == [False, False, True, False, True]
+    assert [chains_drift(v) for v in (fine, shifted, rising, one_rises)] == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("level", "blamed"), [(1, "warn_if_unconverged(post, level)"), (2, "sample(level)")])
+def test_stacklevel(level, blamed):
+    post = by_hand(model_of("regression"), TREES, independent(2, 10))
+
+    def sample(level):
+        warn_if_unconverged(post, level)
+
+    with pytest.warns(ConvergenceWarning) as caught:
+        sample(level)
+    assert caught[0].filename == __file__
+    assert linecache.getline(__file__, caught[0].lineno).strip() == blamed
+
+
+def test_max_points():
+    post = by_hand(model_of("two classes"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    assert "more of 5 predictions" in warned(post, max_points=5)
+    assert "more of 50 predictions" in warned(post)
+    assert "more of 60 predictions" in warned(post, max_points=1000)
+    with pytest.raises(ValueError, match="max_points=0 is out of range"):
+        check_convergence(post, 0)
+
+
+def test_few_of_many_classes_are_checked():
+    x = np.arange(float(N))
+    model = pt.TreeModel(np.column_stack([x, x % 2]), np.append((x[:-3] % 5), [7, 8, 9]).astype(int))
+    text = warned(by_hand(model, TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1)))
+    assert "of 150 predictions" in text
+    assert "P(y = 9)" not in text
+
+
+def test_one_class_is_fine():
+    x = np.arange(float(N))
+    post = by_hand(pt.TreeModel(np.column_stack([x, x % 2]), np.zeros(N, dtype=int)), TREES, independent())
+    assert warned(post) is None
+
+
+def tables():
+    """Questions of every kind: X, y and what TreeModel is told besides."""
+    rng = np.random.default_rng(3)
+    half = pd.DataFrame(
+        {
+            "size": rng.integers(0, 6, 40).astype(float),
+            "weight": rng.normal(size=40),
+            "colour": pd.Categorical(rng.choice(["red", "green", "blue", "black"], 40)),
+        }
+    )
+    X = pd.concat([half, half], ignore_index=True)
+    y, ordered, many = rng.normal(size=80), X[["size", "weight"]], np.arange(300.0)[:, None]
+    return {
+        "local": (X, y, {}),
+        "classes": (X, X["size"].to_numpy() > 2, {}),
+        "binned": (X, y, {"questions": pt.LocalCuts(max_cuts=3)}),
+        "trivial": (ordered, y, {"questions": pt.LocalCuts(trivial=True)}),
+        "grid": (X, y, {"questions": pt.GridCuts(4)}),
+        "dyadic": (ordered, y, {"questions": pt.DyadicCuts(3)}),
+        "two bytes a code": (many, np.sin(many[:, 0] / 30.0), {}),
+    }
+
+
+@pytest.mark.parametrize("kind", tables())
+def test_points_are_routed_as_their_rows(kind):
+    X, y, options = tables()[kind]
+    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.3, max_depth=5), **options)
+    rng = np.random.default_rng(0)
+    trees = stack_trees([pt.simulate(model, rng)[0] for _ in range(30)])
+    rows, numbers = training_points(model, 20)
+    reached, cut = leaves_reached(trees, numbers), integer_cuts(trees, model.scales)
+    assert len(rows) > 10
+    assert rows.tolist() == sorted(set(rows.tolist()))
+    leaf = np.empty(model.units.n_units, dtype=np.int64)
+    for t in range(30):
+        route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
+        of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
+        np.testing.assert_array_equal(reached[:, t], of_row[rows])
+
+
+def test_points_with_equal_features_are_taken_once():
+    x = np.repeat([0.0, 1.0, 2.0], 20)
+    rows, numbers = training_points(pt.TreeModel(x[:, None], np.arange(N) % 2), 50)
+    assert rows.tolist() == [0, 20, 40]
+    assert numbers.tolist() == [[0.0], [1.0], [2.0]]
+
+
+def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
+    post = by_hand(model_of("regression"), TREES, independent())
+    post.log_prior[1] = -np.inf
+    assert "log posterior: R-hat nan, ESS nan" in warned(post)
+
+
+def test_a_loss():
+    x = np.arange(float(N))
+    model = pt.TreeModel(np.column_stack([x, x % 2]), (x > 30).astype(int), leaf=pt.PacBayesLoss(2.0))
+    draws = independent(n_trees=3)
+    assert warned(by_hand(model, TREES, draws)) is None
+    draws[2] += 3
+    assert "prediction at row" in warned(by_hand(model, TREES, draws))
