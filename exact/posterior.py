@@ -88,7 +88,7 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
-            "fix what the leaves share (e.g. NormalKnownVariance), or sample."
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
         )
     return ExactPosterior(model, build_graph(model, int(max_cells)))
 
@@ -249,7 +249,13 @@ class ExactPosterior(Posterior):
         tree.log_score[:-1] = grown.log_score
         n = len(offset) - 1
         saved = Saved(
-            np.arange(n), np.zeros((n, 2, 0), dtype=np.int64), tree, node, self.graph.stats[cell], np.zeros(4)
+            np.arange(n),
+            np.full(n, np.nan),
+            np.zeros((n, 2, 0), dtype=np.int64),
+            tree,
+            node,
+            self.graph.stats[cell],
+            np.zeros(3),
         )
         return SampledPosterior.from_chains(self.model, [saved], (), 0.0)
 

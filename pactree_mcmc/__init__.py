@@ -3,11 +3,13 @@
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
-Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, PoissonGamma, PacBayesLoss.
+Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma,
+PacBayesLoss.
 Trees: Tree, check_tree.
-Sampling: sample, SampledPosterior.
+Sampling: sample, SampledPosterior, ConvergenceWarning.
 """
 
+from .convergence import ConvergenceWarning
 from .mcmc import sample
 from .model import (
     BranchingProcess,
@@ -21,6 +23,7 @@ from .model import (
     LocalCuts,
     NormalInverseGamma,
     NormalKnownVariance,
+    NormalSharedVariance,
     PacBayesLoss,
     PoissonGamma,
     TreeModel,

@@ -42,7 +42,8 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     Returns
     -------
     InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
-        ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature).
+        ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature), and
+        noise_variance (chain, draw) under NormalSharedVariance.
         ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
         proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
         draws know no moves.
@@ -98,6 +99,8 @@ def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
         "sample_stats": {"lp": (posterior.log_prior + posterior.log_score)[draws]},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
+    if not posterior.model.leaf.separates:
+        groups["posterior"]["noise_variance"] = posterior.noise_variance
     if posterior.moves:
         groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
         groups["sample_stats"]["proposals"] = posterior.proposed
@@ -126,7 +129,12 @@ def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
     for t in np.unique(flat):
         route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
         of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
-        out[draws_of_tree[t]] = model.leaf.log_density(posterior.stats[of_row], model.target.values, model.target)
+        stats, values, draws = posterior.stats[of_row], model.target.values, draws_of_tree[t]
+        if model.leaf.separates:
+            out[draws] = model.leaf.log_density(stats, values, model.target)
+        else:
+            noise = posterior.noise_variance.ravel()[draws]
+            out[draws] = model.leaf.log_density_given(noise, stats, values, model.target)
     return out.reshape(*posterior.tree_of_draw.shape, model.n_rows)
 
 

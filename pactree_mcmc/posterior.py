@@ -22,6 +22,8 @@ class Saved(NamedTuple):
 
     tree_of_draw: np.ndarray
     """(n_draws,) int64."""
+    noise: np.ndarray
+    """(n_draws,) float64: the noise variance all leaves share; NaN where there is none."""
     moves: np.ndarray
     """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
     tree: np.recarray
@@ -120,6 +122,10 @@ class SampledPosterior(Posterior):
     moves : tuple of str
     seconds : float
         Wall time of the run.
+    noise_variance : ndarray of shape (chains, draws)
+        The variance all leaves share, under NormalSharedVariance; NaN under other leaves.
+    tempering : Tempering or None
+        Ladders, swap rates, round trips and scores by level of a tempered run.
     """
 
     def __init__(
@@ -134,14 +140,17 @@ class SampledPosterior(Posterior):
         accepted: np.ndarray,
         moves: tuple[str, ...],
         seconds: float,
+        noise_variance: np.ndarray,
+        tempering: Any = None,
     ) -> None:
         self.model, self.trees, self.stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior, self.log_score = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
+        self.noise_variance, self.tempering = noise_variance, tempering
 
     @classmethod
     def from_chains(
-        cls, model: TreeModel, chains: Sequence[Saved], moves: tuple[str, ...], seconds: float
+        cls, model: TreeModel, chains: Sequence[Saved], moves: tuple[str, ...], seconds: float, tempering: Any = None
     ) -> SampledPosterior:
         """Join the draws of chains, keeping each distinct tree once."""
         seen: dict[bytes, int] = {}
@@ -171,6 +180,8 @@ class SampledPosterior(Posterior):
             moved[:, :, 1],
             moves,
             seconds,
+            np.array([saved.noise for saved in chains]),
+            tempering,
         )
 
     @property
@@ -190,8 +201,13 @@ class SampledPosterior(Posterior):
 
     @property
     def log_evidence(self) -> float | None:
-        """None: plain chains do not estimate it."""
-        return None
+        """Log evidence in nats by stepping stones from a tempered run; None otherwise."""
+        return None if self.tempering is None else self.tempering.log_evidence
+
+    @property
+    def log_evidence_se(self) -> float | None:
+        """Standard error of the log evidence; None where it was not estimated."""
+        return None if self.tempering is None else self.tempering.log_evidence_se
 
     @cached_property
     def weight(self) -> np.ndarray:

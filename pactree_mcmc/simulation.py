@@ -52,6 +52,7 @@ def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
     tree = draw_prior_tree(model, rng)
     target = model.target
     y = target.values.copy()
+    leaf = model.leaf.for_one_tree(rng)
     for number, cell, _ in model.visit(tree):
         if tree.feature[number] == LEAF:
             rows = cell.index
@@ -59,5 +60,5 @@ def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
                 rows = np.flatnonzero(np.isin(model.unit_of_row, rows))
             if target.estimation is not None:
                 rows = rows[~target.estimation[rows]]
-            y[rows] = model.leaf.draw(rng, cell.stats(model.leaf.n_stats(target)), rows, target)
+            y[rows] = leaf.draw(rng, cell.stats(model.leaf.n_stats(target)), rows, target)
     return tree, y if target.classes is None else target.classes[y]

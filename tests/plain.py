@@ -7,6 +7,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import numba
+import numpy as np
 
 PACKAGE = "pactree_mcmc"
 FACES = ("estimators", "inference_data", "plots", "__main__")
@@ -36,4 +37,24 @@ def plain_package():
         for name in _own_modules():
             del sys.modules[name]
         sys.modules.update(compiled)
+    mixed = quick(plain[f"{PACKAGE}._compiled"].mixed)
+    for module in plain.values():
+        if hasattr(module, "mixed"):
+            module.mixed = mixed
     return SimpleNamespace(package=package, module=lambda name: plain[f"{PACKAGE}.{name}"])
+
+
+def quick(mixed):
+    """The same hash, each computed once: NumPy's numbers are slow, and wrapping around makes them warn."""
+
+    @cache
+    def looked_up(x):
+        with np.errstate(over="ignore"):
+            return int(mixed(x))
+
+    return lambda x: looked_up(wrapped(int(x)))
+
+
+def wrapped(x):
+    """An integer as 64 bits hold it."""
+    return (x + (1 << 63)) % (1 << 64) - (1 << 63)

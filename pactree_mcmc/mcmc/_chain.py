@@ -13,6 +13,7 @@ from ..model._leaf_kernels import leaf_score
 from ..model._questions import LOCAL, LOCAL_TRIVIAL
 from ._kernels import Kernel
 from ._moves._growth import hang_children, keep_growth, side_hash
+from ._noise import redraw_noise
 from ._questions import is_splittable
 from ._refit import fit_question
 from ._saving import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
@@ -52,12 +53,12 @@ def pack_walk(rng: np.random.Generator, model: Any, state: Any) -> Any:
 class Chain:
     """A chain between calls into compiled code: the arrays, and the same arrays packed."""
 
-    def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator) -> None:
+    def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
         if not model.leaf.is_fixed:
             model = model._replace(leaf=model.leaf._replace(params=model.leaf.params.copy()))
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack_model(model)
-        self.state = new_state(model, FIRST_ROOM, scans=kernel.scans, replaces=kernel.replaces)
+        self.state = new_state(model, FIRST_ROOM, scans=kernel.scans or may_grow, replaces=kernel.replaces)
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0
@@ -98,7 +99,7 @@ class Chain:
 
     def proceed(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, as the kernel shares them out among its steps."""
-        if self.kernel.is_single:
+        if self.kernel.is_single and self.lowered.leaf.is_fixed:
             self.make(self.kernel.runs[0], n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
@@ -106,6 +107,8 @@ class Chain:
             for run, n in zip(self.kernel.runs, self.kernel.shares(self.blocks), strict=True):
                 self.make(run, n)
             self.blocks += 1
+            if not self.lowered.leaf.is_fixed:
+                redraw_noise(self)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
         """Make ``n_blocks`` blocks that are not counted; ``done`` of the ``planned`` will have been made."""
@@ -126,8 +129,10 @@ class Chain:
         """Declare all tables stale, the score having changed."""
         self.state.count[SCAN] += 1
 
-    def save(self) -> None:
-        """Save the present tree as the next draw."""
+    def save(self, anew: bool = False) -> None:
+        """Save the present tree as the next draw; ``anew``: even if it did not change since the last one."""
+        if anew:
+            self.state.count[CHANGED] = 1
         missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
         if missing > 0:
             self.saved = with_more_nodes(self.saved, missing)

@@ -47,10 +47,11 @@ class Run:
         self.plan = plan
         self.rng = np.random.default_rng(plan.seed)
         lowered, kernel = plan.model.lowered, plan.kernel
+        grown = isinstance(plan.start, str) and plan.start == "grown"
         if plan.temperatures is None:
-            self.chain: Any = Chain(lowered, kernel, self.rng)
+            self.chain: Any = Chain(lowered, kernel, self.rng, grown)
         else:
-            self.chain = Ladder(lowered, kernel, self.rng, read_ladder(plan.temperatures))
+            self.chain = Ladder(lowered, kernel, self.rng, read_ladder(plan.temperatures), grown)
         self.chain.reserve(plan.draws)
         self.tuned = 0
         self.block = 1

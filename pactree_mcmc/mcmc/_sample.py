@@ -13,11 +13,16 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from ..model import TreeModel
+from ..convergence import warn_if_unconverged
+from ..evidence import gather
+from ..model import LeafPenalty, TreeModel
 from ..posterior import SampledPosterior
-from ..trees import Tree
+from ..trees import LEAF, Tree
 from ._kernels import read_kernel
 from ._run import Plan, Result, Run, run_chain
+from ._tempering import read_ladder
+
+MANY_ROWS = 2000
 
 
 def sample(
@@ -27,9 +32,10 @@ def sample(
     tune: int = 1000,
     chains: int = 4,
     rng: Any = None,
-    kernel: str = "default",
+    kernel: Any = "default",
     thin: int = 1,
-    start: Any = "stump",
+    start: Any = None,
+    temperatures: Any = None,
     executor: Executor | None = None,
     progress: bool = True,
 ) -> SampledPosterior:
@@ -48,13 +54,20 @@ def sample(
     rng : int, SeedSequence, Generator, sequence of these, or None
         Source of randomness; chain c takes its c-th spawned child, so draws do not depend on how many chains or
         workers run. A sequence gives each chain its own source, taken as it is.
-    kernel : {"default", "grow-prune", "blanchard"}
-        "grow-prune": uniform choice of leaf or prunable node (Chipman et al. 1998); "blanchard": the walk from the
-        root of Blanchard (1999), section 6; "default" is "grow-prune".
+    kernel : {"default", "cgm", "grow-prune", "blanchard"} or {move: weight}
+        "default": the mixture that mixes fastest; "cgm": grow, prune, change, swap (Chipman et al. 1998);
+        "grow-prune": uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999),
+        section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2
+        (by lookahead), restructure; weights >= 0, not all 0, are shares of the proposals. See docs/kernels.md.
     thin : int, default 1
         Keep every thin-th draw. Between two draws before thinning a chain makes 100 proposals.
-    start : {"stump", "prior"}, Tree, or sequence of Trees, one a chain
-        Where chains start.
+    start : {"grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; optional
+        Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
+        lookahead sum says; chains differ by chance. Default: "grown" from 2,000 rows on, else "prior".
+    temperatures : int >= 2, or decreasing sequence of powers from 1, optional
+        Temper the score: run a replica of each chain at every power, neighbours exchanging places after each draw. A
+        number stands for a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With
+        a ladder down to 0 the result has a ``log_evidence``; ``tempering`` has the swap rates and round trips.
     executor : concurrent.futures.Executor, optional
         Runs the chains, each as one task. Default: threads, as many as there are cores.
     progress : bool, default True
@@ -92,16 +105,28 @@ def sample(
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
     mixture = read_kernel(kernel)
+    if temperatures is not None:
+        read_ladder(temperatures)
     sources = chain_seeds(rng, int(chains))
     starts = _read_starts(model, start, int(chains))
     plans = [
-        Plan(model, int(draws), int(tune), int(thin), mixture, source, first)
+        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, temperatures)
         for source, first in zip(sources, starts, strict=True)
     ]
     began = time.perf_counter()
     runs = _on_executor(plans, executor) if executor is not None else _in_threads(plans, progress)
     seconds = time.perf_counter() - began
-    return SampledPosterior.from_chains(model, [run.saved for run in runs], mixture.moves, seconds)
+    tempering = None if temperatures is None else gather([run.ladder for run in runs], _log_prior_of_stump(model))
+    post = SampledPosterior.from_chains(model, [run.saved for run in runs], mixture.moves, seconds, tempering)
+    warn_if_unconverged(post, 2, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
+    return post
+
+
+def _log_prior_of_stump(model: TreeModel) -> float | None:
+    """Log prior of the tree of one leaf under a prior that is not normalised; None under others."""
+    if not isinstance(model.tree_prior, LeafPenalty):
+        return None
+    return model.log_prior(Tree([LEAF], [0.0], [0], [0]))
 
 
 def _on_executor(plans: list[Plan], executor: Executor) -> list[Result]:
@@ -152,8 +177,11 @@ def _interrupted(runs: list[Run], draws: int) -> list[Result]:
     out = []
     for run in runs:
         result = run.result
-        short = {name: getattr(result.saved, name)[:least] for name in ("tree_of_draw", "moves")}
-        out.append(result._replace(saved=result.saved._replace(**short)))
+        short = {name: getattr(result.saved, name)[:least] for name in ("tree_of_draw", "noise", "moves")}
+        ladder = result.ladder
+        if ladder is not None:
+            ladder = ladder._replace(scores=ladder.scores[:least], is_stump=ladder.is_stump[:least])
+        out.append(Result(result.saved._replace(**short), ladder))
     return out
 
 
@@ -198,12 +226,14 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
+    if start is None:
+        return ["grown" if model.n_rows >= MANY_ROWS else "prior"] * chains
     if isinstance(start, str):
-        if start not in ("stump", "prior"):
-            raise ValueError(f"start={start!r} is unknown; give 'stump', 'prior', a Tree, or one Tree a chain.")
+        if start not in ("grown", "prior", "stump"):
+            raise ValueError(f"start={start!r} is unknown; give 'grown', 'prior', 'stump', a Tree, or one a chain.")
         return [start] * chains
     if not isinstance(start, Tree | Sequence):
-        raise TypeError(f"start is {start!r}; give 'stump', 'prior', a Tree, or one Tree a chain.")
+        raise TypeError(f"start is {start!r}; give 'grown', 'prior', 'stump', a Tree, or one Tree a chain.")
     trees = [start] * chains if isinstance(start, Tree) else list(start)
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")

@@ -8,9 +8,11 @@ import numpy as np
 
 from .._numba import inlined, jit, struct
 from ..model import Lowered
+from ..model._leaf_kernels import SHARED_NORMAL
 from ..posterior import SAVED_TREE, Saved
 from ..trees import CODED_NODE
-from ._state import CHANGED, NONE, ChainState, is_leaf, next_node, subtree_log_prior, subtree_log_score
+from ._noise import log_score_of
+from ._state import CHANGED, NONE, ChainState, is_leaf, next_node, subtree_log_prior
 
 DRAWS, TREES, NODES = range(3)
 
@@ -20,13 +22,14 @@ _saved = struct(Saved)
 @jit
 def pack_saved(s: Saved) -> Any:
     """The draws as one pointer; the arrays are shared."""
-    return _saved(s.tree_of_draw, s.moves, s.tree, s.node, s.stats, s.used)
+    return _saved(s.tree_of_draw, s.noise, s.moves, s.tree, s.node, s.stats, s.used)
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
     """Room for ``n_draws`` draws, and a first guess for their nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
+        noise=np.zeros(n_draws),
         moves=np.zeros((n_draws, 2, n_moves), dtype=np.int64),
         tree=np.zeros(n_draws + 1, dtype=SAVED_TREE).view(np.recarray),
         node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
@@ -47,6 +50,7 @@ def trimmed(saved: Saved) -> Saved:
     n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
     return Saved(
         saved.tree_of_draw[:n_draws].copy(),
+        saved.noise[:n_draws].copy(),
         saved.moves[:n_draws].copy(),
         saved.tree[: n_trees + 1].copy(),
         saved.node[:n_nodes].copy(),
@@ -63,6 +67,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     if state.count[CHANGED] == 1 or used[TREES] == 0:
         save_tree(model, state, saved)
     saved.tree_of_draw[draw] = used[TREES] - 1
+    saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
     for j in range(state.moves.shape[1]):
         for i in range(2):
             saved.moves[draw, i, j] = state.moves[i, j]
@@ -100,7 +105,7 @@ def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
         node = next_node(state, node, root)
     used[NODES] = at
     tree = saved.tree[used[TREES]]
-    tree.log_prior, tree.log_score = log_prior_of(model, state), subtree_log_score(state, root)
+    tree.log_prior, tree.log_score = log_prior_of(model, state), log_score_of(model, state)
     used[TREES] += 1
     saved.tree[used[TREES]].start = at
     state.count[CHANGED] = 0

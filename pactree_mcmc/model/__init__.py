@@ -6,4 +6,5 @@ from ._lowered import Lowered, pack_model
 from ._model import TreeModel
 from ._number_leaves import NormalInverseGamma, NormalKnownVariance, PoissonGamma
 from ._questions import DyadicCuts, GridCuts, LocalCuts, Questions
+from ._shared_variance import NormalSharedVariance
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty

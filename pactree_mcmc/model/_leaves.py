@@ -81,12 +81,24 @@ class Leaf:
         """Score in nats of one cell, plainly."""
         raise NotImplementedError
 
+    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+        """Score in nats of a tree whose leaves that hold rows have ``stats`` (m, n_stats), plainly."""
+        return float(sum(self.log_score(cell, target) for cell in stats))
+
+    def for_one_tree(self, rng: np.random.Generator) -> Leaf:
+        """The model with what all leaves of a tree share drawn from its prior."""
+        return self
+
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, 1)."""
         raise NotImplementedError
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
         """Log predictive density (m,) of ``y`` (m,) in cells with ``stats`` (m, n_stats)."""
+        raise NotImplementedError
+
+    def log_density_given(self, noise: np.ndarray, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+        """As `log_density`, (d, m), for each of ``noise`` (d,), the variances all leaves share; where there is one."""
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:

@@ -186,23 +186,23 @@ class TreeModel:
         return float(total)
 
     def log_score(self, tree: Tree) -> float:
-        """Sum of the leaf scores of ``tree`` in nats.
+        """Score of ``tree`` in nats: the sum of its leaf scores, if the leaf model separates.
 
         Raises
         ------
         ValueError
             If the tree asks about a feature X lacks, or its thresholds part rows that the model's questions cannot.
         """
-        total = 0.0
+        stats = []
         for number, cell, question in self.visit(tree):
             if tree.feature[number] == LEAF:
                 if len(cell.index):
-                    total += self.leaf.log_score(cell.stats(self.leaf.n_stats(self.target)), self.target)
+                    stats.append(cell.stats(self.leaf.n_stats(self.target)))
             elif question is None:
                 raise ValueError(
                     f"node {number}, {tree.question(number)}: the model has no cut there to part its rows."
                 )
-        return total
+        return self.leaf.log_tree_score(np.array(stats), self.target)
 
     def is_forced(self, cell: PlainCell) -> bool:
         """Whether a cell must be a leaf: at the depth limit, or without admissible question."""

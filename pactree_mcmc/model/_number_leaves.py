@@ -13,7 +13,9 @@ from . import _leaf_kernels as codes
 from ._leaves import Leaf, Target, check_finite, check_positive
 
 
-class _MomentLeaf(Leaf):
+class MomentLeaf(Leaf):
+    """Leaf models of numbers: the statistics are weight and two moments about the centre."""
+
     is_classifier = False
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
@@ -33,7 +35,7 @@ class _MomentLeaf(Leaf):
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(_MomentLeaf):
+class NormalInverseGamma(MomentLeaf):
     """Normal y, mean and variance of each leaf integrated out (Chipman et al. 1998, mean-variance shift).
 
     ``sigma2 ~ InverseGamma(a0, b0)``, ``mu ~ Normal(m0, sigma2 / k0)``. Predicts the posterior mean.
@@ -120,7 +122,7 @@ class NormalInverseGamma(_MomentLeaf):
 
 
 @dataclass(frozen=True, eq=False)
-class NormalKnownVariance(_MomentLeaf):
+class NormalKnownVariance(MomentLeaf):
     """Normal y with known variance ``sigma2`` and ``mu ~ Normal(m0, sigma2 / k0)`` integrated out.
 
     Predicts the posterior mean.
@@ -185,7 +187,7 @@ class NormalKnownVariance(_MomentLeaf):
 
 
 @dataclass(frozen=True, eq=False)
-class PoissonGamma(_MomentLeaf):
+class PoissonGamma(MomentLeaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
 
     Predicts the posterior mean rate per unit of exposure.

@@ -28,6 +28,8 @@ MOVES = {
     "restructure": ("mcmc._moves.restructure", "restructure_step"),
 }
 """Steps that need grow and prune beside them."""
+FEW_CELLS = 1 << 17
+"""Bytes for what is kept of cells: about a thousand of them, so that some take the place of others."""
 
 
 class Outcomes:
@@ -110,12 +112,15 @@ class Space(NamedTuple):
 def new_chain(model, beta=1.0):
     """A plain chain at the stump, with what every step needs and room for small trees."""
     plain = plain_package()
-    kernels = plain.module("mcmc._kernels")
+    kernels, states = plain.module("mcmc._kernels"), plain.module("mcmc._state")
     kernel = kernels.read_kernel(dict.fromkeys(kernels.STEPS, 1.0))
-    chain = plain.module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(0))
+    cell_bytes, states.CELL_BYTES = states.CELL_BYTES, FEW_CELLS
+    with np.errstate(over="ignore"):
+        chain = plain.module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(0))
+    states.CELL_BYTES = cell_bytes
     chain.enlarge()
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
-    chain.packed = plain.module("mcmc._state").pack_state(chain.state)
+    chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
     return chain
 
@@ -142,12 +147,17 @@ def present_tree(model, chain):
 
 
 class Snapshot:
-    """The arrays of a chain, to be put back; scratch arrays, which a step sets before it reads them, are left out."""
+    """The arrays of a chain, to be put back.
+
+    Scratch arrays, which a step sets before it reads them, are left out, and so is what is kept of cells: it holds for
+    every tree, however the chain came there.
+    """
 
     SCRATCH = ("side", "kept", "feature_weight", "bins", "sides", "way", "terms", "blocks", "plan")
+    CELLS = ("cell", "ways", "table")
 
     def __init__(self, state):
-        kept = {name: getattr(state, name) for name in state._fields if name not in self.SCRATCH}
+        kept = {name: getattr(state, name) for name in state._fields if name not in self.SCRATCH + self.CELLS}
         self.records = {name: value.copies() for name, value in kept.items() if isinstance(value, Records)}
         self.arrays = {name: value.copy() for name, value in kept.items() if not isinstance(value, Records)}
 

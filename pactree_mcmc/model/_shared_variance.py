@@ -1,0 +1,97 @@
+"""The leaf model of numbers whose noise variance is one unknown number, the same in all leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from . import _leaf_kernels as codes
+from ._leaves import Target, check_finite, check_positive
+from ._number_leaves import MomentLeaf, NormalKnownVariance
+
+
+@dataclass(frozen=True, eq=False)
+class NormalSharedVariance(MomentLeaf):
+    """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).
+
+    ``sigma2 ~ InverseGamma(a0, b0)``, ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf. The means are integrated out;
+    ``sigma2`` is drawn by Gibbs within the run, once a draw, and its trace is ``noise_variance`` in the ArviZ output.
+    The score of a tree has sigma2 integrated out. Predicts the posterior mean.
+
+    The score of a tree is not a sum over leaves, so ``exact.solve`` refuses it; for a given sigma2 take
+    ``NormalKnownVariance(sigma2, m0, k0)``.
+
+    Parameters
+    ----------
+    m0, k0, a0, b0 : float, optional
+        Left out, they are set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``;
+        ``b0 = a0 * var(y) / 4``: the tree explains about three quarters of the variance of y.
+
+    Raises
+    ------
+    ValueError
+        If k0, a0 or b0 is not positive and finite, or m0 is not finite.
+
+    Examples
+    --------
+    >>> NormalSharedVariance(m0=0.0, k0=1.0, a0=2.0, b0=1.0).b0
+    1.0
+    """
+
+    m0: float | None = None
+    k0: float | None = None
+    a0: float | None = None
+    b0: float | None = None
+    kind = codes.SHARED_NORMAL
+    separates = False
+
+    def __post_init__(self) -> None:
+        check_finite("m0", self.m0)
+        for name in ("k0", "a0", "b0"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+
+    def resolve(self, target: Target) -> Self:
+        a0 = 1.5 if self.a0 is None else self.a0
+        return replace(
+            self,
+            m0=target.center if self.m0 is None else self.m0,
+            k0=0.25 if self.k0 is None else self.k0,
+            a0=a0,
+            b0=a0 * target.variance / 4.0 if self.b0 is None else self.b0,
+        )
+
+    def params(self, target: Target) -> np.ndarray:
+        return np.array([self.b0 / self.a0, self.m0 - target.center, self.k0, self.a0, self.b0])
+
+    def given(self, sigma2: float) -> NormalKnownVariance:
+        """The leaf model once the variance is known."""
+        return NormalKnownVariance(float(sigma2), self.m0, self.k0)
+
+    def for_one_tree(self, rng: np.random.Generator) -> NormalKnownVariance:
+        return self.given(self.b0 / rng.gamma(self.a0))
+
+    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+        n, mean, scatter = self.spread(stats)
+        misfit = (scatter + self.k0 * n * (mean + target.center - self.m0) ** 2 / (self.k0 + n)).sum()
+        an, bn = self.a0 + n.sum() / 2.0, self.b0 + misfit / 2.0
+        return float(
+            (np.log(self.k0) - np.log(self.k0 + n)).sum() / 2.0
+            + gammaln(an)
+            - gammaln(self.a0)
+            + self.a0 * math.log(self.b0)
+            - an * math.log(bn)
+            - n.sum() / 2.0 * math.log(2.0 * math.pi)
+        )
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        return self.given(1.0).value(stats, target)
+
+    def log_density_given(self, noise: np.ndarray, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+        apart = (y - self.value(stats, target)[:, 0]) ** 2
+        spread = noise[:, None] * (1.0 + 1.0 / (self.k0 + stats[:, 0]))
+        return -0.5 * np.log(2.0 * np.pi * spread) - apart / (2.0 * spread)
