@@ -112,7 +112,7 @@ def find_or_add(
     cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
         cells.stats[new, j] = scratch.side_stats[side, j]
-    cells.score[new] = leaf_score(model.leaf, cells.stats[new])
+    cells.score[new] = leaf_score(model.leaf, cells.stats, new)
     return new
 
 

@@ -50,7 +50,7 @@ def quick(mixed):
     @cache
     def looked_up(x):
         with np.errstate(over="ignore"):
-            return int(mixed(x))
+            return mixed(np.int64(x))
 
     return lambda x: looked_up(wrapped(int(x)))
 

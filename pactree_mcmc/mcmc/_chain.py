@@ -171,7 +171,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
         state.node[0].hash += side_hash(state, np.int64(0), k)
-    state.node[0].score = leaf_score(model.leaf, state.stats[0])
+    state.node[0].score = leaf_score(model.leaf, state.stats, np.int64(0))
     root = np.int64(0)
     state.node[0].splittable = is_splittable(model, state, root)
     list_growable(state, root)

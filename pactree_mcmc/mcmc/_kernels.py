@@ -41,7 +41,15 @@ STEPS = {
     "restructure": Step(restructure.run, ("restructure",), False),
 }
 WEIGHTS = {
-    "default": {"collapsed": 0.4, "redraw": 0.1, "change": 0.1, "shift": 0.1, "rotate": 0.2, "regrow-1": 0.1},
+    "default": {
+        "collapsed": 0.45,
+        "redraw": 0.08,
+        "change": 0.06,
+        "shift": 0.06,
+        "rotate": 0.32,
+        "regrow-1": 0.02,
+        "restructure": 0.01,
+    },
     "cgm": {"grow-prune": 0.5, "change": 0.4, "swap": 0.1},
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},

@@ -126,9 +126,7 @@ def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: b
 
 
 @jit
-def plan_merge(
-    model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int
-) -> int:
+def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
     """Plan merge ``number`` of a and b, which the question of v parts; the first free place is returned."""
     if number == 0:
         return plan_parted(state, at, v, a, b, a_is_left)

@@ -15,7 +15,7 @@ from ._state import NONE, ChainState, is_leaf, next_node, subtree_log_score
 if TYPE_CHECKING:
     from ._chain import Chain
 
-SIGMA2, M0, K0, A0, B0 = range(5)
+SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
 
 
 def redraw_noise(chain: Chain) -> None:
@@ -26,6 +26,7 @@ def redraw_noise(chain: Chain) -> None:
     params, beta = chain.lowered.leaf.params, float(chain.state.beta[0])
     n, misfit, _ = misfit_of(chain.model, chain.packed)
     params[SIGMA2] = (params[B0] + beta * misfit / 2.0) / chain.rng.gamma(params[A0] + beta * n / 2.0)
+    params[LOG_SCALE], params[HALF_PRECISION] = log(2.0 * pi * params[SIGMA2]), 0.5 / params[SIGMA2]
     rescore(chain.model, chain.packed)
     chain.forget_scores()
 
@@ -53,7 +54,7 @@ def rescore(model: Any, state: Any) -> None:
     """Compute the scores of all nodes afresh."""
     node = np.int64(0)
     while node != NONE:
-        state.node[node].score = leaf_score(model.leaf, state.stats[node])
+        state.node[node].score = leaf_score(model.leaf, state.stats, node)
         node = next_node(state, node, np.int64(0))
 
 

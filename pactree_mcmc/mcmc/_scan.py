@@ -11,10 +11,10 @@ from math import exp, inf, log
 
 import numpy as np
 
-from .._compiled import all_bits, n_bits, spread_bits
+from .._compiled import all_bits, n_bits
 from .._numba import inlined, jit
 from ..model import Lowered
-from ..model._leaf_kernels import leaf_score
+from ..model._leaf_kernels import add_scores_into
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._questions import Question, cell_of, collect_codes, fixed_question, is_admissible, n_ways_of, present_bits
 from ._random import pick, pick_weighted
@@ -23,7 +23,8 @@ from ._state import SCAN, ChainState
 
 FEW_CATEGORIES = 8
 CUT, UPPER, CATEGORIES, CHOICES = range(4)
-LEFT, RIGHT = range(2)
+NEGLIGIBLE = -60.0
+"""Terms smaller by this, in nats, are lost in rounding, however many there are."""
 
 
 @jit
@@ -182,82 +183,112 @@ def walk_ways(
     When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
     the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
     """
-    left, right, bins, leaf = state.sides[LEFT], state.sides[RIGHT], state.bins, model.leaf
-    n_stats, code_of, rows_of, stats = len(left), state.codes[0], state.codes[2], state.stats[node]
-    rows, score, beta = state.node[node].rows, state.node[node].score, state.beta[0]
-    for i in range(n_stats):
-        left[i] = 0.0
-    rule = model.questions
-    nominal = rule.feature[k].nominal and rule.kind != FIXED
-    n_steps = max(n - 1, 0)
-    if nominal and 1 < n <= FEW_CATEGORIES:
-        n_steps = (1 << (n - 1)) - 1
-    least = rule.min_leaf if rule.kind == LOCAL else 0
-    local = rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL
-    largest, total, done = -inf, 0.0, 0.0
-    rows_left, ordered, prefix = np.int64(0), np.int64(0), np.int64(0)
-    for step in range(-2, n_steps):
-        count, gain, categories = np.int64(1), 0.0, np.int64(-1)
-        cut, upper = np.int64(-1), np.int64(-1)
-        if step < 0:
-            count, cut, categories = _trivial_ways(model, state, node, k, n, step)
-            upper = cut if nominal else cut + 1
-            if rule.kind == LOCAL_TRIVIAL and not nominal and cut < 0 and n > 0:
-                upper = state.codes[0, 0]
+    n_ways = _gains_into(model, state, node, k, n)
+    gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
+    least, rows = model.questions.min_leaf if model.questions.kind == LOCAL else 0, state.node[node].rows
+    gaps = model.questions.kind == GRID and not model.questions.feature[k].nominal
+    largest, total, done, chosen = -inf, 0.0, 0.0, np.int64(-3)
+    for way in range(-2, n_ways):
+        count, gain = np.int64(1), 0.0
+        if way < 0:
+            count = _trivial_ways(model, state, node, k, n, way)[0]
             if count == 0:
                 continue
         else:
-            if nominal and n <= FEW_CATEGORIES:
-                pattern = np.int64(1 + 2 * step)
-                rows_left = _sum_pattern(state, n, pattern)
-                for j in range(n):
-                    if (pattern >> j) & 1:
-                        categories = (np.int64(0) if categories < 0 else categories) | np.int64(1) << state.codes[0, j]
-            else:
-                j = np.int64(step)
-                if nominal:
-                    j = _next_in_order(model, state, n, ordered)
-                    ordered |= np.int64(1) << j
-                    prefix |= np.int64(1) << state.codes[0, j]
-                    categories = prefix
-                    if not prefix & (np.int64(1) << state.codes[0, 0]):
-                        categories = present_bits(state, n) & ~prefix
-                rows_left += rows_of[j]
-                for i in range(n_stats):
-                    left[i] += bins[j, i]
-                if local and not nominal:
-                    cut, upper = code_of[j], code_of[j + 1]
-                elif not nominal:
-                    cut, upper, count = _between(model, state, node, k, j)
-            if rows_left < least or rows - rows_left < least:
+            if rows_left[way] < least or rows - rows_left[way] < least:
                 continue
-            for i in range(n_stats):
-                right[i] = stats[i] - left[i]
-            gain = beta * (leaf_score(leaf, left) + leaf_score(leaf, right) - score)
+            gain = beta * gains[way]
+            if gaps:
+                count = code_of[way + 1] - code_of[way]
         if drawing:
-            done += count * exp(gain - log_sum)
-            state.way[CUT], state.way[UPPER], state.way[CATEGORIES], state.way[CHOICES] = cut, upper, categories, count
-            if u < done:
-                return 0.0
+            if gain - log_sum > NEGLIGIBLE:
+                done += count * exp(gain - log_sum)
+                chosen = np.int64(way)
+                if u < done:
+                    break
         elif gain > largest:
             total = total * exp(largest - gain) + count if largest > -inf else float(count)
             largest = gain
-        else:
+        elif gain - largest > NEGLIGIBLE:
             total += count * exp(gain - largest)
+    if drawing:
+        _note_way(model, state, node, k, n, chosen)
     return largest + log(total) if total > 0.0 else -inf
 
 
+@jit
+def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
+    """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
+    rule, bins, left, right = model.questions, state.bins, state.lefts, state.rights
+    rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
+    stats, score = state.stats, state.node[node].score
+    nominal = rule.feature[k].nominal and rule.kind != FIXED
+    n_ways, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
+    few = nominal and n <= FEW_CATEGORIES
+    if few and n > 1:
+        n_ways = (1 << (n - 1)) - 1
+    for way in range(n_ways):
+        if few:
+            rows_left[way] = _sum_pattern(state, way, n, np.int64(1 + 2 * way))
+        else:
+            j = np.int64(way)
+            if nominal:
+                j = _next_in_order(model, state, n, ordered)
+                ordered |= np.int64(1) << j
+            rows_left[way] = rows_of[j] + (rows_left[way - 1] if way > 0 else 0)
+            for i in range(n_stats):
+                left[way, i] = bins[j, i] + (left[way - 1, i] if way > 0 else 0.0)
+        for i in range(n_stats):
+            right[way, i] = stats[node, i] - left[way, i]
+        gains[way] = -score
+    add_scores_into(gains, model.leaf, left, n_ways)
+    add_scores_into(gains, model.leaf, right, n_ways)
+    return n_ways
+
+
+@jit
+def _note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
+    """Write the way with the given number into ``state.way``."""
+    rule, out = model.questions, state.way
+    nominal = rule.feature[k].nominal and rule.kind != FIXED
+    cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
+    if way < 0:
+        count, cut, categories = _trivial_ways(model, state, node, k, n, way)
+        upper = cut if nominal else cut + 1
+        if rule.kind == LOCAL_TRIVIAL and not nominal and cut < 0 and n > 0:
+            upper = state.codes[0, 0]
+    elif nominal:
+        categories, ordered = np.int64(0), np.int64(0)
+        for j in range(n if n <= FEW_CATEGORIES else way + 1):
+            if n > FEW_CATEGORIES:
+                here = _next_in_order(model, state, n, ordered)
+                ordered |= np.int64(1) << here
+                categories |= np.int64(1) << state.codes[0, here]
+            elif ((1 + 2 * way) >> j) & 1:
+                categories |= np.int64(1) << state.codes[0, j]
+        if not categories & (np.int64(1) << state.codes[0, 0]):
+            categories = present_bits(state, n) & ~categories
+    elif rule.kind == DYADIC or rule.kind == CYCLIC:
+        cut = (state.box[node, k, 0] + state.box[node, k, 1]) // 2 - 1
+        upper = cut + 1
+    else:
+        cut, upper = state.codes[0, way], state.codes[0, way + 1]
+        if rule.kind == GRID:
+            count, upper = upper - cut, cut + 1
+    out[CUT], out[UPPER], out[CATEGORIES], out[CHOICES] = cut, upper, categories, count
+
+
 @inlined
-def _sum_pattern(state: ChainState, n: int, pattern: int) -> int:
-    """Statistics of the bins in ``pattern`` into the left side; their rows are returned."""
+def _sum_pattern(state: ChainState, way: int, n: int, pattern: int) -> int:
+    """Statistics of the bins in ``pattern`` into the left side of a way; their rows are returned."""
     rows = np.int64(0)
-    for i in range(state.sides.shape[1]):
-        state.sides[LEFT, i] = 0.0
+    for i in range(state.lefts.shape[1]):
+        state.lefts[way, i] = 0.0
     for j in range(n):
         if (pattern >> j) & 1:
             rows += state.codes[2, j]
-            for i in range(state.sides.shape[1]):
-                state.sides[LEFT, i] += state.bins[j, i]
+            for i in range(state.lefts.shape[1]):
+                state.lefts[way, i] += state.bins[j, i]
     return rows
 
 
@@ -280,21 +311,7 @@ def _next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
     return best
 
 
-@inlined
-def _between(model: Lowered, state: ChainState, node: int, k: int, j: int) -> tuple[int, int, int]:
-    """Cut, upper code and number of alike cuts between bins j and j + 1, unless local."""
-    kind = model.questions.kind
-    if kind == FIXED:
-        design = model.questions.design[state.node[node].design]
-        return design.cut, design.cut + 1, np.int64(1)
-    if kind == DYADIC or kind == CYCLIC:
-        middle = (state.box[node, k, 0] + state.box[node, k, 1]) // 2 - 1
-        return middle, middle + 1, np.int64(1)
-    cut, upper = state.codes[0, j], state.codes[0, j + 1]
-    return cut, cut + 1, upper - cut
-
-
-@inlined
+@jit
 def _trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
     """How many ways leave everything on one side, the first such cut or its categories; step -2: right, -1: left."""
     rule = model.questions

@@ -17,6 +17,7 @@ NONE = -1
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN = range(7)
 PROPOSED, ACCEPTED = range(2)
 MOST_WAYS = 4096
+MOST_PATTERNS = 128
 CELL_BYTES = 1 << 24
 MOST_BLOCKS = 32
 MOVES = (
@@ -127,13 +128,18 @@ class ChainState(NamedTuple):
     kept: np.ndarray
     """(U,) int32 scratch: a range of ``order`` to be restored; (1,) where no move replaces subtrees."""
     codes: np.ndarray
-    """(3, largest n_codes) int64 scratch: the codes in a cell; a number by code, all 0 between uses; rows of a code."""
+    """(4, largest n_codes) int64 scratch: the codes in a cell; a number by code, all 0 between uses; rows of a code; rows
+    going left."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
     bins: np.ndarray
     """(largest n_codes, n_stats) float64 scratch: statistics by code; (2, n_stats) where no move scans."""
-    sides: np.ndarray
-    """(2, n_stats) float64 scratch: statistics of the left and right side of a question."""
+    lefts: np.ndarray
+    """(m, n_stats) float64 scratch: statistics of the left sides of the ways of parting; m = 2 where no move scans."""
+    rights: np.ndarray
+    """(m, n_stats) float64 scratch: those of the right sides."""
+    gains: np.ndarray
+    """(m,) float64 scratch: gains in score."""
     way: np.ndarray
     """(4,) int64 scratch: the way of parting chosen in a scan."""
     terms: np.ndarray
@@ -166,7 +172,9 @@ def pack_state(s: ChainState) -> Any:
         s.codes,
         s.feature_weight,
         s.bins,
-        s.sides,
+        s.lefts,
+        s.rights,
+        s.gains,
         s.way,
         s.terms,
         s.blocks,
@@ -183,7 +191,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> Chain
     kind = model.questions.kind
     uses_box = kind in (GRID, DYADIC, CYCLIC)
     n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
-    widest = 2 if kind in (DYADIC, CYCLIC) else int(model.questions.feature.n_codes.max())
+    widest = 2 if kind in (DYADIC, CYCLIC) else max(int(model.questions.feature.n_codes.max()), MOST_PATTERNS)
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),
         node=np.zeros(cap, dtype=NODE).view(np.recarray),
@@ -197,10 +205,12 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> Chain
         table=np.zeros((n_cells, p)),
         side=np.empty(n_units, dtype=np.int32),
         kept=np.empty(n_units if replaces else 1, dtype=np.int32),
-        codes=np.zeros((3, max(widest, 2)), dtype=np.int64),
+        codes=np.zeros((4, widest), dtype=np.int64),
         feature_weight=np.zeros(p),
-        bins=np.zeros((max(widest, 2) if scans else 2, n_stats)),
-        sides=np.zeros((2, n_stats)),
+        bins=np.zeros((widest if scans else 2, n_stats)),
+        lefts=np.zeros((widest if scans else 2, n_stats)),
+        rights=np.zeros((widest if scans else 2, n_stats)),
+        gains=np.zeros(widest if scans else 2),
         way=np.zeros(4, dtype=np.int64),
         terms=np.zeros(MOST_WAYS if scans else 1),
         blocks=np.zeros((MOST_BLOCKS if replaces else 1, p, 2), dtype=np.int64),

@@ -74,7 +74,7 @@ def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int,
     low.rows = state.node[y].rows + state.node[z].rows
     for j in range(state.stats.shape[1]):
         state.stats[v, j] = state.stats[low.left, j] + state.stats[low.right, j]
-    low.score = leaf_score(model.leaf, state.stats[v])
+    low.score = leaf_score(model.leaf, state.stats, v)
     if model.questions.kind == GRID:
         k = low.feature
         low.hash -= side_hash(state, v, k)

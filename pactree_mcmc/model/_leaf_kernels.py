@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._numba import jit
+from .._numba import inlined, jit
 
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL = range(7)
 
@@ -19,8 +19,8 @@ class LeafRule(NamedTuple):
     """float64, the layout is that of the kind's score function below."""
     n_stats: int
     """How many numbers describe a cell."""
-    log_gamma: np.ndarray
-    """(K + 1, m) float64: log gamma of 0, ..., m - 1 plus alpha of each class, plus their sum; (1, 1) if unused."""
+    lookup: np.ndarray
+    """(r, m) float64: functions of 0, ..., m - 1 that the score needs, for whole weights; (1, 1) if unused."""
 
     @property
     def is_fixed(self) -> bool:
@@ -29,106 +29,125 @@ class LeafRule(NamedTuple):
 
 
 @jit
-def leaf_score(rule: LeafRule, stats: np.ndarray) -> float:
-    """Log score in nats of a cell with statistics ``stats`` (n_stats,)."""
-    if rule.kind == DIRICHLET:
-        if rule.log_gamma.shape[1] > 1:
-            return _dirichlet_counts(rule.params, rule.log_gamma, stats)
-        return _dirichlet(rule.params, stats)
-    if rule.kind == LAPLACE:
-        return _laplace(rule.params, stats)
-    if rule.kind == NORMAL:
-        return _normal(rule.params, stats)
-    if rule.kind == KNOWN_NORMAL or rule.kind == SHARED_NORMAL:
-        return _known_normal(rule.params, stats)
-    if rule.kind == POISSON:
-        return _poisson(rule.params, stats)
-    return _loss(rule.params, stats)
+def leaf_score(rule: LeafRule, stats: np.ndarray, row: int) -> float:
+    """Log score in nats of the cell with statistics ``stats[row]``, of ``stats`` (m, n_stats)."""
+    return _score(rule.kind, rule.params, rule.lookup, stats, row)
 
 
 @jit
-def _dirichlet(params: np.ndarray, stats: np.ndarray) -> float:
+def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) -> None:
+    """Add to ``out`` the log scores of the cells with the first ``n`` rows of statistics."""
+    kind, params, lookup = rule.kind, rule.params, rule.lookup
+    for row in range(n):
+        out[row] += _score(kind, params, lookup, stats, row)
+
+
+@inlined
+def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    if kind == DIRICHLET:
+        if lookup.shape[1] > 1:
+            score = _dirichlet_counts(params, lookup, stats, row)
+        else:
+            score = _dirichlet(params, stats, row)
+    elif kind == LAPLACE:
+        score = _laplace(params, stats, row)
+    elif kind == NORMAL:
+        score = _normal(params, lookup, stats, row)
+    elif kind == KNOWN_NORMAL or kind == SHARED_NORMAL:
+        score = _known_normal(params, lookup, stats, row)
+    elif kind == POISSON:
+        score = _poisson(params, stats, row)
+    else:
+        score = _loss(params, stats, row)
+    return score
+
+
+@inlined
+def _dirichlet(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: sum of alpha, log normaliser of the prior, alpha of each class
     total, score = 0.0, params[1]
-    for i in range(len(stats)):
-        total += stats[i]
-        score += lgamma(stats[i] + params[2 + i])
+    for i in range(stats.shape[1]):
+        total += stats[row, i]
+        score += lgamma(stats[row, i] + params[2 + i])
     return score - lgamma(total + params[0]) if total > 0.0 else 0.0
 
 
-@jit
-def _dirichlet_counts(params: np.ndarray, log_gamma: np.ndarray, stats: np.ndarray) -> float:
-    # as `_dirichlet`, for statistics that are whole numbers
+@inlined
+def _dirichlet_counts(params: np.ndarray, log_gamma: np.ndarray, stats: np.ndarray, row: int) -> float:
+    # as `_dirichlet`, for statistics that are whole numbers; rows of log gammas by class, then of the total
     total, score = np.int64(0), params[1]
-    for i in range(len(stats)):
-        count = np.int64(stats[i])
+    for i in range(stats.shape[1]):
+        count = np.int64(stats[row, i])
         total += count
         score += log_gamma[i, count]
-    return score - log_gamma[len(stats), total] if total > 0 else 0.0
+    return score - log_gamma[stats.shape[1], total] if total > 0 else 0.0
 
 
-@jit
-def _laplace(params: np.ndarray, stats: np.ndarray) -> float:
+@inlined
+def _laplace(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: pseudocount; stats: weights of E by class, then of S by class
-    n_classes = len(stats) // 2
+    n_classes = stats.shape[1] // 2
     total, score, tested = 0.0, 0.0, 0.0
     for i in range(n_classes):
-        total += stats[i] + params[0]
-        b = stats[n_classes + i]
+        total += stats[row, i] + params[0]
+        b = stats[row, n_classes + i]
         if b > 0.0:
-            score += b * log(stats[i] + params[0])
+            score += b * log(stats[row, i] + params[0])
             tested += b
     return score - tested * log(total) if tested > 0.0 else 0.0
 
 
-@jit
-def _normal(params: np.ndarray, stats: np.ndarray) -> float:
-    # params: m0 (from the centre), k0, a0, b0, a0 log b0 - lgamma(a0)
-    n = stats[0]
+@inlined
+def _misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    # squares about the mean, and of the mean about m0 as far as k0 weighs it; last row of lookup: 1 / (k0 + n)
+    n, total = stats[row, 0], stats[row, 1] + k0 * m0
+    inverse = lookup[1, np.int64(n)] if lookup.shape[1] > 1 else 1.0 / (k0 + n)
+    return max(stats[row, 2] + k0 * m0 * m0 - total * total * inverse, 0.0)
+
+
+@inlined
+def _normal(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    # params: m0 (from the centre), k0, a0, b0, a0 log b0 - lgamma(a0); lookup: all terms but that of bn, 1 / kn
+    n, k0 = stats[row, 0], params[1]
     if n <= 0.0:
         return 0.0
-    m0, k0, a0, b0, constant = params[0], params[1], params[2], params[3], params[4]
-    mean = stats[1] / n
-    scatter = max(stats[2] - stats[1] * mean, 0.0)
-    shift = mean - m0
-    kn, an = k0 + n, a0 + 0.5 * n
-    bn = b0 + 0.5 * scatter + 0.5 * k0 * n * shift * shift / kn
-    return constant + lgamma(an) - an * log(bn) + 0.5 * log(k0 / kn) - 0.5 * n * log(2.0 * pi)
+    an = params[2] + 0.5 * n
+    score = -an * log(params[3] + 0.5 * _misfit(params[0], k0, lookup, stats, row))
+    if lookup.shape[1] > 1:
+        return score + lookup[0, np.int64(n)]
+    return score + params[4] + lgamma(an) + 0.5 * log(k0 / (k0 + n)) - 0.5 * n * log(2.0 * pi)
 
 
-@jit
-def _known_normal(params: np.ndarray, stats: np.ndarray) -> float:
-    # params: sigma2, m0 (from the centre), k0
-    n = stats[0]
+@inlined
+def _known_normal(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    # params: sigma2, m0 (from the centre), k0, and at 5 log(2 pi sigma2), 1 / (2 sigma2)
+    # lookup: 0.5 log(k0 / (k0 + n)), 1 / (k0 + n)
+    n, k0 = stats[row, 0], params[2]
     if n <= 0.0:
         return 0.0
-    sigma2, m0, k0 = params[0], params[1], params[2]
-    mean = stats[1] / n
-    scatter = max(stats[2] - stats[1] * mean, 0.0)
-    shift = mean - m0
-    misfit = scatter + k0 * n * shift * shift / (k0 + n)
-    return 0.5 * log(k0 / (k0 + n)) - 0.5 * n * log(2.0 * pi * sigma2) - 0.5 * misfit / sigma2
+    shrinkage = lookup[0, np.int64(n)] if lookup.shape[1] > 1 else 0.5 * log(k0 / (k0 + n))
+    return shrinkage - 0.5 * n * params[5] - params[6] * _misfit(params[1], k0, lookup, stats, row)
 
 
-@jit
-def _poisson(params: np.ndarray, stats: np.ndarray) -> float:
+@inlined
+def _poisson(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: shape, rate, shape log rate - lgamma(shape); stats: exposure, count, sum of w (y log e - lgamma(y + 1))
-    if stats[0] <= 0.0:
+    if stats[row, 0] <= 0.0:
         return 0.0
-    shape = params[0] + stats[1]
-    return params[2] + stats[2] + lgamma(shape) - shape * log(params[1] + stats[0])
+    shape = params[0] + stats[row, 1]
+    return params[2] + stats[row, 2] + lgamma(shape) - shape * log(params[1] + stats[row, 0])
 
 
-@jit
-def _loss(params: np.ndarray, stats: np.ndarray) -> float:
+@inlined
+def _loss(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: lambda1, lambda2, number of classes; stats: weights by class, those of E before those of S if apart
     n_classes = np.int64(params[2])
-    label, best = 0, stats[0]
+    label, best = 0, stats[row, 0]
     for i in range(1, n_classes):
-        if stats[i] > best:
-            label, best = i, stats[i]
-    counted = len(stats) - n_classes
+        if stats[row, i] > best:
+            label, best = i, stats[row, i]
+    counted = stats.shape[1] - n_classes
     n = 0.0
     for i in range(n_classes):
-        n += stats[counted + i]
-    return -params[0] * (n - stats[counted + label]) - params[1] * sqrt(n)
+        n += stats[row, counted + i]
+    return -params[0] * (n - stats[row, counted + label]) - params[1] * sqrt(n)

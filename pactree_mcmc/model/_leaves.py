@@ -15,9 +15,8 @@ from scipy.special import gammaln
 from . import _leaf_kernels as codes
 from ._leaf_kernels import LeafRule
 
-
-MOST_LOG_GAMMAS = 4_000_000
-"""Entries a table of log gammas may have."""
+MOST_LOOKED_UP = 4_000_000
+"""Entries a table of functions of the weight may have."""
 
 
 class Target(NamedTuple):
@@ -40,6 +39,13 @@ class Target(NamedTuple):
     def n_classes(self) -> int:
         """Number of classes; 0 for a regression."""
         return 0 if self.classes is None else len(self.classes)
+
+    def whole_weights(self, n_functions: int) -> np.ndarray | None:
+        """0, 1, ... up to the sum of the weights; None if they are no whole numbers, or too many to tabulate."""
+        weight = self.weights
+        if np.any(weight != np.floor(weight)) or (weight.sum() + 1.0) * n_functions > MOST_LOOKED_UP:
+            return None
+        return np.arange(weight.sum() + 1.0)
 
     @property
     def weights(self) -> np.ndarray:
@@ -107,10 +113,10 @@ class Leaf:
 
     def rule(self, target: Target) -> LeafRule:
         """The model as compiled code takes it."""
-        return LeafRule(self.kind, self.params(target), self.n_stats(target), self.log_gamma(target))
+        return LeafRule(self.kind, self.params(target), self.n_stats(target), self.lookup(target))
 
-    def log_gamma(self, target: Target) -> np.ndarray:
-        """Table of log gammas the score may look up; (1, 1) if it has none."""
+    def lookup(self, target: Target) -> np.ndarray:
+        """Functions (r, m) of the weights 0, ..., m - 1 that the score needs; (1, 1) where none are tabulated."""
         return np.zeros((1, 1))
 
 
@@ -175,12 +181,10 @@ class DirichletMultinomial(_ClassLeaf):
         alpha = self._alpha(target)
         return np.concatenate([[alpha.sum(), gammaln(alpha.sum()) - gammaln(alpha).sum()], alpha])
 
-    def log_gamma(self, target: Target) -> np.ndarray:
-        weight, alpha = target.weights, self._alpha(target)
-        most = weight.sum()
-        if np.any(weight != np.floor(weight)) or (most + 1.0) * (len(alpha) + 1) > MOST_LOG_GAMMAS:
-            return super().log_gamma(target)
-        return gammaln(np.arange(most + 1.0) + np.append(alpha, alpha.sum())[:, None])
+    def lookup(self, target: Target) -> np.ndarray:
+        alpha = self._alpha(target)
+        n = target.whole_weights(len(alpha) + 1)
+        return super().lookup(target) if n is None else gammaln(n + np.append(alpha, alpha.sum())[:, None])
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)

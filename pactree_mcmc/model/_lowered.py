@@ -30,5 +30,5 @@ def pack_model(m: Lowered) -> Any:
         _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
         _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),
         _questions(q.kind, q.min_leaf, q.feature, q.design),
-        _leaf(f.kind, f.params, f.n_stats, f.log_gamma),
+        _leaf(f.kind, f.params, f.n_stats, f.lookup),
     )

@@ -84,6 +84,15 @@ class NormalInverseGamma(MomentLeaf):
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         return np.array([self.m0 - target.center, self.k0, self.a0, self.b0, constant])
 
+    def lookup(self, target: Target) -> np.ndarray:
+        n = target.whole_weights(2)
+        if n is None:
+            return super().lookup(target)
+        constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
+        shrinkage = np.log(self.k0 / (self.k0 + n)) / 2.0
+        rest = constant + gammaln(self.a0 + n / 2.0) + shrinkage - n / 2.0 * math.log(2.0 * math.pi)
+        return np.array([rest, 1.0 / (self.k0 + n)])
+
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         n, mean, scatter = self.spread(stats)
         m0 = self.m0 - target.center
@@ -119,6 +128,11 @@ class NormalInverseGamma(MomentLeaf):
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         sigma2 = self.b0 / rng.gamma(self.a0)
         return rng.normal(rng.normal(self.m0, math.sqrt(sigma2 / self.k0)), math.sqrt(sigma2), size=len(rows))
+
+
+def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
+    """Parameters of the compiled score given the variance, ``m0`` from the centre; the last two are its prior's."""
+    return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +177,15 @@ class NormalKnownVariance(MomentLeaf):
         )
 
     def params(self, target: Target) -> np.ndarray:
-        return np.array([self.sigma2, self.m0 - target.center, self.k0])
+        return known_normal_params(self.sigma2, self.m0 - target.center, self.k0)
+
+    def lookup(self, target: Target) -> np.ndarray:
+        n = target.whole_weights(2)
+        return (
+            super().lookup(target)
+            if n is None
+            else np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, 1.0 / (self.k0 + n)])
+        )
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         n, mean, scatter = self.spread(stats)

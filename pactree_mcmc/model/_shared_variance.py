@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from . import _leaf_kernels as codes
 from ._leaves import Target, check_finite, check_positive
-from ._number_leaves import MomentLeaf, NormalKnownVariance
+from ._number_leaves import MomentLeaf, NormalKnownVariance, known_normal_params
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,10 @@ class NormalSharedVariance(MomentLeaf):
         )
 
     def params(self, target: Target) -> np.ndarray:
-        return np.array([self.b0 / self.a0, self.m0 - target.center, self.k0, self.a0, self.b0])
+        return known_normal_params(self.b0 / self.a0, self.m0 - target.center, self.k0, self.a0, self.b0)
+
+    def lookup(self, target: Target) -> np.ndarray:
+        return self.given(1.0).lookup(target)
 
     def given(self, sigma2: float) -> NormalKnownVariance:
         """The leaf model once the variance is known."""

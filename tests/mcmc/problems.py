@@ -157,6 +157,44 @@ BINARY = {
 }
 """Three binary features."""
 
+LINE = {"X": [(0.0,), (2.0,), (2.0,)], "y": [0, 1, 1]}
+"""One ordered feature, two equal rows."""
+
+PAIR = {"X": [("a",), ("b",), ("b",)], "y": [0, 1, 1], "nominal": {0}}
+"""Two categories, two equal rows."""
+
+BOX = {"X": [("a", 0.0), ("b", 2.0), ("b", 0.0)], "y": [0, 1, 1], "nominal": {0}}
+"""Two categories and two values."""
+
+MIXED = {
+    "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("c", 1.0), ("a", 1.0), ("b", 2.0)],
+    "y": [0, 1, 1, 0, 1, 0],
+    "nominal": {0},
+}
+"""Three categories with two rows each, for leaves of at least two rows."""
+
+CORNERS = {
+    "X": [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0)],
+    "y": [0, 1, 1, 0, 1, 0],
+}
+"""Six corners of a cube: the same question can stand on both sides of another."""
+
+CUBE = {
+    "X": [(float(a), float(b), float(c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)],
+    "y": [0, 1, 1, 0, 1, 0, 0, 1],
+}
+"""All corners of a cube."""
+
+TABLET = {"X": [(a, b) for a in "abc" for b in (0.0, 1.0)][:5], "y": [0, 1, 1, 0, 1], "nominal": {0}}
+"""Three categories by two values, one corner missing."""
+
+PRISM = {
+    "X": [(a, b, c) for a, b, c in zip("aabbab", [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0])],
+    "y": [0, 1, 1, 0, 1, 0],
+    "nominal": {0},
+}
+"""Two categories by two binary features, some corners missing."""
+
 PRIORS = {
     "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},
     "stopped": {"kind": "stopped", "rho": 0.6},
@@ -206,6 +244,33 @@ CASES = {
 }
 """Data, questions and depth limit of each small space."""
 
+SMALL = {
+    "ties": CASES["ties"],
+    "three_categories": CASES["three_categories"],
+    "depth_1": CASES["depth_1"],
+    "three_feature_weights": CASES["three_feature_weights"],
+    "feature_without_weight": CASES["feature_without_weight"],
+    "min_leaf_2": CASES["min_leaf_2"],
+    "min_leaf_mixed": (MIXED, {**LOCAL, "min_leaf": 2, "weights": [1.0, 2.0]}, 3),
+    "trivial_line": (LINE, TRIVIAL, 2),
+    "trivial_pair": (PAIR, TRIVIAL, 2),
+    "grid_line": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]]}, 3),
+    "grid_box": (BOX, {"kind": "grid", "cuts": [None, [0.5, 1.5]], "weights": [2.0, 1.0]}, 2),
+    "dyadic": CASES["dyadic"],
+    "cyclic": (WIDE, CYCLIC, 2),
+    "fixed": (THREE, FIXED, 3),
+}
+"""Spaces so small that steps with many outcomes can be followed through."""
+
+TURNING = {
+    "corners": (CORNERS, LOCAL, 3),
+    "tablet": (TABLET, LOCAL, 3),
+    "prism": (PRISM, LOCAL, 3),
+    "grid_corners": (CORNERS, {"kind": "grid", "cuts": [[0.5], [0.5], [0.5]]}, 2),
+    "cube": (CUBE, {**LOCAL, "weights": [1.0, 2.0, 0.5]}, 3),
+}
+"""Spaces in which rotations cut subtrees and merge them."""
+
 
 def problem(data, questions, prior, leaf, *, estimation=None, **changes):
     """A naive problem from its parts; for the Laplace score the rows of E are every other one by default."""
@@ -219,6 +284,6 @@ def problem(data, questions, prior, leaf, *, estimation=None, **changes):
 
 
 def case_problem(case, prior, leaf, **changes):
-    """The problem of a case of CASES, a prior of PRIORS and a leaf of LEAVES, by name."""
-    data, questions, depth = CASES[case]
+    """The problem of a case of CASES, SMALL or TURNING, a prior of PRIORS and a leaf of LEAVES, by name."""
+    data, questions, depth = (CASES | SMALL | TURNING)[case]
     return problem(data, questions, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf], **changes)

@@ -133,7 +133,7 @@ def tree_key(state):
         if here.left < 0:
             key.append(-1)
         else:
-            key.append((here.feature, here.cut, here.categories))
+            key.append((here.feature, here.cut if here.categories < 0 else -1, here.categories))
             todo += [here.right, here.left]
     return tuple(key)
 
@@ -153,7 +153,7 @@ class Snapshot:
     every tree, however the chain came there.
     """
 
-    SCRATCH = ("side", "kept", "feature_weight", "bins", "sides", "way", "terms", "blocks", "plan")
+    SCRATCH = ("side", "kept", "feature_weight", "bins", "lefts", "rights", "gains", "way", "terms", "blocks", "plan")
     CELLS = ("cell", "ways", "table")
 
     def __init__(self, state):
@@ -188,9 +188,9 @@ def transition_row(chain, snapshot, kernel, seen):
     return row
 
 
-def explore(model, kernel):
+def explore(model, kernel, beta=1.0):
     """The space of trees reached from the stump, by grow and prune if not by the kernel, and the transition matrix."""
-    chain, walker = new_chain(model), kernel if kernel in KERNELS else "grow-prune"
+    chain, walker = new_chain(model, beta), kernel if kernel in KERNELS else "grow-prune"
     keys, number, trees, waiting, rows, after_pruning = [], {}, [], [], [], {}
 
     def seen(key):
@@ -219,9 +219,9 @@ def row_of_numbers(row, number):
     return out
 
 
-def posterior_of(model, trees):
-    """Posterior probabilities (m,) of all trees, by the model's plain formula."""
-    log_joint = np.array([model.log_posterior(tree) for tree in trees])
+def posterior_of(model, trees, beta=1.0):
+    """Posterior probabilities (m,) of all trees, the score tempered, by the model's plain formula."""
+    log_joint = np.array([model.log_prior(tree) + beta * model.log_score(tree) for tree in trees])
     weight = np.exp(log_joint - log_joint.max())
     return weight / weight.sum()
 

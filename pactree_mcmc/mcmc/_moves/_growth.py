@@ -36,6 +36,7 @@ from .._state import (
     unlist_prunable,
 )
 
+
 class Proposal(NamedTuple):
     """A move that may be made: the node it concerns and the three terms of its log acceptance ratio."""
 
@@ -112,7 +113,7 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
         state.node[right].hash = state.node[right].design
     _narrow_boxes(model, state, node)
     for child in (left, right):
-        state.node[child].score = leaf_score(model.leaf, state.stats[child])
+        state.node[child].score = leaf_score(model.leaf, state.stats, child)
         state.node[child].splittable = is_splittable(model, state, child)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from .._ahead import draw_ahead, log_z, n_tries
 from .._questions import is_admissible

@@ -249,9 +249,7 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
 
 
 @jit
-def _ask(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int
-) -> bool:
+def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> bool:
     """Part a leaf so that the given blocks go left and right; False where the question cannot be asked."""
     cut, categories = np.int64(0), np.int64(-1)
     if model.questions.feature[k].nominal:
