@@ -3,8 +3,8 @@
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
-Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma,
-PacBayesLoss.
+Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
+PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree.
 Sampling: sample, SampledPosterior, ConvergenceWarning.
 """

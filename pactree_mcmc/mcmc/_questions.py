@@ -64,7 +64,7 @@ def cell_of(state: ChainState, node: int) -> int:
 
 @inlined
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
-    """Whether admissible features are kept by cell; under other questions than local ones the box tells them at once."""
+    """Whether admissible features are kept by cell; but for local questions the box tells them at once."""
     return len(state.cell) > 1 and (model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL)
 
 

@@ -1,7 +1,7 @@
 """All questions of a node at once: the split integrated out (formula sheet, section 4).
 
-``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the questions q of the node, is found in
-one pass of histograms per feature and kept with the node; `draw_scanned` draws q in proportion to its term.
+``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the questions q of the node, is found
+in one pass of histograms per feature and kept with the cell; `draw_scanned` draws q in proportion to its term.
 
 A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many ways to try: only the prefixes
 of its categories, ordered by their mean, are candidates; `is_candidate` tells whether a given question is one.

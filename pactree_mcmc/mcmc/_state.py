@@ -128,8 +128,8 @@ class ChainState(NamedTuple):
     kept: np.ndarray
     """(U,) int32 scratch: a range of ``order`` to be restored; (1,) where no move replaces subtrees."""
     codes: np.ndarray
-    """(4, largest n_codes) int64 scratch: the codes in a cell; a number by code, all 0 between uses; rows of a code; rows
-    going left."""
+    """(4, largest n_codes) int64 scratch: the codes in a cell; a number by code, all 0 between uses; rows of a code;
+    rows going left."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
     bins: np.ndarray

@@ -179,7 +179,7 @@ def plan_copy(state: ChainState, node: int, at: int) -> int:
 
 @jit
 def loosen_plan(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
-    """Make the questions planned by `plan_copy` from ``node`` on raw, except that of node ``but``; their log freedom."""
+    """Make the questions planned by `plan_copy` below ``node`` raw, except that of ``but``; their log freedom."""
     total, here = 0.0, np.int64(node)
     while here != NONE:
         if not is_leaf(state, here) and here != but:

@@ -1,4 +1,6 @@
-"""Rotate: an internal node v and its parent u exchange places (Pratola 2016), ``u(v(X, Y), Z) -> v(u(X, Z'), u(Y, Z''))``.
+"""Rotate: an internal node v and its parent u exchange places (Pratola 2016).
+
+    u(v(X, Y), Z) -> v(u(X, Z'), u(Y, Z''))
 
 *Cut*: the question of v is asked first, and the rest of u's subtree cut by it: Z' and Z'' are Z where v sends rows
 left and right, without the questions that send a whole cell one way; likewise either u. Under local questions v's
@@ -134,9 +136,9 @@ def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, featu
     """Whether a question of z's subtree about another feature parts its cell as v does: no merge brings it back."""
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
-        if state.plan[z_left + i].side != NONE and state.plan[z_right + i].side != NONE:
-            if state.node[node].feature != feature:
-                return True
+        left_out = state.plan[z_left + i].side != NONE and state.plan[z_right + i].side != NONE
+        if left_out and state.node[node].feature != feature:
+            return True
         i += 1
         node = next_node(state, node, z)
     return False
