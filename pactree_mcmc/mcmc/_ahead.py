@@ -67,7 +67,10 @@ def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node
 
 @jit
 def two_levels(model: Lowered, state: ChainState, node: int) -> float:
-    """Log sum over the questions of R times the lookahead sums of both children, gain included; kept with the node."""
+    """Log sum over the questions of R times the lookahead sums of both children, gain included; kept with the cell.
+
+    For an internal node it is found beside the tree, so nothing else may be built there at the time.
+    """
     place, depth = cell_of(state, node), state.node[node].depth
     if state.cell[place].ahead == state.count[SCAN] and state.cell[place].depth == depth:
         return state.cell[place].log_z2
@@ -103,7 +106,7 @@ def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
     """Log terms of the two-level sum of a leaf into ``state.terms``, question by question; how many."""
     n = np.int64(0)
     for k in range(len(model.questions.feature)):
-        if _asks(model, state, node, k):
+        if asks(model, state, node, k):
             for i in range(n_tries(model, state, node, k)):
                 question = _question(model, state, node, k, i)
                 state.terms[n] = -inf
@@ -122,7 +125,7 @@ def _question_number(model: Lowered, state: ChainState, node: int, number: int) 
     """The question behind a term."""
     first = np.int64(0)
     for k in range(len(model.questions.feature)):
-        if _asks(model, state, node, k):
+        if asks(model, state, node, k):
             tries = n_tries(model, state, node, k)
             if number < first + tries:
                 return _question(model, state, node, k, number - first)
@@ -131,7 +134,8 @@ def _question_number(model: Lowered, state: ChainState, node: int, number: int) 
 
 
 @inlined
-def _asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
+def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
+    """Whether some question of a splittable node is about feature ``k``."""
     if model.questions.kind == FIXED:
         return k == model.questions.design[state.node[node].design].feature
     return model.questions.feature[k].weight > 0.0 and is_admissible(model, state, node, k)

@@ -70,6 +70,7 @@ def fit_question(
     upper, swapped, possible = cut + 1, False, True
     if categories >= 0:
         categories, swapped, possible = _fit_categories(model, state, node, feature, categories)
+        cut = upper = np.int64(-1)
     elif rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
         n = collect_codes(model, state, node, feature)
         below = 0

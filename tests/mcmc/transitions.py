@@ -147,17 +147,15 @@ def present_tree(model, chain):
 
 
 class Snapshot:
-    """The arrays of a chain, to be put back.
+    """The arrays of a chain that make up its state, to be put back.
 
-    Scratch arrays, which a step sets before it reads them, are left out, and so is what is kept of cells: it holds for
-    every tree, however the chain came there.
+    Scratch arrays are left out, and so is what is kept of cells: it holds for every tree, however the chain came there.
     """
 
-    SCRATCH = ("side", "kept", "feature_weight", "bins", "lefts", "rights", "gains", "way", "terms", "blocks", "plan")
-    CELLS = ("cell", "ways", "table")
+    KEPT = ("order", "node", "stats", "box", "count", "beta", "moves")
 
     def __init__(self, state):
-        kept = {name: getattr(state, name) for name in state._fields if name not in self.SCRATCH + self.CELLS}
+        kept = {name: getattr(state, name) for name in self.KEPT}
         self.records = {name: value.copies() for name, value in kept.items() if isinstance(value, Records)}
         self.arrays = {name: value.copy() for name, value in kept.items() if not isinstance(value, Records)}
 

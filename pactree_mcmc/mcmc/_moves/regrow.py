@@ -20,8 +20,7 @@ import numpy as np
 
 from ..._numba import jit
 from ...model import Lowered
-from .._ahead import draw_ahead, log_z, n_tries
-from .._questions import is_admissible
+from .._ahead import asks, draw_ahead, log_z, n_tries
 from .._random import flip, pick
 from .._scan import is_candidate
 from .._state import (
@@ -83,14 +82,13 @@ def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahe
         return
     way_back = log_draw(model, state, node, ahead)
     top = begin(state, node)
-    possible = way_back > -inf and regrow(rng, model, state, top, ahead)
-    if possible:
+    way_there = regrow(rng, model, state, top, ahead) if way_back > -inf else inf
+    if way_there < inf:
         n_new = choices + n_choices(state, top) - n_choices(state, node)
-        ratio = way_back - log(n_new) - log_draw(model, state, top, ahead) + log(choices)
-        proposal = replacement(model, state, kind, node, top, ratio)
+        proposal = replacement(model, state, kind, node, top, way_back - log(n_new) - way_there + log(choices))
     else:
         proposal = Proposal(kind, node, -inf, 0.0, 0.0)
-    decide_subtree(rng, model, state, possible, proposal, top)
+    decide_subtree(rng, model, state, way_there < inf, proposal, top)
 
 
 @jit
@@ -110,7 +108,7 @@ def may_regrow(model: Lowered, state: ChainState, node: int, ahead: int) -> bool
         return True
     ways = 0.0
     for k in range(p):
-        if model.questions.feature[k].weight > 0.0 and is_admissible(model, state, node, k):
+        if asks(model, state, node, k):
             ways += n_tries(model, state, node, k)
     return ways <= MOST_WAYS and ways * values <= MOST_WORK
 
@@ -126,37 +124,47 @@ def n_choices(state: ChainState, top: int) -> int:
 
 
 @jit
-def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, ahead: int) -> bool:
-    """Grow a subtree at the leaf ``top``; False, with a part grown, if it gets too large."""
-    n_internal, node = 0, np.int64(top)
+def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, ahead: int) -> float:
+    """Grow a subtree at the leaf ``top``; log of its probability, infinite, part grown, if it gets too large."""
+    total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
-            stop = node_log_stop(model, state, node) - log_z(model, state, node, ahead)
-            if not flip(rng, exp(min(stop, 0.0))):
+            z = log_z(model, state, node, ahead)
+            stop = node_log_stop(model, state, node) - z
+            if flip(rng, exp(min(stop, 0.0))):
+                total += stop
+            else:
                 n_internal += 1
                 if n_internal > MOST_INTERNAL:
-                    return False
+                    return inf
                 hang_children(model, state, node, draw_ahead(rng, model, state, node, ahead))
+                total += log_split_term(model, state, node, ahead) - z
         node = next_node(state, node, top)
-    return True
+    return total
 
 
 @jit
 def log_draw(model: Lowered, state: ChainState, top: int, ahead: int) -> float:
-    """Log probability that `regrow` grows the subtree at ``top``."""
+    """Log probability that `regrow` grows the subtree that the tree has at ``top``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        here = state.node[node]
-        if here.splittable:
+        if state.node[node].splittable:
             z = log_z(model, state, node, ahead)
             if is_leaf(state, node):
                 total += node_log_stop(model, state, node) - z
             elif ahead == 1 and not is_candidate(model, state, node):
                 return -inf
             else:
-                split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
-                gain = state.node[here.left].score + state.node[here.right].score - here.score
-                total += split + here.log_rule + state.beta[0] * gain - z
-                total += log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
+                total += log_split_term(model, state, node, ahead) - z
         node = next_node(state, node, top)
     return total
+
+
+@jit
+def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
+    """Log term of an internal node's question in its lookahead sum."""
+    here = state.node[node]
+    split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
+    gain = state.node[here.left].score + state.node[here.right].score - here.score
+    children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
+    return split + here.log_rule + state.beta[0] * gain + children
