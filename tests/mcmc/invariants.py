@@ -2,12 +2,15 @@
 
 import numpy as np
 
-from pactree_mcmc.mcmc import _chain, _state
+from pactree_mcmc.mcmc import _saving, _scan, _state
+from pactree_mcmc.model._cells import Question
+from pactree_mcmc.model._questions import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior import SampledPosterior
 
 LISTS = (
     ("growable", "growable_at", _state.N_GROWABLE),
     ("prunable", "prunable_at", _state.N_PRUNABLE),
+    ("internal", "internal_at", _state.N_INTERNAL),
 )
 
 
@@ -42,6 +45,7 @@ def check_places(chain):
         assert node.start[left] <= node.stop[left] == node.start[right] <= node.stop[right]
     expected = {
         "growable": {i for i in leaves if node.splittable[i]},
+        "internal": set(used) - set(leaves),
         "prunable": {i for i in used if i not in leaves and {node.left[i], node.right[i]} <= set(leaves)},
     }
     for name, at, length in LISTS:
@@ -55,8 +59,8 @@ def check_places(chain):
 def check_contents(model, chain):
     """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
     state = chain.state
-    log_prior = float(_state.log_prior_of(chain.model, chain.packed))
-    log_score = float(_state.log_score_of(chain.packed))
+    log_prior = float(_saving.log_prior_of(chain.model, chain.packed))
+    log_score = float(_state.subtree_log_score(chain.packed, 0))
     tree = saved_tree(model, chain)
     assert np.isclose(log_prior, model.log_prior(tree), rtol=1e-12, atol=1e-10)
     assert np.isclose(log_score, model.log_score(tree), rtol=1e-10, atol=1e-9)
@@ -75,10 +79,59 @@ def check_contents(model, chain):
             assert (state.box[i, :, 0] == cell.low).all()
             ordered = ~model.columns.is_nominal
             assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
+        if here.splittable and len(state.cell) > 1 and model.questions.kind != FIXED and few_ways(model, cell):
+            check_scan(model, chain, i, cell)
         if question is not None:
             left, _ = model.children(cell, question)
             assert here.default_left == (2 * left.n_rows >= cell.n_rows)
             assert here.default_left == tree.default_left[number]
+
+
+def few_ways(model, cell):
+    """Whether a scan tries all ways, and they are few enough to try plainly."""
+    rules = model._rules
+    return all(rules.ways(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
+
+
+def check_scan(model, chain, node, cell):
+    """What is kept of a cell, or found afresh, is W summed plainly: no table is stale."""
+    total, n_stats, beta = 0.0, model.leaf.n_stats(model.target), float(chain.state.beta[0])
+    here = model.leaf.log_score(cell.stats(n_stats), model.target) if len(cell.index) else 0.0
+    for question in all_questions(model, cell):
+        log_rule = model._rules.log_probability(cell, question)
+        if log_rule > -np.inf:
+            sides = [child for child in model.children(cell, question) if len(child.index)]
+            gain = sum(model.leaf.log_score(side.stats(n_stats), model.target) for side in sides) - here
+            total += np.exp(log_rule + beta * gain)
+    found = _scan.scan(chain.model, chain.packed, node)
+    assert np.isclose(found, np.log(total), rtol=1e-9, atol=1e-8)
+
+
+def all_questions(model, cell):
+    """Every question of a cell once; those that cannot be asked have probability 0."""
+    for k, scale in enumerate(model.scales):
+        if model.columns.is_nominal[k]:
+            inside = model.categories_in(cell, k) or sum(1 << int(c) for c in np.unique(cell.codes(k)))
+            if model.questions.kind == LOCAL_TRIVIAL:
+                yield Question(k, -1, (1 << scale.n_codes) - 1)
+                if len(cell.index):
+                    yield Question(k, -1, 0)
+            lowest, rest = inside & -inside, inside & (inside - 1)
+            part = rest
+            while part:
+                part = (part - 1) & rest
+                yield Question(k, -1, lowest | part)
+        elif model.questions.kind in (LOCAL, LOCAL_TRIVIAL):
+            codes = np.unique(cell.codes(k))
+            if model.questions.kind == LOCAL_TRIVIAL:
+                yield Question(k, scale.n_codes - 1, -1)
+                if len(codes):
+                    yield Question(k, -1, -1)
+            for cut in codes[:-1].tolist():
+                yield Question(k, cut, -1)
+        else:
+            for cut in range(int(cell.low[k]), int(cell.high[k]) - 1):
+                yield Question(k, cut, -1)
 
 
 def check_untouched_ranges(model, chain):
@@ -98,8 +151,8 @@ def check_untouched_ranges(model, chain):
 def saved_tree(model, chain):
     """The chain's tree as it is saved, saved terms checked against the state's."""
     chain.reserve(1)
-    _chain.save_draw(chain.model, chain.packed, chain.packed_saved)
-    drawn = SampledPosterior.from_chains(model, [_chain.trimmed(chain.saved)], ("grow", "prune"), 0.0)
-    assert drawn.log_prior[0] == _state.log_prior_of(chain.model, chain.packed)
-    assert drawn.log_score[0] == _state.log_score_of(chain.packed)
+    chain.save()
+    drawn = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    assert drawn.log_prior[0] == _saving.log_prior_of(chain.model, chain.packed)
+    assert drawn.log_score[0] == _state.subtree_log_score(chain.packed, 0)
     return drawn.tree(0)

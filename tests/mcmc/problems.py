@@ -179,21 +179,12 @@ CORNERS = {
 }
 """Six corners of a cube: the same question can stand on both sides of another."""
 
-CUBE = {
-    "X": [(float(a), float(b), float(c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)],
-    "y": [0, 1, 1, 0, 1, 0, 0, 1],
-}
-"""All corners of a cube."""
-
-TABLET = {"X": [(a, b) for a in "abc" for b in (0.0, 1.0)][:5], "y": [0, 1, 1, 0, 1], "nominal": {0}}
-"""Three categories by two values, one corner missing."""
-
 PRISM = {
-    "X": [(a, b, c) for a, b, c in zip("aabbab", [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0])],
+    "X": [(a, 0.0, c) for a in "ab" for c in (0.0, 1.0)] + [("a", 1.0, 0.0), ("b", 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1, 0],
     "nominal": {0},
 }
-"""Two categories by two binary features, some corners missing."""
+"""The same corners, the first feature nominal."""
 
 PRIORS = {
     "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},
@@ -260,16 +251,33 @@ SMALL = {
     "cyclic": (WIDE, CYCLIC, 2),
     "fixed": (THREE, FIXED, 3),
 }
-"""Spaces so small that steps with many outcomes can be followed through."""
+"""Spaces so small that most steps can be followed through all their outcomes."""
 
-TURNING = {
-    "corners": (CORNERS, LOCAL, 3),
-    "tablet": (TABLET, LOCAL, 3),
-    "prism": (PRISM, LOCAL, 3),
-    "grid_corners": (CORNERS, {"kind": "grid", "cuts": [[0.5], [0.5], [0.5]]}, 2),
-    "cube": (CUBE, {**LOCAL, "weights": [1.0, 2.0, 0.5]}, 3),
+TINY = {
+    "shallow_ties": (ORDERED, LOCAL, 2),
+    "min_leaf_mixed": SMALL["min_leaf_mixed"],
+    "box": (BOX, {**LOCAL, "weights": [3.0, 0.5]}, 2),
+    "depth_1": CASES["depth_1"],
+    "trivial_one": ({"X": [("a",), ("a",)], "y": [0, 1], "nominal": {0}}, TRIVIAL, 2),
+    "grid_one": (BOX, {"kind": "grid", "cuts": [None, [1.0]]}, 2),
+    "grid_line": SMALL["grid_line"],
+    "dyadic_one": (WIDE, {**DYADIC, "levels": 1}, 2),
+    "cyclic": SMALL["cyclic"],
+    "fixed": SMALL["fixed"],
 }
-"""Spaces in which rotations cut subtrees and merge them."""
+"""Spaces for the step with the most outcomes."""
+
+THREE_LETTERS = {"X": [("a",), ("b",), ("c",)], "y": [0, 1, 1], "nominal": {0}}
+FOUR_LETTERS = {"X": [("a",), ("b",), ("c",), ("d",)], "y": [0, 1, 1, 0], "nominal": {0}}
+SPECIAL = {
+    "grid_three": (THREE, {"kind": "grid", "cuts": [None, [1.5]]}, 2),
+    "three_letters": (THREE_LETTERS, LOCAL, 3),
+    "four_letters": (FOUR_LETTERS, LOCAL, 2),
+    "corners": (CORNERS, LOCAL, 3),
+    "prism": (PRISM, LOCAL, 3),
+    "line_of_four": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, None),
+}
+"""More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""
 
 
 def problem(data, questions, prior, leaf, *, estimation=None, **changes):
@@ -284,6 +292,9 @@ def problem(data, questions, prior, leaf, *, estimation=None, **changes):
 
 
 def case_problem(case, prior, leaf, **changes):
-    """The problem of a case of CASES, SMALL or TURNING, a prior of PRIORS and a leaf of LEAVES, by name."""
-    data, questions, depth = (CASES | SMALL | TURNING)[case]
-    return problem(data, questions, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf], **changes)
+    """The problem of a case, a prior of PRIORS and a leaf of LEAVES, by name."""
+    data, questions, depth = (CASES | SMALL | TINY | SPECIAL)[case]
+    tree_prior = {**PRIORS[prior], "max_depth": depth}
+    if questions["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
+        tree_prior["rho"] = RHO_BY_NODE
+    return problem(data, questions, tree_prior, LEAVES[leaf], **changes)

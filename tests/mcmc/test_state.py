@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _chain, _state
+from pactree_mcmc.mcmc import _saving, _state
+from pactree_mcmc.mcmc._chain import Chain
+from pactree_mcmc.mcmc._kernels import STEPS, read_kernel
 from pactree_mcmc.posterior import SampledPosterior
 
 from .invariants import check_contents, check_places, check_untouched_ranges
@@ -12,7 +14,8 @@ from .laws import seed_of
 from .problems import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
 from .transitions import tree_key
 
-KERNELS = {"grow-prune": _chain.GROW_PRUNE, "blanchard": _chain.BLANCHARD}
+MIXTURE = {name: 1.0 for name in STEPS if name != "blanchard"}
+KERNELS = {"grow-prune": "grow-prune", "blanchard": "blanchard", "all moves": MIXTURE}
 GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 2.5, 7.0], [0.2, 0.4, 0.6, 0.8]]}
 DYADIC = {"kind": "dyadic", "levels": 3, "bounds": [(0.0, 8.0), (0.0, 1.0)]}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
@@ -35,12 +38,16 @@ def table(seed, n):
     return {"X": rows + rows[: n // 5], "y": [*y.tolist(), *y[: n // 5].tolist()], "nominal": {0}}
 
 
+def new_chain(model, kernel, seed):
+    return Chain(model.lowered, read_kernel(kernel), np.random.default_rng(seed))
+
+
 def run_and_check(model, kernel, seed, n_steps, every=1):
-    """Step by step: places always, contents whenever the tree has changed; returns the largest tree."""
-    rng, chain, largest = np.random.default_rng(seed), _chain.Chain(model.lowered, 2), 1
-    for _ in range(n_steps // every):
+    """Step by step, the moves in turn: places always, contents if the tree has changed; returns the largest tree."""
+    chain, largest = new_chain(model, kernel, seed), 1
+    for step in range(n_steps // every):
         chain.state.count[_state.CHANGED] = 0
-        chain.warm_up(rng, kernel, every)
+        chain.make(chain.kernel.runs[step % len(chain.kernel.runs)], every)
         check_places(chain)
         check_untouched_ranges(model, chain)
         if chain.state.count[_state.CHANGED]:
@@ -83,7 +90,7 @@ def test_every_step_with_63_categories(questions):
     model = pt.TreeModel(
         X, rng.random(130), nominal=[0], questions=rules[questions], tree_prior=prior, sample_weight=np.zeros(130)
     )
-    assert run_and_check(model, _chain.GROW_PRUNE, 63, 100) >= 9
+    assert run_and_check(model, "grow-prune", 63, 100) >= 9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -98,12 +105,13 @@ def test_every_step_with_thinned_cuts(kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
-    chain, rng, seen = _chain.Chain(model.lowered, 2), np.random.default_rng(9), []
+    chain, seen = new_chain(model, KERNELS[kernel], 9), []
     chain.reserve(300)
-    for draw in range(300):
-        chain.run(rng, KERNELS[kernel], draw + 1, 1)
+    for step in range(300):
+        chain.make(chain.kernel.runs[step % len(chain.kernel.runs)], 1)
+        chain.save()
         seen.append(tree_key(chain.state))
-    post = SampledPosterior.from_chains(model, [_chain.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    post = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
     key_of_tree = {}
     for t, key in zip(post.tree_of_draw[0].tolist(), seen, strict=True):
         assert key_of_tree.setdefault(t, key) == key
@@ -114,7 +122,7 @@ def test_trees_that_outgrow_the_first_arrays():
     """Leaves are free and weigh nothing: the tree grows beyond the 64 nodes there is room for at first."""
     data = {**table(7, 200), "weights": [0.0] * 240}
     naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
-    assert run_and_check(build_model(pt, naive), _chain.GROW_PRUNE, 7, 3000, every=150) > 130
+    assert run_and_check(build_model(pt, naive), "grow-prune", 7, 3000, every=150) > 130
 
 
 def test_draws_that_outgrow_the_first_arrays():
@@ -122,27 +130,33 @@ def test_draws_that_outgrow_the_first_arrays():
     data = {**table(8, 200), "weights": [0.0] * 240}
     naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
     model = build_model(pt, naive)
-    whole, piecewise = _chain.Chain(model.lowered, 2), _chain.Chain(model.lowered, 2)
-    whole.reserve(200)
-    whole.run(np.random.default_rng(1), _chain.GROW_PRUNE, 200, 20)
-    piecewise.reserve(200)
-    rng = np.random.default_rng(1)
-    for until in range(1, 201):
-        piecewise.run(rng, _chain.GROW_PRUNE, until, 20)
-    assert whole.saved.used[_chain.NODES] > 5000
-    for one, other in zip(_chain.trimmed(whole.saved), _chain.trimmed(piecewise.saved), strict=True):
-        assert (one == other).all()
-    proposed, accepted = whole.saved.moves[:, 0], whole.saved.moves[:, 1]
-    assert (proposed.sum(axis=1) == 20).all()
-    assert (accepted <= proposed).all()
+    chain = new_chain(model, "grow-prune", 1)
+    chain.reserve(200)
+    keys = []
+    for _ in range(200):
+        chain.make(STEPS["grow-prune"].run, 20)
+        chain.save()
+        keys.append(tree_key(chain.state))
+    saved = _saving.trimmed(chain.saved)
+    assert saved.used[_saving.NODES] > 5000
+    assert len(saved.node) == saved.used[_saving.NODES]
+    starts = saved.tree.start[saved.tree_of_draw]
+    assert [int(saved.node.feature[start]) for start in starts] == [key_root(key) for key in keys]
+    assert (saved.moves[:, 0].sum(axis=1) == 20).all()
+    assert (saved.moves[:, 1] <= saved.moves[:, 0]).all()
+
+
+def key_root(key):
+    """Feature the root of a tree asks about, -1 for a single leaf."""
+    return key[0] if len(key) == 1 else key[0][0]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_model_with_one_tree(kernel):
     """Constant features leave the stump alone; no step moves or fails."""
     model = pt.TreeModel([[1.0, 2.0]] * 5, [0, 1, 0, 1, 1])
-    chain = _chain.Chain(model.lowered, 2)
-    chain.warm_up(np.random.default_rng(1), KERNELS[kernel], 1000)
+    chain = new_chain(model, KERNELS[kernel], 1)
+    chain.proceed(10)
     assert chain.state.count[_state.N_NODES] == 1
     check_places(chain)
     check_contents(model, chain)
@@ -151,10 +165,9 @@ def test_a_model_with_one_tree(kernel):
 def test_the_checks_see_a_broken_state():
     """Each breach of one field fails a check."""
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
-    chain = _chain.Chain(model.lowered, 2)
-    rng = np.random.default_rng(2)
+    chain = new_chain(model, "grow-prune", 2)
     while chain.state.count[_state.N_NODES] < 5:
-        chain.warm_up(rng, _chain.GROW_PRUNE, 1)
+        chain.make(STEPS["grow-prune"].run, 1)
     for name in ("depth", "start", "stop", "rows", "score", "splittable", "growable_at", "prunable_at", "parent"):
         leaf = int(chain.state.node.left[0])
         kept = chain.state.node[name][leaf]

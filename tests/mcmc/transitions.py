@@ -28,6 +28,7 @@ MOVES = {
     "restructure": ("mcmc._moves.restructure", "restructure_step"),
 }
 """Steps that need grow and prune beside them."""
+STEPS = KERNELS | MOVES
 FEW_CELLS = 1 << 17
 """Bytes for what is kept of cells: about a thousand of them, so that some take the place of others."""
 
@@ -103,6 +104,7 @@ def all_outcomes(run):
 class Space(NamedTuple):
     """All trees a kernel reaches from the stump, and its transition matrix."""
 
+    keys: list
     trees: list
     transition: np.ndarray
     after_pruning: dict
@@ -169,26 +171,30 @@ class Snapshot:
 
 def transition_row(chain, snapshot, kernel, seen):
     """Law of the next tree, {key: probability}; ``seen(key)`` is called at each outcome, with the chain there."""
-    module, name, *rest = (KERNELS | MOVES)[kernel]
+    module, name, *rest = STEPS[kernel]
     step = getattr(plain_package().module(module), name)
 
     def run(rng):
         snapshot.restore(chain.state)
-        with np.errstate(over="ignore"):  # hashes wrap around, which plain NumPy scalars report
-            step(rng, chain.model, chain.packed, *rest)
+        step(rng, chain.model, chain.packed, *rest)
         key = tree_key(chain.state)
         seen(key)
         return key
 
     row = {}
-    for probability, key in all_outcomes(run):
-        row[key] = row.get(key, 0.0) + probability
+    with np.errstate(over="ignore"):  # hashes wrap around
+        for probability, key in all_outcomes(run):
+            row[key] = row.get(key, 0.0) + probability
     return row
 
 
-def explore(model, kernel, beta=1.0):
-    """The space of trees reached from the stump, by grow and prune if not by the kernel, and the transition matrix."""
-    chain, walker = new_chain(model, beta), kernel if kernel in KERNELS else "grow-prune"
+def explore(model, kernel, beta=1.0, walker=None):
+    """The space of trees reached from the stump and the transition matrix.
+
+    ``walker`` explores it: the kernel itself if it reaches every tree, else grow-prune.
+    """
+    walker = walker or (kernel if kernel in KERNELS else "grow-prune")
+    chain = new_chain(model, beta)
     keys, number, trees, waiting, rows, after_pruning = [], {}, [], [], [], {}
 
     def seen(key):
@@ -206,7 +212,7 @@ def explore(model, kernel, beta=1.0):
     if kernel != walker:
         rows = [transition_row(chain, snapshot, kernel, number.__getitem__) for snapshot in waiting]
     transition = np.array([row_of_numbers(row, number) for row in rows])
-    return Space(trees, transition, after_pruning)
+    return Space(keys, trees, transition, after_pruning)
 
 
 def row_of_numbers(row, number):

@@ -70,15 +70,15 @@ def test_compiled_score_is_the_plain_one(name, weighted):
         rule = model.leaf.rule(model.target)
         for size in range(N + 1):
             rows = rng.choice(N, size, replace=False)
-            assert leaf_score(rule, stats_of(model, rows)) == pytest.approx(score_of(model, rows), abs=1e-10)
+            assert leaf_score(rule, stats_of(model, rows)[None], 0) == pytest.approx(score_of(model, rows), abs=1e-10)
 
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_an_empty_cell_scores_zero(name):
     model = model_of(name, weight=np.array([0.0] * 3 + [1.0] * 6))
     rule = model.leaf.rule(model.target)
-    assert leaf_score(rule, np.zeros(rule.n_stats)) == 0.0
-    assert leaf_score(rule, stats_of(model, [0, 1, 2])) == 0.0
+    assert leaf_score(rule, np.zeros((1, rule.n_stats)), 0) == 0.0
+    assert leaf_score(rule, stats_of(model, [0, 1, 2])[None], 0) == 0.0
     everything_left = pt.Tree([0, -1, -1], [99.0, 0, 0], [1, 0, 0], [2, 0, 0])
     assert model.log_score(everything_left) == model.log_score(pt.Tree([-1], [0], [0], [0]))
 

@@ -1,0 +1,50 @@
+"""Checks of a whole transition matrix."""
+
+import math
+
+import numpy as np
+from plain import plain_package
+from reference.enumeration import Reference
+
+from .problems import build_model, nested_tree
+from .transitions import explore, imbalance, posterior_of
+
+TOLERANCE = 1e-12
+
+
+def tempered_law(naive, beta):
+    """Probabilities in proportion to prior times score to the power beta, by the naive enumerator."""
+    entries = Reference(naive).entries
+    log_joints = [log_prior + beta * log_score for _, log_prior, log_score in entries]
+    weights = [math.exp(v - max(log_joints)) for v in log_joints]
+    total = math.fsum(weights)
+    return {tree: weight / total for (tree, _, _), weight in zip(entries, weights, strict=True)}
+
+
+def check_balance(naive, kernel, beta=1.0, walker=None):
+    """The chain reaches exactly the trees of positive prior and is reversible with respect to the posterior."""
+    model = build_model(plain_package().package, naive)
+    space = explore(model, kernel, beta, walker)
+    law = posterior_of(model, space.trees, beta)
+    expected = tempered_law(naive, beta)
+    nested = [nested_tree(naive, tree) for tree in space.trees]
+    assert len(nested) == len(expected)
+    assert set(nested) == set(expected)
+    assert np.abs(law - [expected[tree] for tree in nested]).max() < TOLERANCE
+    check_reversible(space.transition, law)
+    return space
+
+
+def check_reversible(transition, law):
+    """Rows sum to 1, the law is stationary, and the flow both ways between any two trees is the same."""
+    assert (transition >= 0.0).all()
+    assert np.abs(transition.sum(axis=1) - 1.0).max() < TOLERANCE
+    assert np.abs(law @ transition - law).max() < TOLERANCE
+    flow = law[:, None] * transition
+    assert np.abs(flow - flow.T).max() < TOLERANCE
+    assert imbalance(transition, law) < TOLERANCE
+
+
+def moving(space):
+    """Probability that a step from a tree leads to another one, (m,)."""
+    return 1.0 - np.diag(space.transition)

@@ -1,0 +1,172 @@
+"""Every move leaves the posterior in balance: exact transition matrices on whole spaces of trees."""
+
+import numpy as np
+import pytest
+from plain import plain_package
+
+from .balance import check_balance, moving
+from .problems import LEAVES, PRIORS, SMALL, TINY, build_model, case_problem
+from .transitions import STEPS, Snapshot, explore, new_chain, row_of_numbers, transition_row, tree_key
+
+NEW = [step for step in STEPS if step not in ("grow-prune", "blanchard")]
+OFF = {
+    "shift": {"trivial_pair", "dyadic", "cyclic", "fixed"},
+    "change": {"cyclic", "fixed"},
+    "redraw": {"cyclic", "fixed"},
+    "swap": {"cyclic", "fixed"},
+    "rotate": {"trivial_line", "trivial_pair", "cyclic", "fixed"},
+    "restructure": {"dyadic", "cyclic", "fixed"},
+}
+"""Where a move changes nothing: it is turned off, or the cell leaves no choice."""
+
+
+def rotated():
+    """Every move with every case, priors and leaf models in turn; each move meets all of them."""
+    chosen = []
+    for s, step in enumerate(NEW):
+        for i, case in enumerate(TINY if step == "regrow-2" else SMALL):
+            prior, leaf = list(PRIORS)[(3 * i + s) % len(PRIORS)], list(LEAVES)[(i + s) % len(LEAVES)]
+            chosen.append((step, case, prior, leaf))
+    return chosen
+
+
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
+def test_balance(step, case, prior, leaf):
+    space = check_balance(case_problem(case, prior, leaf), step)
+    if case in OFF.get(step, ()):
+        assert moving(space).max() < 1e-12
+
+
+def test_every_move_meets_every_prior_and_leaf_model():
+    for step in NEW:
+        met = [entry for entry in rotated() if entry[0] == step]
+        assert {prior for _, _, prior, _ in met} == set(PRIORS)
+        assert {leaf for _, _, _, leaf in met} == set(LEAVES)
+
+
+@pytest.mark.parametrize("step", NEW)
+def test_moves_move(step):
+    """Every move changes some tree, of ordered and of nominal questions."""
+    cases = {"regrow-2": ("shallow_ties", "box"), "regrow-1": ("ties", "box"), "shift": ("ties",)}
+    for case in cases.get(step, ("ties", "three_categories")):
+        naive = case_problem(case, "chipman", "dirichlet")
+        moved = moving(explore(build_model(plain_package().package, naive), step))
+        assert moved.max() > 0.01, case
+
+
+TEMPERED = [
+    (step, case, beta)
+    for step in NEW
+    for case in (("shallow_ties", "box") if step == "regrow-2" else ("ties", "min_leaf_mixed", "grid_box"))
+    for beta in (0.4, 0.0)
+]
+
+
+@pytest.mark.parametrize(("step", "case", "beta"), TEMPERED)
+def test_balance_when_tempered(step, case, beta):
+    check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
+
+
+@pytest.mark.parametrize(
+    ("step", "case"),
+    [
+        *[(step, case) for step in ("collapsed", "redraw", "regrow-1") for case in ("grid_three", "four_letters")],
+        ("collapsed", "three_categories"),
+        ("redraw", "three_categories"),
+        ("regrow-1", "three_letters"),
+        ("regrow-2", "three_letters"),
+    ],
+)
+def test_balance_with_few_candidates(step, case, monkeypatch):
+    """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
+    monkeypatch.setattr(plain_package().module("mcmc._scan"), "FEW_CATEGORIES", 2)
+    module, met = plain_package().module(STEPS[step][0]), set()
+    asked = module.is_candidate
+
+    def is_candidate(model, state, node):
+        met.add(asked(model, state, node))
+        return asked(model, state, node)
+
+    monkeypatch.setattr(module, "is_candidate", is_candidate)
+    check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
+    assert met == ({True, False} if step != "regrow-2" else set())
+
+
+@pytest.mark.parametrize("step", NEW)
+@pytest.mark.parametrize("case", ["ties", "min_leaf_mixed", "grid_box"])
+def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
+    """A tree loaded, or reached by pruning, has the same law of the next tree as one reached by growing."""
+    plain = plain_package()
+    case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step == "regrow-2" else case
+    model = build_model(plain.package, case_problem(case, "stopped", "dirichlet"))
+    space = explore(model, step)
+    chain, number = new_chain(model), {}
+    stump = Snapshot(chain.state)
+    loaded = []
+    for i, tree in enumerate(space.trees):
+        stump.restore(chain.state)
+        with np.errstate(over="ignore"):
+            plain.module("mcmc._start").load_tree(model, chain, tree)
+        number[tree_key(chain.state)] = i
+        loaded.append(Snapshot(chain.state))
+    assert len(number) == len(space.trees)
+    for i, snapshot in list(space.after_pruning.items())[::3] + list(enumerate(loaded))[::4]:
+        row = transition_row(chain, snapshot, step, number.__getitem__)
+        assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < 1e-12
+
+
+def as_nested(key):
+    """A tree key as nested triples (question, left, right), None for a leaf."""
+    here = iter(key)
+
+    def read():
+        question = next(here)
+        return None if question == -1 else (question, read(), read())
+
+    return read()
+
+
+def is_cut_below(old, new):
+    """Whether old is u(v(X, Y), Z), or its mirror image, and new is v(u(X, Z'), u(Y, Z'')), no Z being a leaf."""
+    if old is None or new is None:
+        return False
+    for v, z, third in ((old[1], old[2], 2), (old[2], old[1], 1)):
+        if v and z and new[1] and new[2] and new[0][0] == v[0][0] != old[0][0]:
+            both = new[1][0][0] == new[2][0][0] == old[0][0]
+            if both and new[1][third] and new[2][third]:
+                return True
+    return is_cut_below(old[1], new[1]) or is_cut_below(old[2], new[2])
+
+
+def n_leaves(key):
+    return sum(entry == -1 for entry in key)
+
+
+@pytest.mark.parametrize(("case", "leaf"), [("corners", "dirichlet"), ("prism", "known")])
+def test_rotations_cut_and_merge(case, leaf, monkeypatch):
+    """Subtrees are cut by the question that rises above them, and merged, in several ways, on the way back."""
+    ways = []
+    rotate = plain_package().module("mcmc._moves.rotate")
+    counted = rotate.merges_or_none
+
+    def count(*args):
+        ways.append(int(counted(*args)))
+        return ways[-1]
+
+    monkeypatch.setattr(rotate, "merges_or_none", count)
+    space = check_balance(case_problem(case, "chipman", leaf), "rotate")
+    nested = [as_nested(key) for key in space.keys]
+    moves = list(zip(*np.nonzero(space.transition), strict=True))
+    cuts = [(i, j) for i, j in moves if is_cut_below(nested[i], nested[j])]
+    assert all(space.transition[j, i] > 0.0 for i, j in cuts)
+    assert any(n_leaves(space.keys[j]) >= n_leaves(space.keys[i]) + 2 for i, j in cuts)
+    assert max(ways) >= 3
+
+
+def test_turns_where_both_ask_the_same_feature():
+    """On one ordered feature rotations join all trees with the same cuts, and no others."""
+    space = check_balance(case_problem("line_of_four", "penalty", "loss"), "rotate")
+    cuts = [frozenset(entry[1] for entry in key if entry != -1) for key in space.keys]
+    reached = np.linalg.matrix_power(np.eye(len(cuts)) + (space.transition > 0.0), 8) > 0.0
+    assert max(map(len, cuts)) == 3
+    assert reached.tolist() == [[one == other for other in cuts] for one in cuts]
