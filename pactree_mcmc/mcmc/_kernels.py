@@ -112,7 +112,7 @@ def read_kernel(kernel: Any) -> Kernel:
             raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
         kernel = WEIGHTS[kernel]
     if not isinstance(kernel, Mapping):
-        raise TypeError(f"kernel is {kernel!r}; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
+        raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
     for name, weight in kernel.items():
         if name not in STEPS:
             raise ValueError(_unknown(name))

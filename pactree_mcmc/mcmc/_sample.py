@@ -80,7 +80,8 @@ def sample(
     Raises
     ------
     ValueError
-        If an argument is out of range, the kernel is unknown, or a start tree cannot occur under the model.
+        If an argument is out of range, the kernel or a move is unknown, weights are negative or all zero, the ladder
+        does not decrease from 1, or a start tree cannot occur under the model.
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt

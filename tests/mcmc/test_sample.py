@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from reference.enumeration import LEAF
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
+from pactree_mcmc.mcmc._kernels import WEIGHTS
 
 from .problems import build_model, case_problem, library_tree, nested_tree
 
@@ -75,8 +77,55 @@ def test_distinct_trees_are_distinct():
     assert set(post.tree_of_draw.ravel().tolist()) == set(range(post.n_trees))
 
 
-def test_default_is_grow_prune():
-    assert_same_draws(draw(kernel="default"), draw(kernel="grow-prune"))
+def test_default_is_its_mixture():
+    """Weights count by their shares; moves without weight do not count."""
+    mixture = {name: 3.0 * weight for name, weight in WEIGHTS["default"].items()} | {"swap": 0.0}
+    assert_same_draws(draw(), draw(kernel=mixture))
+    assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ({"grow-prune": -1.0}, "weight of 'grow-prune' is -1.0"),
+        ({"grow-prune": np.nan}, "finite number"),
+        ({"grow-prune": 0.0, "change": 0.0}, "at least one positive"),
+        ({}, "at least one positive"),
+        ({"leap": 1.0}, "'leap' is unknown"),
+        ({"regrow-0": 1.0}, "lookahead of regrow is 1 or 2"),
+    ],
+)
+def test_refused_mixtures(kernel, words):
+    with pytest.raises(ValueError, match=words):
+        draw(kernel=kernel)
+
+
+@pytest.mark.parametrize("ladder", [1, 0, [1.0], [0.9, 0.0], [1.0, 0.5, 0.5], [1.0, -0.1], [1.0, np.nan], [[1.0, 0.0]]])
+def test_refused_ladders(ladder):
+    with pytest.raises(ValueError, match="temperatures"):
+        draw(temperatures=ladder)
+
+
+def test_evidence_by_tempering():
+    """Known to the exact engine; the standard error is honest."""
+    post = draw(draws=400, tune=200, temperatures=6)
+    truth = exact.solve(MODEL).log_evidence
+    assert abs(post.log_evidence - truth) < 4.5 * post.log_evidence_se < 1.0
+    assert post.tempering.swap_rates.min() > 0.1
+    assert draw(temperatures=[1.0, 0.3]).log_evidence is None
+    assert draw().log_evidence is None
+
+
+def test_shared_variance():
+    """The score of a tree has the variance integrated out; its trace is in the ArviZ output."""
+    X = np.arange(30.0)[:, None]
+    model = pt.TreeModel(X, (X[:, 0] > 14) + 0.1 * np.sin(X[:, 0]), leaf=pt.NormalSharedVariance())
+    post = draw(model, draws=50)
+    assert post.to_arviz()["posterior"]["noise_variance"].shape == (4, 50)
+    for t in range(min(post.n_trees, 5)):
+        assert model.log_score(post.tree(t)) == pytest.approx(post.log_score[t], abs=1e-8)
+    with pytest.raises(ValueError, match="NormalKnownVariance"):
+        exact.solve(model)
 
 
 @pytest.mark.parametrize("start", ["stump", "prior"])
@@ -125,8 +174,8 @@ def test_tuning_is_dropping(kernel):
 
 def test_hundred_proposals_a_draw():
     """Every step of grow-prune proposes; the walk of Blanchard's often does not."""
-    assert (draw().proposed.sum(axis=2) == 100).all()
-    assert (draw(thin=2).proposed.sum(axis=2) == 200).all()
+    assert (draw(kernel="grow-prune").proposed.sum(axis=2) == 100).all()
+    assert (draw(kernel="grow-prune", thin=2).proposed.sum(axis=2) == 200).all()
     lazy = draw(kernel="blanchard").proposed.sum(axis=2)
     assert 0 < lazy.sum() < 0.7 * 100 * lazy.size
 
@@ -138,16 +187,22 @@ def test_start_at_given_trees():
     best = ("split", 0, frozenset("ac"), LEAF, ("split", 0, frozenset("b"), LEAF, LEAF))
     model, tree = build_model(pt, naive), library_tree(pt, naive, best)
     assert model.log_prior(tree) > -np.inf
-    post = draw(model, chains=2, start=tree, tune=0)
+    post = draw(model, chains=2, start=tree, tune=0, kernel="grow-prune")
     assert {nested_tree(naive, drawn) for chain in range(2) for drawn in chain_trees(post, chain)} == {best}
-    several = draw(model, chains=2, start=[STUMP, tree], tune=0)
+    several = draw(model, chains=2, start=[STUMP, tree], tune=0, kernel="grow-prune")
     assert {nested_tree(naive, drawn) for drawn in chain_trees(several, 1)} == {best}
 
 
-def test_start_from_the_stump_is_the_default():
-    assert_same_draws(draw(), draw(start="stump"))
-    assert_same_draws(draw(), draw(start=STUMP))
-    assert_same_draws(draw(), draw(start=[STUMP] * 4))
+def test_start_from_the_stump():
+    assert_same_draws(draw(), draw(start="prior"))
+    assert_same_draws(draw(start="stump"), draw(start=STUMP))
+    assert_same_draws(draw(start="stump"), draw(start=[STUMP] * 4))
+
+
+def test_grown_start_is_apart():
+    """Grown trees fit, and differ by chance."""
+    post = draw(draws=1, tune=0, start="grown")
+    assert len(set(post.tree_of_draw[:, 0].tolist())) > 1
 
 
 def test_start_at_a_drawn_tree():
