@@ -23,7 +23,7 @@ def check_long_run(naive, kernel, seed):
     check_law_of_chains(post, laws, seed)
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "cgm"])
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default"])
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [
@@ -44,7 +44,7 @@ def test_prior_when_all_weights_are_zero(kernel, case, prior, leaf):
     check_long_run(naive, kernel, seed_of(f"zero weights {kernel} {case}"))
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "cgm"])
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
 @pytest.mark.parametrize("case", ["three_categories", "cyclic"])
 def test_prior_when_nothing_is_left_to_score(kernel, case):
     """Every row freezes the leaves, none weighs the trees."""

@@ -7,6 +7,7 @@ outcomes; replaying a step with every possible sequence of outcomes, depth first
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from plain import plain_package
 
 from .records import Records, with_records
@@ -29,8 +30,8 @@ MOVES = {
 }
 """Steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES
-FEW_CELLS = 1 << 17
-"""Bytes for what is kept of cells: about a thousand of them, so that some take the place of others."""
+FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
+"""Room for what is kept of about a thousand cells, so that some take the place of others, and for few questions."""
 
 
 class Outcomes:
@@ -111,16 +112,17 @@ class Space(NamedTuple):
     """Tree number -> snapshot of the chain when last it came there from a larger tree."""
 
 
-def new_chain(model, beta=1.0):
-    """A plain chain at the stump, with what every step needs and room for small trees."""
+def new_chain(model, beta=1.0, room=64):
+    """A plain chain at the stump, with what every step needs and ``room`` nodes at least."""
     plain = plain_package()
     kernels, states = plain.module("mcmc._kernels"), plain.module("mcmc._state")
     kernel = kernels.read_kernel(dict.fromkeys(kernels.STEPS, 1.0))
-    cell_bytes, states.CELL_BYTES = states.CELL_BYTES, FEW_CELLS
-    with np.errstate(over="ignore"):
+    with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
+        for name, value in FEW.items():
+            patch.setattr(states, name, value)
         chain = plain.module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(0))
-    states.CELL_BYTES = cell_bytes
-    chain.enlarge()
+    while len(chain.state.node) < room:
+        chain.enlarge()
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
     chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
