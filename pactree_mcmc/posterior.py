@@ -140,13 +140,14 @@ class SampledPosterior(Posterior):
         accepted: np.ndarray,
         moves: tuple[str, ...],
         seconds: float,
-        noise_variance: np.ndarray,
+        noise_variance: np.ndarray | None = None,
         tempering: Any = None,
     ) -> None:
         self.model, self.trees, self.stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior, self.log_score = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
-        self.noise_variance, self.tempering = noise_variance, tempering
+        self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
+        self.tempering = tempering
 
     @classmethod
     def from_chains(

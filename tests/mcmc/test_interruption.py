@@ -18,7 +18,7 @@ def interrupt_after(monkeypatch):
     real, calls, raised = _sample.wait, [], []
 
     def arm(n):
-        for kernel in ("grow-prune", "blanchard"):
+        for kernel in ("default", "grow-prune", "blanchard"):
             pt.sample(MODEL, 1, tune=1, chains=3, rng=1, kernel=kernel, progress=False)
 
         def wait(*args, **kwargs):
@@ -35,7 +35,7 @@ def interrupt_after(monkeypatch):
 
 
 def sample(draws, **rest):
-    return pt.sample(MODEL, draws, chains=3, rng=1, progress=False, **rest)
+    return pt.sample(MODEL, draws, chains=3, rng=1, start="stump", progress=False, **rest)
 
 
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
