@@ -245,6 +245,7 @@ SMALL = {
     "min_leaf_mixed": (MIXED, {**LOCAL, "min_leaf": 2, "weights": [1.0, 2.0]}, 3),
     "trivial_line": (LINE, TRIVIAL, 2),
     "trivial_pair": (PAIR, TRIVIAL, 2),
+    "trivial_diagonal": ({"X": [("a", 0.0), ("b", 1.0)], "y": [0, 1], "nominal": {0}}, TRIVIAL, 1),
     "grid_line": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]]}, 3),
     "grid_box": (BOX, {"kind": "grid", "cuts": [None, [0.5, 1.5]], "weights": [2.0, 1.0]}, 2),
     "dyadic": CASES["dyadic"],

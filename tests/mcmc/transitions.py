@@ -129,6 +129,12 @@ def new_chain(model, beta=1.0, room=64):
     return chain
 
 
+def load(model, chain, tree):
+    """Grow a plain chain, a stump, into a tree."""
+    with np.errstate(over="ignore"):  # hashes wrap around
+        plain_package().module("mcmc._start").load_tree(model, chain, tree)
+
+
 def tree_key(state):
     """The present tree as a tuple, node by node in preorder."""
     key, todo = [], [0]
@@ -184,7 +190,7 @@ def transition_row(chain, snapshot, kernel, seen):
         return key
 
     row = {}
-    with np.errstate(over="ignore"):  # hashes wrap around
+    with np.errstate(over="ignore"):
         for probability, key in all_outcomes(run):
             row[key] = row.get(key, 0.0) + probability
     return row
