@@ -45,7 +45,7 @@ def dyadic_laplace():
 def test_agrees_with_exact(problem, kernel):
     model = problem()
     truth = exact.solve(model)
-    sampled = pt.sample(model, draws=6000, tune=200, chains=4, rng=11, kernel=kernel, thin=2, progress=False)
+    sampled = pt.sample(model, draws=6000, tune=200, chains=4, rng=11, kernel=kernel, thin=6, progress=False)
     assert ess(sampled.n_leaves[sampled.tree_of_draw].astype(float)) >= 400
     rows = [
         row
