@@ -1,6 +1,6 @@
 """Lookahead sums of a node, and questions drawn in proportion to their terms (formula sheet, section 4).
 
-All are relative to the node's own score: ``log_z`` is ``log Z_k(u) - beta score(u)``.
+All are relative to the node's own score, ``log_z`` is ``log Z_k(u) - beta score(u)``, and by the guessed scores.
 """
 
 from math import exp, inf, log
@@ -11,7 +11,7 @@ from .._compiled import n_bits, spread_bits
 from .._numba import inlined, jit
 from ..model import Lowered
 from ..model._questions import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from ._moves._growth import drop_children, growth_score_ratio, hang_children
+from ._moves._growth import drop_children, guessed_score_ratio, hang_children
 from ._questions import Question, cell_of, collect_codes, cut_range, ends, fixed_question, is_admissible, n_ways
 from ._random import pick_weighted
 from ._refit import MIDPOINT, cell_bits, fit_question
@@ -114,7 +114,7 @@ def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
                     hang_children(model, state, node, question)
                     left, right = state.node[node].left, state.node[node].right
                     ahead = log_z1(model, state, left) + log_z1(model, state, right)
-                    state.terms[n] = question.log_rule + growth_score_ratio(state, node) + ahead
+                    state.terms[n] = question.log_rule + guessed_score_ratio(state, node) + ahead
                     drop_children(state, node)
                 n += 1
     return n

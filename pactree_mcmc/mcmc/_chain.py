@@ -9,11 +9,10 @@ import numpy as np
 from .._compiled import all_bits, mixed
 from .._numba import jit, struct
 from ..model import Lowered, pack_model
-from ..model._leaf_kernels import leaf_score
 from ..model._questions import LOCAL, LOCAL_TRIVIAL
 from ._kernels import Kernel
 from ._moves._growth import hang_children, keep_growth, side_hash
-from ._noise import redraw_noise
+from ._noise import follow_noise, redraw_noise
 from ._questions import is_splittable
 from ._refit import fit_question
 from ._saving import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
@@ -22,12 +21,12 @@ from ._state import (
     N_FREE,
     N_NODES,
     NONE,
-    SCAN,
     ChainState,
     enlarged,
     list_growable,
     new_state,
     pack_state,
+    score_node,
 )
 
 FIRST_ROOM = 64
@@ -55,13 +54,15 @@ class Chain:
 
     def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
         if not model.leaf.is_fixed:
-            model = model._replace(leaf=model.leaf._replace(params=model.leaf.params.copy()))
+            leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
+            model = model._replace(leaf=leaf, guess=guess)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack_model(model)
         self.state = new_state(model, FIRST_ROOM, scans=kernel.scans or may_grow, replaces=kernel.replaces)
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0
+        self.tuning = False
         self.reserve(0)
 
     def _pack(self) -> None:
@@ -108,11 +109,15 @@ class Chain:
                 self.make(run, n)
             self.blocks += 1
             if not self.lowered.leaf.is_fixed:
-                redraw_noise(self)
+                redraw_noise(self.walk)
+                if self.tuning:
+                    follow_noise(self.model, self.packed)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
         """Make ``n_blocks`` blocks that are not counted; ``done`` of the ``planned`` will have been made."""
+        self.tuning = True
         self.proceed(n_blocks)
+        self.tuning = False
         self.state.moves[:] = 0
 
     @property
@@ -124,10 +129,6 @@ class Chain:
     def report(self) -> None:
         """A plain chain has no ladder to report on."""
         return
-
-    def forget_scores(self) -> None:
-        """Declare all tables stale, the score having changed."""
-        self.state.count[SCAN] += 1
 
     def save(self, anew: bool = False) -> None:
         """Save the present tree as the next draw; ``anew``: even if it did not change since the last one."""
@@ -171,8 +172,8 @@ def plant_root(model: Lowered, state: ChainState) -> None:
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
         state.node[0].hash += side_hash(state, np.int64(0), k)
-    state.node[0].score = leaf_score(model.leaf, state.stats, np.int64(0))
     root = np.int64(0)
+    score_node(model, state, root)
     state.node[0].splittable = is_splittable(model, state, root)
     list_growable(state, root)
 

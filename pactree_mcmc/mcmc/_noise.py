@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 from math import lgamma, log, pi
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._numba import jit
 from ..model import Lowered
-from ..model._leaf_kernels import SHARED_NORMAL, leaf_score
-from ._state import NONE, ChainState, is_leaf, next_node, subtree_log_score
+from ..model._leaf_kernels import SHARED_NORMAL
+from ._state import NONE, SCAN, ChainState, is_leaf, next_node, score_node, subtree_log_score
 
-if TYPE_CHECKING:
-    from ._chain import Chain
-
+STRAYED = 0.2
+"""How far from its guess the variance may be while a chain tunes, on the log scale."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
 
 
-def redraw_noise(chain: Chain) -> None:
+@jit
+def redraw_noise(walk: Any) -> None:
     """Draw sigma2 given the tree, the score tempered as the chain's is; the scores of all nodes follow.
 
     ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``.
     """
-    params, beta = chain.lowered.leaf.params, float(chain.state.beta[0])
-    n, misfit, _ = misfit_of(chain.model, chain.packed)
-    params[SIGMA2] = (params[B0] + beta * misfit / 2.0) / chain.rng.gamma(params[A0] + beta * n / 2.0)
-    params[LOG_SCALE], params[HALF_PRECISION] = log(2.0 * pi * params[SIGMA2]), 0.5 / params[SIGMA2]
-    rescore(chain.model, chain.packed)
-    chain.forget_scores()
+    model, state = walk.model, walk.state
+    params, beta = model.leaf.params, state.beta[0]
+    n, misfit, _ = misfit_of(model, state)
+    sigma2 = (params[B0] + beta * misfit / 2.0) / walk.rng.gamma(params[A0] + beta * n / 2.0)
+    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
+    rescore(model, state)
+
+
+@jit
+def follow_noise(model: Any, state: Any) -> None:
+    """Guess the variance anew where it strayed from the guess.
+
+    Only while a chain tunes: afterwards the guess would carry what led to the tree into the next steps.
+    """
+    sigma2 = model.leaf.params[SIGMA2]
+    if abs(log(sigma2 / model.guess.params[SIGMA2])) >= STRAYED:
+        guess_noise(model, state, sigma2)
+
+
+@jit
+def guess_noise(model: Any, state: Any, sigma2: float) -> None:
+    """Keep tables for the given variance from now on."""
+    params = model.guess.params
+    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
+    rescore(model, state)
+    state.count[SCAN] += 1
 
 
 @jit
@@ -54,7 +74,7 @@ def rescore(model: Any, state: Any) -> None:
     """Compute the scores of all nodes afresh."""
     node = np.int64(0)
     while node != NONE:
-        state.node[node].score = leaf_score(model.leaf, state.stats, node)
+        score_node(model, state, node)
         node = next_node(state, node, np.int64(0))
 
 

@@ -5,6 +5,9 @@ in one pass of histograms per feature and kept with the cell; `draw_scanned` dra
 
 A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many ways to try: only the prefixes
 of its categories, ordered by their mean, are candidates; `is_candidate` tells whether a given question is one.
+
+Where the leaves share a variance that moves, the scores here are those by a *guess* of it that stays, so that tables
+do; the moves, which only draw their proposals from tables, correct for the difference.
 """
 
 from math import exp, inf, log
@@ -221,7 +224,7 @@ def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
     """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
     rule, bins, left, right = model.questions, state.bins, state.lefts, state.rights
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
-    stats, score = state.stats, state.node[node].score
+    stats, score = state.stats, state.node[node].guess
     nominal = rule.feature[k].nominal and rule.kind != FIXED
     n_ways, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
     few = nominal and n <= FEW_CATEGORIES
@@ -241,8 +244,8 @@ def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
         for i in range(n_stats):
             right[way, i] = stats[node, i] - left[way, i]
         gains[way] = -score
-    add_scores_into(gains, model.leaf, left, n_ways)
-    add_scores_into(gains, model.leaf, right, n_ways)
+    add_scores_into(gains, model.guess, left, n_ways)
+    add_scores_into(gains, model.guess, right, n_ways)
     return n_ways
 
 

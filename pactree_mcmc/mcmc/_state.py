@@ -11,6 +11,7 @@ import numpy as np
 
 from .._numba import inlined, jit, struct
 from ..model import Lowered
+from ..model._leaf_kernels import SHARED_NORMAL, leaf_score
 from ..model._questions import CYCLIC, DYADIC, GRID
 
 NONE = -1
@@ -51,6 +52,7 @@ NODE = np.dtype(
         ("categories", np.int64),  # bits going left, -1 if ordered
         ("log_rule", np.float64),  # log R of the question, 0 in a leaf
         ("score", np.float64),  # leaf score, kept for internal nodes too
+        ("guess", np.float64),  # score in which tables are kept; the same but where a variance moves
         ("rows", np.int64),  # training rows
         ("depth", np.int64),
         ("design", np.int64),  # node of the fixed tree, 0 for other questions
@@ -308,6 +310,15 @@ def sibling(state: ChainState, node: int) -> int:
     if parent == NONE:
         return NONE
     return state.node[parent].right if state.node[parent].left == node else state.node[parent].left
+
+
+@jit
+def score_node(model: Lowered, state: ChainState, node: int) -> None:
+    """Both scores of a node whose statistics are set."""
+    here = state.node[node]
+    here.score = here.guess = leaf_score(model.leaf, state.stats, node)
+    if model.leaf.kind == SHARED_NORMAL:
+        here.guess = leaf_score(model.guess, state.stats, node)
 
 
 @inlined

@@ -49,7 +49,8 @@ def begin(state: ChainState, node: int) -> int:
     new = state.node[top]
     new.parent, new.left, new.right, new.feature = NONE, NONE, NONE, NONE
     new.categories, new.log_rule = NONE, 0.0
-    new.depth, new.design, new.rows, new.score = here.depth, here.design, here.rows, here.score
+    new.depth, new.design, new.rows = here.depth, here.design, here.rows
+    new.score, new.guess = here.score, here.guess
     new.start, new.stop, new.splittable = here.start, here.stop, here.splittable
     new.hash = here.hash
     new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE

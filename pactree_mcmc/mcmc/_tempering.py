@@ -16,7 +16,7 @@ import numpy as np
 from ..model import Lowered
 from ._chain import Chain
 from ._kernels import Kernel
-from ._noise import conditional_score
+from ._noise import SIGMA2, conditional_score, guess_noise
 from ._saving import DRAWS
 from ._state import N_NODES, SCAN
 
@@ -107,15 +107,21 @@ class Ladder:
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
         """Make blocks that are not counted, and adapt the ladder whenever an eighth of the planned ones is done."""
+        self._set_tuning(True)
         for block in range(done - n_blocks, done):
             self.proceed(1)
             if self.adapts and (block + 1) * ADAPTATIONS // planned > block * ADAPTATIONS // planned:
                 self._adapt()
                 self._reset_counts()
+        self._set_tuning(False)
         if done == planned:
             self._reset_counts()
         for chain in self.replicas:
             chain.state.moves[:] = 0
+
+    def _set_tuning(self, tuning: bool) -> None:
+        for chain in self.replicas:
+            chain.tuning = tuning
 
     def proceed(self, n_blocks: int) -> None:
         """Make blocks of proposals at every level, with exchanges after each."""
@@ -158,6 +164,8 @@ class Ladder:
     def _swap(self, i: int) -> None:
         replicas, journey = self.replicas, self.journey
         replicas[i], replicas[i + 1] = replicas[i + 1], replicas[i]
+        if not replicas[i].lowered.leaf.is_fixed:
+            exchange_guesses(replicas[i], replicas[i + 1])
         journey[i], journey[i + 1] = journey[i + 1], journey[i]
         self._put_level(i)
         self._put_level(i + 1)
@@ -175,7 +183,7 @@ class Ladder:
             # tables made at this level of this ladder stay good
             state.count[SCAN] = self.generation * len(self.betas) + i
         else:
-            self.replicas[i].forget_scores()
+            state.count[SCAN] += 1
 
     def _number_levels(self) -> None:
         for i in range(len(self.betas)):
@@ -195,3 +203,10 @@ class Ladder:
         self.betas[1:-1] = np.interp(inner, barrier, self.betas[::-1])[::-1]
         self.generation += 1
         self._number_levels()
+
+
+def exchange_guesses(a: Chain, b: Chain) -> None:
+    """The guesses of the variance belong to the levels that two chains exchange."""
+    guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
+    for chain, guess in zip((a, b), guesses, strict=True):
+        guess_noise(chain.model, chain.packed, guess)

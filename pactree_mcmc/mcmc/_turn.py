@@ -10,7 +10,6 @@ import numpy as np
 
 from .._numba import jit
 from ..model import Lowered
-from ..model._leaf_kernels import leaf_score
 from ..model._questions import GRID, LOCAL
 from ._moves._growth import set_default, side_hash
 from ._questions import is_splittable, n_ways, weigh_features
@@ -23,6 +22,7 @@ from ._state import (
     list_prunable,
     next_node,
     node_log_stop,
+    score_node,
     unlist_growable,
     unlist_prunable,
 )
@@ -74,7 +74,7 @@ def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int,
     low.rows = state.node[y].rows + state.node[z].rows
     for j in range(state.stats.shape[1]):
         state.stats[v, j] = state.stats[low.left, j] + state.stats[low.right, j]
-    low.score = leaf_score(model.leaf, state.stats, v)
+    score_node(model, state, v)
     if model.questions.kind == GRID:
         k = low.feature
         low.hash -= side_hash(state, v, k)

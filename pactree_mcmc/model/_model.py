@@ -141,7 +141,8 @@ class TreeModel:
     def lowered(self) -> Lowered:
         """The model as compiled code takes it."""
         rule = self._rules.rule(self.n_codes, self.columns.is_nominal)
-        return Lowered(self.units, self.prior_tables, rule, self.leaf.rule(self.target))
+        leaf = self.leaf.rule(self.target)
+        return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def root_cell(self) -> PlainCell:
         """The cell that holds every row."""

@@ -239,7 +239,6 @@ SMALL = {
     "ties": CASES["ties"],
     "three_categories": CASES["three_categories"],
     "depth_1": CASES["depth_1"],
-    "three_feature_weights": CASES["three_feature_weights"],
     "feature_without_weight": CASES["feature_without_weight"],
     "min_leaf_2": CASES["min_leaf_2"],
     "min_leaf_mixed": (MIXED, {**LOCAL, "min_leaf": 2, "weights": [1.0, 2.0]}, 3),

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from plain import plain_package
 
+from pactree_mcmc.mcmc._state import CHANGED
+
 from .records import Records, with_records
 
 KERNELS = {
@@ -30,6 +32,7 @@ MOVES = {
 }
 """Steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES
+MOST_TREES = 500
 FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
 """Room for what is kept of about a thousand cells, so that some take the place of others, and for few questions."""
 
@@ -148,12 +151,18 @@ def tree_key(state):
     return tuple(key)
 
 
+def saved_trees(model, chain):
+    """The trees of the chain's draws."""
+    saving, posterior = plain_package().module("mcmc._saving"), plain_package().module("posterior")
+    drawn = posterior.SampledPosterior.from_chains(model, [saving.trimmed(chain.saved)], (), 0.0)
+    return [drawn.tree(number) for number in drawn.tree_of_draw[0].tolist()]
+
+
 def present_tree(model, chain):
     """The chain's tree as it would be saved."""
-    saving, posterior = plain_package().module("mcmc._saving"), plain_package().module("posterior")
     chain.reserve(1)
     chain.save()
-    return posterior.SampledPosterior.from_chains(model, [saving.trimmed(chain.saved)], (), 0.0).tree(0)
+    return saved_trees(model, chain)[0]
 
 
 class Snapshot:
@@ -203,14 +212,16 @@ def explore(model, kernel, beta=1.0, walker=None):
     """
     walker = walker or (kernel if kernel in KERNELS else "grow-prune")
     chain = new_chain(model, beta)
-    keys, number, trees, waiting, rows, after_pruning = [], {}, [], [], [], {}
+    chain.reserve(MOST_TREES)
+    keys, number, waiting, rows, after_pruning = [], {}, [], [], {}
 
     def seen(key):
         if key not in number:
             number[key] = len(number)
             keys.append(key)
             waiting.append(Snapshot(chain.state))
-            trees.append(present_tree(model, chain))
+            chain.state.count[CHANGED] = 1
+            chain.save()
         elif len(key) < len(keys[len(rows)]):
             after_pruning[number[key]] = Snapshot(chain.state)
 
@@ -220,7 +231,7 @@ def explore(model, kernel, beta=1.0, walker=None):
     if kernel != walker:
         rows = [transition_row(chain, snapshot, kernel, number.__getitem__) for snapshot in waiting]
     transition = np.array([row_of_numbers(row, number) for row in rows])
-    return Space(keys, trees, transition, after_pruning)
+    return Space(keys, saved_trees(model, chain), transition, after_pruning)
 
 
 def row_of_numbers(row, number):

@@ -11,7 +11,6 @@ import numpy as np
 from ..._compiled import mixed
 from ..._numba import inlined, jit
 from ...model import Lowered
-from ...model._leaf_kernels import leaf_score
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from .._questions import Question, absent_categories, is_splittable
 from .._random import flip
@@ -30,6 +29,7 @@ from .._state import (
     list_prunable,
     node_log_stop,
     prior_index,
+    score_node,
     sibling,
     unlist_growable,
     unlist_internal,
@@ -67,6 +67,13 @@ def growth_score_ratio(state: ChainState, node: int) -> float:
     """Log score ratio of the same two trees."""
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
+
+
+@inlined
+def guessed_score_ratio(state: ChainState, node: int) -> float:
+    """The same by the scores in which tables are kept."""
+    here = state.node[node]
+    return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
 
 
 @inlined
@@ -113,7 +120,7 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
         state.node[right].hash = state.node[right].design
     _narrow_boxes(model, state, node)
     for child in (left, right):
-        state.node[child].score = leaf_score(model.leaf, state.stats, child)
+        score_node(model, state, child)
         state.node[child].splittable = is_splittable(model, state, child)
 
 

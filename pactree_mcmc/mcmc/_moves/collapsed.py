@@ -38,6 +38,7 @@ from ._growth import (
     drop_children,
     growth_prior_ratio,
     growth_score_ratio,
+    guessed_score_ratio,
     hang_children,
     keep_growth,
     prune,
@@ -100,10 +101,13 @@ def log_ratio(proposal: Proposal) -> float:
 @jit
 def collapsed_growth(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> Proposal:
     """The growth of ``node``, whose children hang, from the tree without them, which has the given counts."""
-    score = growth_score_ratio(state, node)
     uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
     return Proposal(
-        COLLAPSED_GROW, node, growth_prior_ratio(model, state, node), score, uniform - score + scan(model, state, node)
+        COLLAPSED_GROW,
+        node,
+        growth_prior_ratio(model, state, node),
+        growth_score_ratio(state, node),
+        uniform - guessed_score_ratio(state, node) + scan(model, state, node),
     )
 
 

@@ -17,7 +17,7 @@ from .._random import pick
 from .._scan import draw_scanned, is_candidate
 from .._state import N_PRUNABLE, PROPOSED, REDRAW, ChainState
 from .._subtree import begin, decide_subtree, has_room, replacement
-from ._growth import growth_score_ratio, hang_children
+from ._growth import guessed_score_ratio, hang_children
 
 
 @jit
@@ -41,7 +41,7 @@ def redraw_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
         return
     top = begin(state, node)
     hang_children(model, state, top, draw_scanned(rng, model, state, top))
-    way_back = state.node[node].log_rule + growth_score_ratio(state, node)
-    way_there = state.node[top].log_rule + growth_score_ratio(state, top)
+    way_back = state.node[node].log_rule + guessed_score_ratio(state, node)
+    way_there = state.node[top].log_rule + guessed_score_ratio(state, top)
     proposal = replacement(model, state, REDRAW, node, top, way_back - way_there)
     decide_subtree(rng, model, state, True, proposal, top)

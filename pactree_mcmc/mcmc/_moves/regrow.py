@@ -38,7 +38,7 @@ from .._state import (
     prior_index,
 )
 from .._subtree import begin, decide_subtree, has_room, replacement
-from ._growth import Proposal, hang_children
+from ._growth import Proposal, guessed_score_ratio, hang_children
 
 MOST_INTERNAL = 128
 MOST_VALUES = 20_000
@@ -165,6 +165,5 @@ def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> 
     """Log term of an internal node's question in its lookahead sum."""
     here = state.node[node]
     split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
-    gain = state.node[here.left].score + state.node[here.right].score - here.score
     children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
-    return split + here.log_rule + state.beta[0] * gain + children
+    return split + here.log_rule + guessed_score_ratio(state, node) + children

@@ -1,0 +1,136 @@
+"""Moves of trees too large to follow all others: the flow to each neighbour is the flow back."""
+
+import numpy as np
+import pytest
+from plain import plain_package
+from reference.enumeration import LEAF, count_leaves
+
+from .problems import DIRICHLET, KNOWN, LOCAL, NORMAL, TRIVIAL, build_model, library_tree, problem
+from .transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key
+
+TOLERANCE = 1e-11
+NO_LIMIT = {"kind": "penalty", "cost": 0.2, "max_depth": None}
+
+
+def loaded(naive, tree):
+    """A plain model, and a chain at the tree."""
+    package = plain_package().package
+    model = build_model(package, naive)
+    chain = new_chain(model, room=128)
+    load(model, chain, library_tree(package, naive, tree))
+    return model, chain
+
+
+def neighbours(model, chain, start, step):
+    """Law of the next tree, {key: probability}, and {key: (snapshot, log posterior)} of the trees it leads to."""
+    met = {}
+
+    def seen(key):
+        if key not in met:
+            met[key] = Snapshot(chain.state), model.log_posterior(present_tree(model, chain))
+
+    return transition_row(chain, start, step, seen), met
+
+
+def breaches(model, chain, step, at_most=None):
+    """Relative breach of detailed balance between the chain's tree and each of its neighbours, {key: breach}."""
+    here, start = tree_key(chain.state), Snapshot(chain.state)
+    log_here = model.log_posterior(present_tree(model, chain))
+    row, met = neighbours(model, chain, start, step)
+    assert abs(sum(row.values()) - 1.0) < TOLERANCE
+    out = {}
+    for key in [key for key in row if key != here][:at_most]:
+        snapshot, log_there = met[key]
+        back = neighbours(model, chain, snapshot, step)[0].get(here, 0.0)
+        top = max(log_here, log_there)
+        there, back = np.exp(log_here - top) * row[key], np.exp(log_there - top) * back
+        out[key] = abs(there - back) / max(there, back)
+    return out
+
+
+def largest(keys):
+    """Leaves of the largest of some trees."""
+    return max(sum(entry == -1 for entry in key) for key in keys)
+
+
+def split(k, left=LEAF, right=LEAF):
+    return ("split", k, 0.5, left, right)
+
+
+def part(letters, left=LEAF, right=LEAF):
+    return ("split", 0, frozenset(letters), left, right)
+
+
+CUBE = {"X": [(float(a), float(b), float(c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)], "y": [0, 1, 1, 0] * 2}
+RULES = {
+    "local": LOCAL,
+    "grid": {"kind": "grid", "cuts": [[0.5], [0.5], [0.5]]},
+    "dyadic": {"kind": "dyadic", "levels": 1, "cyclic": False, "bounds": [(0.0, 1.0)] * 3},
+}
+ORDERED = {
+    "two sides kept": split(0, split(1), split(2, split(1))),
+    "three leaves cut": split(0, split(1), split(2)),
+    "the same below": split(1, split(0, split(2)), split(0, LEAF, split(2))),
+    "all leaves": split(2, split(0, split(1), split(1)), split(1, split(0), split(0))),
+}
+GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
+
+
+@pytest.mark.parametrize("questions", RULES)
+@pytest.mark.parametrize("tree", ORDERED)
+def test_rotations_about_three_features(tree, questions):
+    """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
+    model, chain = loaded(problem(CUBE, RULES[questions], NO_LIMIT, DIRICHLET), ORDERED[tree])
+    found = breaches(model, chain, "rotate")
+    assert max(found.values()) < TOLERANCE
+    assert (largest(found) >= count_leaves(ORDERED[tree]) + 2) == (tree in GROWING)
+
+
+LETTERS = {"X": [(a, b) for a in "abcde" for b in (0.0, 1.0)], "y": [0, 1, 1, 0, 1] * 2, "nominal": {0}}
+NOMINAL = {
+    "parts that cross": split(1, part("abc", part("a")), part("ace")),
+    "a part within a part": part("abc", split(1, part("ab"), part("a"))),
+    "a part and a cut": part("abc", part("a"), split(1)),
+}
+
+
+@pytest.mark.parametrize("questions", [LOCAL, {"kind": "grid", "cuts": [None, [0.5]]}], ids=["local", "grid"])
+@pytest.mark.parametrize("tree", NOMINAL)
+def test_rotations_about_parts_of_five_categories(tree, questions):
+    model, chain = loaded(problem(LETTERS, questions, NO_LIMIT, NORMAL), NOMINAL[tree])
+    found = breaches(model, chain, "rotate", at_most=20)
+    assert max(found.values()) < TOLERANCE
+    assert (largest(found) >= count_leaves(NOMINAL[tree]) + 2) == (tree in GROWING)
+
+
+@pytest.mark.parametrize("step", ["change", "shift", "swap", "restructure", "redraw", "collapsed"])
+@pytest.mark.parametrize(
+    ("questions", "tree"),
+    [
+        ("local", split(0, split(1, split(2)), split(2))),
+        ("local", split(1, split(0, split(2)), split(0, LEAF, split(2)))),
+        ("grid", split(0, split(1, split(2)), split(2))),
+        ("dyadic", split(2, split(0, split(1)), split(0, split(1)))),
+    ],
+)
+def test_other_moves_of_trees_of_five_leaves(step, questions, tree):
+    model, chain = loaded(problem(CUBE, RULES[questions], NO_LIMIT, DIRICHLET), tree)
+    assert all(breach < TOLERANCE for breach in breaches(model, chain, step, at_most=8).values())
+
+
+@pytest.mark.parametrize("step", ["collapsed", "redraw"])
+@pytest.mark.parametrize("questions", [LOCAL, TRIVIAL, {"kind": "grid", "cuts": [None, [0.5]]}])
+def test_more_categories_than_are_tried_one_by_one(step, questions):
+    """Ten categories: prefixes of their order are proposed, and only these are given up again."""
+    rng, names = np.random.default_rng(10), [*"abcdefghij"]
+    X = [(str(a), float(b)) for a, b in zip([*names, *rng.choice(names, 12)], rng.integers(0, 2, 22), strict=True)]
+    data = {"X": X, "y": rng.random(22).round(2).tolist(), "nominal": {0}}
+    naive = problem(data, questions, {**NO_LIMIT, "max_depth": 1}, KNOWN)
+    mean = {a: np.mean([y for (b, _), y in zip(X, naive.y, strict=True) if a == b]) for a in names}
+    order = sorted(names, key=mean.get)
+    for letters, tried in ((order[:4], True), (order[6:], True), ([order[0], order[5]], False)):
+        left = letters if "a" in letters else set(names) - set(letters)
+        model, chain = loaded(naive, part(left))
+        found = breaches(model, chain, step, at_most=3)
+        assert bool(found) == tried
+        assert all(breach < TOLERANCE for breach in found.values())
