@@ -1,4 +1,4 @@
-"""The evidence from the levels of a tempered run, by stepping stones (Xie et al. 2011)."""
+"""The evidence from the levels of a tempered run: stepping stones, each by Bennett's acceptance ratio."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.optimize import brentq
+from scipy.special import expit, logsumexp
 
-from .inference_data import ess
+BLOCKS = 20
+"""Blocks of draws left out in turn; each should be longer than draws depend on each other."""
 
 
 class Tempering(NamedTuple):
@@ -41,8 +43,8 @@ def gather(reports: Sequence[Any], log_prior_of_stump: float | None) -> Temperin
 
     Notes
     -----
-    The evidence is the mean over chains; its standard error the larger of that from effective sample sizes and that
-    from the spread of the chains.
+    The evidence is the mean over chains; its standard error the larger of that within chains (a jackknife over blocks
+    of draws) and that from the spread of the chains.
     """
     found = [_log_evidence(report, log_prior_of_stump) for report in reports]
     log_evidence = se = None
@@ -63,21 +65,43 @@ def gather(reports: Sequence[Any], log_prior_of_stump: float | None) -> Temperin
 
 
 def _log_evidence(report: Any, log_prior_of_stump: float | None) -> tuple[float, float] | None:
-    if report.temperatures[-1] != 0.0:
+    """Log evidence by one chain and its standard error, by leaving out one block of draws after another."""
+    is_stump = report.is_stump.astype(float)
+    if report.temperatures[-1] != 0.0 or (log_prior_of_stump is not None and not is_stump.any()):
         return None
-    total, variance = 0.0, 0.0
-    if log_prior_of_stump is not None:
-        share = report.is_stump.mean()
-        if share == 0.0:
-            return None
-        total = log_prior_of_stump - math.log(share)
-        variance = (1.0 - share) / (share * max(ess(report.is_stump[None].astype(float)), 1.0))
     steps = -np.diff(report.temperatures)
-    for i, step in enumerate(steps):
-        ratio = step * report.scores[:, i + 1]
-        largest = ratio.max()
-        weight = np.exp(ratio - largest)
-        total += largest + math.log(weight.mean())
-        n = ess(weight[None])
-        variance += (weight.std() / weight.mean()) ** 2 / max(n if np.isfinite(n) else 1.0, 1.0)
-    return total, math.sqrt(variance)
+
+    def estimate(kept: np.ndarray) -> float:
+        scores = report.scores[kept]
+        total = sum(log_ratio(d * scores[:, i], d * scores[:, i + 1]) for i, d in enumerate(steps))
+        if log_prior_of_stump is not None:
+            # a block may hold all the stumps there are
+            total += log_prior_of_stump - math.log(max(is_stump[kept].mean(), 0.5 / len(scores)))
+        return total
+
+    n = len(report.scores)
+    n_blocks = min(BLOCKS, n)
+    block = np.arange(n) * n_blocks // n
+    if n_blocks < 2:
+        return estimate(block == 0), math.inf
+    without = np.array([estimate(block != b) for b in range(n_blocks)])
+    return estimate(block >= 0), math.sqrt((n_blocks - 1) * without.var())
+
+
+def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
+    """Log ratio of the normalisers of two laws, from draws of both (Bennett 1976, equal numbers of draws).
+
+    Parameters
+    ----------
+    high, low : ndarray of shape (n,)
+        Log density of the first law relative to the second, at draws of the first and of the second.
+
+    Examples
+    --------
+    >>> log_ratio(np.array([1.0, 1.0]), np.array([1.0, 1.0]))
+    1.0
+    """
+    ends = min(high.min(), low.min()), max(high.max(), low.max())
+    if ends[0] == ends[1]:
+        return float(ends[0])
+    return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *ends, xtol=1e-9))

@@ -202,7 +202,7 @@ class SampledPosterior(Posterior):
 
     @property
     def log_evidence(self) -> float | None:
-        """Log evidence in nats by stepping stones from a tempered run; None otherwise."""
+        """Log evidence in nats from a tempered run; None otherwise."""
         return None if self.tempering is None else self.tempering.log_evidence
 
     @property

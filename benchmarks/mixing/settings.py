@@ -24,7 +24,7 @@ MOST_DRAWS = 50_000  # a chain; beyond, draws are thinned
 
 LIMITS = {
     "chipman_1998": Limit(2.0, chains=1, cores=1),  # each chain; the long run takes LONGER times as much
-    "chipman_1998, evidence": Limit(20.0, chains=4, cores=2),
+    "chipman_1998, evidence": Limit(40.0, chains=4, cores=2),
     "one_dimension": Limit(2.0, chains=4, cores=1),
     "maptree_medium": Limit(30.0, chains=4, cores=2),
     "wu_tjelmeland_west": Limit(10.0, chains=4, cores=2),
@@ -35,7 +35,7 @@ LIMITS = {
 
 CHIPMAN_CHAINS = 8  # one after the other
 LONGER = 5.0
-TEMPERATURES = 16
+TEMPERATURES = 12
 REAL_DRAWS = 5000  # a chain
 REAL_ROWS = 50  # whose predictions must agree
 
@@ -51,8 +51,8 @@ class Forest(NamedTuple):
 
 
 FRIEDMAN = {
-    1_000: Forest(tune=30, draws=100, thin=1),
-    10_000: Forest(tune=60, draws=60, thin=2),
+    1_000: Forest(tune=20, draws=60, thin=1),
+    10_000: Forest(tune=50, draws=50, thin=2),
     100_000: Forest(tune=350, draws=25, thin=5),
 }
 FRIEDMAN_CHAINS = 4

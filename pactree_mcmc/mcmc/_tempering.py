@@ -2,8 +2,7 @@
 
 Two neighbours exchange with probability ``min(1, exp((beta_i - beta_j) (score_j - score_i)))``, even and odd pairs in
 turn. During tuning the ladder is moved so that all pairs exchange equally often, then frozen (Syed et al. 2022). The
-log evidence is that of the prior plus, level by level, the log of ``E_low[exp((beta_high - beta_low) score)]``
-(stepping stones, Xie et al. 2011).
+log evidence is that of the prior plus, level by level, the log ratio of the two normalisers (`evidence`).
 """
 
 from __future__ import annotations
