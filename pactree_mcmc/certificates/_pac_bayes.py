@@ -55,10 +55,10 @@ def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
     Examples
     --------
     >>> print(pac_bayes_kl(0.1, 5.0, 1000))
-    PAC-Bayes, kl inverse: 0.1515 with probability 0.95
+    PAC-Bayes, kl inverse: 0.1531 with probability 0.95
         empirical risk: 0.1
         KL / n: 0.005
-        log(2 sqrt(n) / delta) / n: 0.00714273
+        log(2 sqrt(n) / delta) / n: 0.00714276
     """
     _check(risk, kl, n, delta)
     confidence = _log_confidence(n, delta)
