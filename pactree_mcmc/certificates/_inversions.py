@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from math import exp, inf, log, log1p
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, rel_entr, xlog1py, xlogy
+from scipy.special import gammaln
 
+from .._numba import jit
 from ._bound import check_errors
 
 HALVINGS = 80
@@ -22,8 +23,8 @@ def binary_kl(p: Any, q: Any) -> Any:
     >>> round(float(binary_kl(0.1, 0.2)), 6)
     0.03669
     """
-    p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
-    return rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q)
+    p, q = np.broadcast_arrays(np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64))
+    return np.array([_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
 
 
 def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> Any:
@@ -62,12 +63,8 @@ def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> Any:
         raise ValueError(f"p={p[~((p >= 0.0) & (p <= 1.0))].flat[0]} is out of range; give 0 <= p <= 1.")
     if not np.all(c >= 0.0):
         raise ValueError(f"complexity={c[~(c >= 0.0)].flat[0]} is out of range; give complexity >= 0.")
-    near, far = p.copy(), np.full(p.shape, float(upper))
-    for _ in range(HALVINGS):
-        middle = (near + far) / 2.0
-        allowed = binary_kl(p, middle) <= c
-        near, far = np.where(allowed, middle, near), np.where(allowed, far, middle)
-    return far if far.ndim else float(far)
+    far = np.array([_kl_end(a, b, float(upper)) for a, b in zip(p.flat, c.flat, strict=True)])
+    return far.reshape(p.shape) if p.ndim else float(far[0])
 
 
 def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
@@ -104,18 +101,55 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
         raise ValueError(f"log_delta={log_delta} is out of range; give the log of a probability, <= 0.")
     if errors == n:
         return 1.0
-    k = np.arange(errors + 1, dtype=np.float64)
-    log_ways = log_choose(n, k)
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        log_terms = log_ways + xlogy(k, middle) + xlog1py(n - k, -middle)
-        largest = float(log_terms.max())
-        log_tail = largest + math.log(np.exp(log_terms - largest).sum()) if largest > -math.inf else -math.inf
-        low, high = (middle, high) if log_tail >= log_delta else (low, middle)
-    return high
+    return float(_tail_end(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
 
 
 def log_choose(n: Any, k: Any) -> Any:
     """Log of the binomial coefficient, arrays allowed."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+@jit
+def _kl(p: float, q: float) -> float:
+    if (p > 0.0 and q <= 0.0) or (p < 1.0 and q >= 1.0):
+        return inf
+    out = 0.0
+    if p > 0.0:
+        out += p * log(p / q)
+    if p < 1.0:
+        out += (1.0 - p) * log((1.0 - p) / (1.0 - q))
+    return out
+
+
+@jit
+def _kl_end(p: float, complexity: float, far: float) -> float:
+    """End of the q between p and ``far`` whose divergence from p is at most ``complexity``."""
+    near = p
+    for _ in range(HALVINGS):
+        middle = (near + far) / 2.0
+        if _kl(p, middle) <= complexity:
+            near = middle
+        else:
+            far = middle
+    return far
+
+
+@jit
+def _tail_end(log_ways: np.ndarray, n: int, log_delta: float) -> float:
+    """Risk q at which ``sum over k of exp(log_ways[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        q = (low + high) / 2.0
+        if q <= 0.0 or q >= 1.0:
+            break
+        log_q, log_rest, largest = log(q), log1p(-q), -inf
+        for k in range(len(log_ways)):
+            largest = max(largest, log_ways[k] + k * log_q + (n - k) * log_rest)
+        total = 0.0
+        for k in range(len(log_ways)):
+            total += exp(log_ways[k] + k * log_q + (n - k) * log_rest - largest)
+        if largest + log(total) >= log_delta:
+            low = q
+        else:
+            high = q
+    return high

@@ -170,7 +170,7 @@ def _label_reason(model: TreeModel) -> str | None:
     known = units.label < k
     if not np.any(units.label[known] == 0):
         return (
-            f"class {model.classes_[0]!r}, the label of a cell without rows of E, occurs only in counted rows; "
+            f"class {model.classes_.tolist()[0]!r}, the label of a cell without rows of E, occurs only in counted rows; "
             "choose E so that it holds the smallest class"
         )
     for j in np.flatnonzero(model.columns.is_nominal):
