@@ -169,8 +169,9 @@ def _label_reason(model: TreeModel) -> str | None:
     units, k = model.units, model.target.n_classes
     known = units.label < k
     if not np.any(units.label[known] == 0):
+        smallest = model.classes_.tolist()[0]
         return (
-            f"class {model.classes_.tolist()[0]!r}, the label of a cell without rows of E, occurs only in counted rows; "
+            f"class {smallest!r}, the label of a cell without rows of E, occurs only in counted rows; "
             "choose E so that it holds the smallest class"
         )
     for j in np.flatnonzero(model.columns.is_nominal):

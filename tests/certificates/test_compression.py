@@ -1,7 +1,7 @@
 """Shah's bounds: written out, how they move, his Table 1."""
 
+import importlib.util
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 from pactree_mcmc import certificates as pc
 
-DATA = Path(os.environ.get("PACTREE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def message(k, n_features):
@@ -79,32 +79,23 @@ def test_dyadic_length_is_the_fewest_bits(seed):
     assert pc.dyadic_length(low, high, lower, upper) == fewest
 
 
-TABLE_1 = [  # table, attributes as counted there, size, bound
-    ("vote", 17, 11, 0.36),
-    ("pima_diabetes", 9, 39, 0.78),
-    ("breast_w", 10, 27, 0.49),
-    ("ionosphere", 35, 35, 0.81),
-    ("mushroom", 23, 30, 0.05),
-    ("credit_a", 15, 42, 0.72),
-    ("kr_vs_kp", 34, 59, 0.25),
-    ("heart_statlog", 14, 35, 0.90),
-    ("sick", 29, 61, 0.25),
-]
+def benchmark():
+    spec = importlib.util.spec_from_file_location("benchmark_certificates", ROOT / "benchmarks" / "certificates.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-@pytest.mark.parametrize(("name", "attributes", "size", "published"), TABLE_1, ids=[row[0] for row in TABLE_1])
-def test_table_1(name, attributes, size, published):
-    """Corollary 2 at the published size, with the training errors of a CART tree of that many nodes."""
-    path = DATA / f"{name}.csv.gz"
-    if not path.exists():
+BENCHMARK = benchmark()
+
+
+@pytest.mark.parametrize("row", BENCHMARK.TABLE_1, ids=lambda row: row[0])
+def test_table_1(row):
+    """Corollary 2 at the published size, with the training errors of a pruned entropy tree of that many nodes."""
+    name, attributes, size, published = row
+    if not (BENCHMARK.DATA / f"{name}.csv.gz").exists():
         pytest.skip("the shared tables are not beside this checkout")
-    from sklearn.tree import DecisionTreeClassifier
-
-    table = np.nan_to_num(np.genfromtxt(path, delimiter=",", skip_header=1), nan=-1.0)
-    X, y = table[:, :-1], table[:, -1]
-    tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=(size + 1) // 2, random_state=0).fit(X, y)
-    errors = int((tree.predict(X) != y).sum())
-    assert pc.compression(size, attributes, len(y), errors).value == pytest.approx(published, abs=0.05)
+    assert BENCHMARK.table_1_bound(name, attributes, size) == pytest.approx(published, abs=0.05)
 
 
 @pytest.mark.parametrize(
