@@ -150,6 +150,15 @@ class Posterior(ABC):
         -----
         Cost: that of ``predict_proba``. Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a
         drawn tree.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(400.0)
+        >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
+        True
         """
         from .certificates import certify_holdout
 
@@ -336,8 +345,9 @@ class SampledPosterior(Posterior):
                 "no divergence from the prior: LeafPenalty is not normalised, and draws do not tell its constant; use "
                 "ChipmanPrior or BranchingProcess, or exact.solve."
             )
-        w = self.weight
-        return float(w @ (np.log(w) - self.log_prior))
+        drawn = self.weight > 0.0
+        weight = self.weight[drawn]
+        return float(weight @ (np.log(weight) - self.log_prior[drawn]))
 
     def values_by_draw(self, X: Any) -> np.ndarray:
         """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
