@@ -204,6 +204,17 @@ class ExactPosterior(Posterior):
         first = self.graph.first_slot[:-1]
         return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
 
+    def kl_to_prior(self) -> float:
+        """Divergence from the prior over trees, nats: the mean score minus the log of the mean likelihood.
+
+        The prior is divided by its mass, the same sum with zero scores, which LeafPenalty and conditioned processes
+        that run out of questions need.
+        """
+        graph = self.graph
+        score = np.repeat(graph.score, np.diff(graph.first_slot))
+        log_mass = inside(pack_graph(graph._replace(log_stop=graph.log_stop - score)), LOG)[0]
+        return float(self.cell_probabilities().leaf @ graph.score - (self.log_inside[0] - log_mass))
+
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         """``n`` independent trees from the posterior."""
         draws = self.sample(n, rng)

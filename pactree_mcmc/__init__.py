@@ -7,8 +7,10 @@ Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVari
 PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree.
 Sampling: sample, SampledPosterior, ConvergenceWarning.
+Certificates: certificates, a module of risk bounds.
 """
 
+from . import certificates
 from .convergence import ConvergenceWarning
 from .mcmc import sample
 from .model import (

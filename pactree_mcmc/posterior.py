@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .model import LeafPenalty
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
 
 if TYPE_CHECKING:
+    from .certificates import Certificate, HoldoutCertificate
     from .model import TreeModel
 
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
@@ -69,6 +71,98 @@ class Posterior(ABC):
     @abstractmethod
     def _values(self, X: np.ndarray) -> np.ndarray:
         """Mean (n, d) of the leaf values that rows of numbers reach."""
+
+    def kl_to_prior(self) -> float:
+        """Divergence of the posterior from the prior over trees, nats.
+
+        Raises
+        ------
+        ValueError
+            If it is not known; the message says why.
+        """
+        raise ValueError(f"{type(self).__name__} does not know its divergence from the prior over trees.")
+
+    def certificate(self, delta: float = 0.05) -> Certificate:
+        """PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
+
+        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: questions,
+        leaf values and tree prior must come from the other rows (E) or from none. What the caller gave (cuts, bounds, a
+        fixed tree, parameters of the prior, the choice of E) is taken at the caller's word.
+
+        Parameters
+        ----------
+        delta : float, default 0.05
+            Probability, over the counted rows, that one of the bounds does not hold; in (0, 1).
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+
+        Notes
+        -----
+        Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
+        distinct trees drawn, weighted by how often each was; so the bounds hold whether or not the chains converged.
+        Cost: that of predicting the counted rows. Formula sheet, section 9.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
+        >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
+        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, questions=cuts, estimation=E)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.certificate(0.05).vote.value < 0.2)
+        True
+        """
+        from .certificates import certify
+
+        return certify(self, delta)
+
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
+        """Bounds on the risk of a drawn tree and of ``predict`` from rows that had no part in the model.
+
+        For any classification model: nothing may have been chosen by the rows given, which is at the caller's word.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Fresh rows.
+        y : array-like of shape (n,)
+            Labels; one that the model does not know counts as an error.
+        delta : float, default 0.05
+            Probability, over these rows, that one of the two bounds does not hold; in (0, 1).
+
+        Returns
+        -------
+        HoldoutCertificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, the model is a regression, or X and y do not fit.
+
+        Notes
+        -----
+        Cost: that of ``predict_proba``. Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a
+        drawn tree.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(400.0)
+        >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
+        True
+        """
+        from .certificates import certify_holdout
+
+        return certify_holdout(self, X, y, delta)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predictive class probabilities.
@@ -243,6 +337,17 @@ class SampledPosterior(Posterior):
         out = np.zeros((len(X), self.node_values.shape[1]))
         add_predictions_into(out, self.trees, self.weight, self.node_values, X)
         return out
+
+    def kl_to_prior(self) -> float:
+        """Divergence from the prior of the law of the draws: each distinct tree with its share of them."""
+        if isinstance(self.model.tree_prior, LeafPenalty):
+            raise ValueError(
+                "no divergence from the prior: LeafPenalty is not normalised, and draws do not tell its constant; use "
+                "ChipmanPrior or BranchingProcess, or exact.solve."
+            )
+        drawn = self.weight > 0.0
+        weight = self.weight[drawn]
+        return float(weight @ (np.log(weight) - self.log_prior[drawn]))
 
     def values_by_draw(self, X: Any) -> np.ndarray:
         """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""

@@ -36,6 +36,10 @@ class Scale(NamedTuple):
             out[inner] = self.cuts[cut[inner]]
         return out
 
+    def numbers(self, codes: np.ndarray) -> np.ndarray:
+        """A value of each code."""
+        return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
+
     def cut_of(self, threshold: float) -> int | None:
         """Largest code that goes left under ``threshold`` (-1: none); None if it is no cut of this scale."""
         if threshold == -np.inf:
@@ -66,6 +70,10 @@ class DyadicScale:
         """Thresholds of questions ``code <= cut``."""
         share = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
         return self.lower * (1.0 - share) + self.upper * share
+
+    def numbers(self, codes: np.ndarray) -> np.ndarray:
+        """A value of each code."""
+        return self.threshold(codes, codes)
 
     def cut_of(self, threshold: float) -> int | None:
         """Largest code that goes left under ``threshold``; None if it is no cut of this scale."""

@@ -144,6 +144,14 @@ class TreeModel:
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
+    def unit_numbers(self, chosen: np.ndarray) -> np.ndarray:
+        """Rows of numbers (m, p) with the codes of the units ``chosen`` (m,)."""
+        codes = self.units.codes[:, chosen]
+        out = np.empty((len(chosen), self.n_features))
+        for k, scale in enumerate(self.scales):
+            out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k].astype(np.int64))
+        return out
+
     def root_cell(self) -> PlainCell:
         """The cell that holds every row."""
         return root_cell(self.units, self.n_codes, self.columns.is_nominal)

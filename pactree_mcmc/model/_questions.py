@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._columns import Columns, Table, ordered_values
+from .._columns import Columns, Table, learn_columns, ordered_values
 from ..trees import LEAF
 from ._cells import PlainCell, Question, bits
 from ._coding import (
@@ -50,6 +50,11 @@ class Questions:
     min_leaf: int = 1
     needs_depth: bool = False
     """Whether trees would be infinite without a depth limit."""
+
+    @property
+    def use_of_rows(self) -> str | None:
+        """How the prior depends on the rows of X, and what to give instead; None: it does not."""
+        return None
 
     @abstractmethod
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
@@ -169,6 +174,13 @@ class LocalCuts(Questions):
         """Trivial ways never run out."""
         return self.trivial
 
+    @property
+    def use_of_rows(self) -> str:
+        return (
+            "LocalCuts asks the questions that part the rows of a cell, counted ones too; give GridCuts.from_table "
+            "with rows of E, DyadicCuts with bounds, or a FixedTree grown on E"
+        )
+
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         return [
             local_scale(ordered_values(raw, columns.names[k]), self.max_cuts) if c is None else nominal_scale(len(c))
@@ -279,6 +291,44 @@ class GridCuts(_BoxQuestions):
                 what = "duplicate" if np.any(np.diff(np.sort(points)) == 0.0) else "unsorted"
                 raise ValueError(f"cuts of feature {k} are {what}: {points.tolist()}; give strictly increasing cuts.")
 
+    @classmethod
+    def from_table(cls, X: Any, cuts: int, *, nominal: Any = None, feature_weights: Any = None) -> Self:
+        """At most ``cuts`` quantiles of each feature of another table, such as the rows of E.
+
+        Parameters
+        ----------
+        X : table of shape (m, p)
+            With the columns of the model's X.
+        cuts : int
+            Cuts a feature, >= 1.
+        nominal, feature_weights
+            As for TreeModel and GridCuts.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or a column cannot be used.
+
+        Examples
+        --------
+        >>> GridCuts.from_table([[0.0], [1.0], [4.0]], 2).cuts
+        [array([0.5, 2.5])]
+        """
+        table = Table(X)
+        columns = learn_columns(table, nominal)
+        scales = cls(cuts).scales(table, columns)
+        known = zip(scales, columns.categories, strict=True)
+        return cls([scale.cuts if c is None else None for scale, c in known], feature_weights)
+
+    @property
+    def use_of_rows(self) -> str | None:
+        if not isinstance(self.cuts, int | np.integer):
+            return None
+        return (
+            f"GridCuts({self.cuts}) takes quantiles of all rows, counted ones too; give the cuts, or "
+            "GridCuts.from_table with rows of E"
+        )
+
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         counted = isinstance(self.cuts, int | np.integer)
         if not counted and len(self.cuts) != columns.n_features:
@@ -369,6 +419,12 @@ class DyadicCuts(_BoxQuestions):
     def kind(self) -> int:  # type: ignore[override]
         """Code of the compiled form."""
         return CYCLIC if self.cyclic else DYADIC
+
+    @property
+    def use_of_rows(self) -> str | None:
+        if self.bounds is not None:
+            return None
+        return "DyadicCuts without bounds takes the range of all rows, counted ones too; give bounds"
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         if self.bounds is not None and len(self.bounds) != columns.n_features:

@@ -1,0 +1,136 @@
+"""Certificates on real tables, and Shah's Table 1; needs the data folder (beside the checkout, or PACTREE_DATA).
+
+Run: python benchmarks/certificates.py [--splits 5]. The first run compiles the sampler for a few minutes.
+"""
+
+import argparse
+import gzip
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.certificates import compression
+
+DATA = Path(os.environ.get("PACTREE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+MISSING = -1.0
+TABLE_1 = (  # table, attributes as counted there, size of the tree, bound
+    ("vote", 17, 11, 0.36),
+    ("pima_diabetes", 9, 39, 0.78),
+    ("breast_w", 10, 27, 0.49),
+    ("ionosphere", 35, 35, 0.81),
+    ("mushroom", 23, 30, 0.05),
+    ("credit_a", 15, 42, 0.72),
+    ("kr_vs_kp", 34, 59, 0.25),
+    ("heart_statlog", 14, 35, 0.90),
+    ("sick", 29, 61, 0.25),
+)
+
+
+def read_table(name):
+    """Features (n, p), missing ones -1; classes (n,); the nominal columns, those with missing values too."""
+    with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:
+        header = file.readline().strip().split(",")
+        table = np.nan_to_num(np.genfromtxt(file, delimiter=","), nan=MISSING)
+    X, y = table[:, :-1], table[:, -1].astype(int)
+    return X, y, [k for k in range(X.shape[1]) if header[k].endswith("__cat") or np.any(X[:, k] == MISSING)]
+
+
+def known_to(X, E, nominal):
+    """``X`` with the categories that rows ``E`` lack merged with the commonest one there: a map found on E alone."""
+    X = X.copy()
+    for k in nominal:
+        known, counts = np.unique(X[E, k], return_counts=True)
+        X[~np.isin(X[:, k], known), k] = known[np.argmax(counts)]
+    return X
+
+
+def grid_model(X, y, E, nominal, lambda1):
+    """Any part of the categories, any cut between the values that E has."""
+    cuts = pt.GridCuts.from_table(X[E], 32, nominal=nominal)
+    leaf, prior = pt.PacBayesLoss(lambda1), pt.ChipmanPrior(0.5, 1.0)
+    return pt.TreeModel(X, y, questions=cuts, leaf=leaf, tree_prior=prior, nominal=nominal, estimation=E)
+
+
+def pruning_model(X, y, E, lambda1):
+    """Prunings of a CART tree grown on E, categories taken as numbers."""
+    grown = DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(X[E], y[E])
+    questions, leaf = pt.FixedTree.from_sklearn(grown), pt.PacBayesLoss(lambda1)
+    return pt.TreeModel(X, y, questions=questions, leaf=leaf, tree_prior=pt.BranchingProcess(0.5, 20), estimation=E)
+
+
+def posteriors(X, y, E, nominal, lambda1, seed):
+    yield "grid, sampled", pt.sample(grid_model(X, y, E, nominal, lambda1), 1000, tune=300, rng=seed, progress=False)
+    model = pruning_model(X, y, E, lambda1)
+    yield "prunings, sampled", pt.sample(model, 1000, tune=300, rng=seed, progress=False)
+    yield "prunings, exact", exact.solve(model)
+
+
+def certify(name, lambda1, splits, wanted):
+    """A line for each kind of posterior: means over splits into test (20 %), E (24 %) and S (56 %)."""
+    X, y, nominal = read_table(name)
+    found = {}
+    for seed in range(splits):
+        order = np.random.default_rng(seed).permutation(len(y))
+        test, rows = np.split(order, [len(y) // 5])
+        E = np.arange(len(rows)) < 0.3 * len(rows)
+        merged = known_to(X, np.isin(np.arange(len(y)), rows[E]), nominal)
+        for kind, post in posteriors(merged[rows], y[rows], E, nominal, lambda1, seed):
+            began = time.perf_counter()
+            c = post.certificate(0.05)
+            seconds = time.perf_counter() - began
+            error = np.mean(post.predict(merged[test]) != y[test])
+            fresh = post.holdout_certificate(merged[test], y[test], 0.05).vote.value
+            terms = (c.risk, c.kl, c.gibbs.value, c.tandem.value, c.cantelli.value, c.vote.value, error, fresh, seconds)
+            found.setdefault(kind, []).append((c.n, *terms))
+    for kind, lines in found.items():
+        mean, most = np.mean(lines, axis=0), np.max(np.array(lines)[:, 6])
+        print(
+            f"{name:9} {kind:18} S {mean[0]:5.0f}  risk {mean[1]:.4f}  KL {mean[2]:5.1f}  Gibbs {mean[3]:.3f}  "
+            f"tandem {mean[4]:.3f}  C-bound {mean[5]:.3f}  vote {mean[6]:.4f} (at most {most:.4f}; wanted {wanted})  "
+            f"test error {mean[7]:.4f}  hold-out bound {mean[8]:.4f}  {mean[9]:.2f} s"
+        )
+
+
+def tree_of_size(X, y, size):
+    """The least pruned entropy tree of at most ``size`` nodes (odd sizes only), two rows or more in a leaf."""
+    grow = {"criterion": "entropy", "min_samples_leaf": 2, "random_state": 0}
+    alphas = np.maximum(DecisionTreeClassifier(**grow).cost_complexity_pruning_path(X, y).ccp_alphas, 0.0)
+    low, high = 0, len(alphas) - 1
+    while low < high:
+        middle = (low + high) // 2
+        tree = DecisionTreeClassifier(ccp_alpha=alphas[middle], **grow).fit(X, y)
+        low, high = (low, middle) if tree.tree_.node_count <= size + 1 else (middle + 1, high)
+    return DecisionTreeClassifier(ccp_alpha=alphas[low], **grow).fit(X, y)
+
+
+def table_1_bound(name, attributes, size):
+    """Corollary 2 (delta .05) averaged over ten folds, at the published size and that tree's training errors."""
+    X, y, _ = read_table(name)
+    bounds = []
+    for train, _ in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
+        wrong = int(np.sum(tree_of_size(X[train], y[train], size).predict(X[train]) != y[train]))
+        bounds.append(compression(size, attributes, len(train), wrong).value)
+    return float(np.mean(bounds))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--splits", type=int, default=5)
+    splits = options.parse_args().splits
+    warnings.simplefilter("ignore", pt.ConvergenceWarning)
+    for row in TABLE_1:
+        found = table_1_bound(*row[:3])
+        print(f"Shah, Table 1: {row[0]:14} size {row[2]:2}  bound {found:.3f}  published {row[3]:.2f}", flush=True)
+    certify("vote", 1.0, splits, 0.35)
+    certify("mushroom", 0.5, splits, 0.05)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Risk certificates: upper bounds on true error rates, each with the terms it is made of.
+
+Posteriors: Certificate, HoldoutCertificate (from ``post.certificate`` and ``post.holdout_certificate``).
+PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem, vote_cantelli,
+vote_disagreement, c_bound.
+One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
+occam_discrete, occam_continuous, dyadic_length (Shah); dyadic_tree, dyadic_penalty, dyadic_bits (Scott).
+Fresh rows: holdout, holdout_gibbs.
+Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
+"""
+
+from ._bound import Bound
+from ._compression import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
+from ._holdout import HoldoutCertificate, certify_holdout, holdout, holdout_gibbs
+from ._inversions import binary_kl, binomial_tail_inversion, kl_inverse
+from ._occam import (
+    RootFragment,
+    compute_R,
+    dyadic_bits,
+    dyadic_penalty,
+    dyadic_tree,
+    naive_occam,
+    root_fragment,
+    tree_bits,
+)
+from ._pac_bayes import (
+    c_bound,
+    optimal_lambda,
+    pac_bayes_kl,
+    pac_bayes_lambda,
+    vote_cantelli,
+    vote_disagreement,
+    vote_factor_two,
+    vote_tandem,
+)
+from ._posterior import Certificate, certify

@@ -1,0 +1,119 @@
+"""Shah's bounds: written out, how they move, his Table 1."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import comb
+from scipy.stats import beta
+
+from pactree_mcmc import certificates as pc
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def message(k, n_features):
+    return n_features**-k * (k + 1.0) ** -k * 2.0**-k
+
+
+def test_written_out():
+    k, p, m, e, delta = 5, 7, 120, 3, 0.1
+    prior = message(k, p) / comb(m, k) * 6 / math.pi**2 / (k + 1) ** 2
+    closed = 1 - math.exp(-(math.log(comb(m - k, e)) + math.log(1 / (prior * delta))) / (m - k - e))
+    assert pc.compression(k, p, m, e, delta).raw == pytest.approx(closed)
+    assert pc.compression_tail(k, p, m, e, delta).raw == pytest.approx(beta.isf(prior * delta, e + 1, m - k - e))
+    discrete = message(k, p) * 4.0**-k
+    closed = 1 - math.exp(-(math.log(comb(m, e)) + math.log(1 / (discrete * delta))) / (m - e))
+    assert pc.occam_discrete(k, p, 4, m, e, delta).raw == pytest.approx(closed)
+
+    def zeta(a):
+        return 6 / math.pi**2 / (a + 1) ** 2
+
+    coded = message(k, p) * zeta(0) ** 3 * zeta(2) * zeta(3) * zeta(1) * 2.0**-5
+    bound = pc.occam_continuous(k, p, [2, 3], m, e, delta, halvings=[[0, 0], [1, 0]])
+    assert bound.raw == pytest.approx(beta.isf(coded * delta, e + 1, m - e))
+    assert set(bound.terms) == {"empirical risk", "features, nats", "structure, nats", "thresholds, nats"}
+
+
+@pytest.mark.parametrize("k", [1, 9, 31])
+@pytest.mark.parametrize("errors", [0, 3, 40])
+def test_the_tail_is_the_tighter(k, errors):
+    assert pc.compression_tail(k, 10, 300, errors).raw <= pc.compression(k, 10, 300, errors).raw + 1e-12
+
+
+BOUNDS = {
+    "compression": pc.compression,
+    "compression_tail": pc.compression_tail,
+    "occam_discrete": lambda k, p, n, e, delta: pc.occam_discrete(k, p, 2, n, e, delta),
+    "occam_continuous": lambda k, p, n, e, delta: pc.occam_continuous(k, p, [1, 2, 3], n, e, delta),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
+def test_monotone(bound):
+    assert bound(7, 5, 100, 3, 0.05).raw > bound(7, 5, 1_000, 3, 0.05).raw > bound(7, 5, 10_000, 3, 0.05).raw
+    assert bound(7, 5, 500, 3, 0.01).raw > bound(7, 5, 500, 3, 0.05).raw > bound(7, 5, 500, 3, 0.5).raw
+    assert bound(7, 5, 500, 0, 0.05).raw < bound(7, 5, 500, 3, 0.05).raw < bound(7, 5, 500, 30, 0.05).raw
+    assert bound(7, 5, 500, 3, 0.05).raw < bound(9, 5, 500, 3, 0.05).raw < bound(9, 15, 500, 3, 0.05).raw
+
+
+def test_messages_sum_to_less_than_one_over_trees_of_all_sizes():
+    def shapes(k):
+        return 1 if k == 1 else 4.0**k
+
+    assert sum(shapes(k) * (2.0 * (k + 1.0)) ** -k for k in range(1, 100)) < 1.0
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_dyadic_length_is_the_fewest_bits(seed):
+    rng = np.random.default_rng(seed)
+    lower, upper = -1.0, float(rng.uniform(0.5, 3.0))
+    low, high = np.sort(rng.uniform(lower, upper, 2))
+    fewest = next(
+        bits
+        for bits in range(40)
+        if any(low <= lower + (2 * j - 1) / 2 ** (bits + 1) * (upper - lower) <= high for j in range(1, 2**bits + 1))
+    )
+    assert pc.dyadic_length(low, high, lower, upper) == fewest
+
+
+def benchmark():
+    spec = importlib.util.spec_from_file_location("benchmark_certificates", ROOT / "benchmarks" / "certificates.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+BENCHMARK = benchmark()
+
+
+@pytest.mark.parametrize("row", BENCHMARK.TABLE_1, ids=lambda row: row[0])
+def test_table_1(row):
+    """Corollary 2 at the published size, with the training errors of a pruned entropy tree of that many nodes."""
+    name, attributes, size, published = row
+    if not (BENCHMARK.DATA / f"{name}.csv.gz").exists():
+        pytest.skip("the shared tables are not beside this checkout")
+    assert BENCHMARK.table_1_bound(name, attributes, size) == pytest.approx(published, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pc.compression(50, 3, 50, 0), "n_nodes=50 rows would be the compression set of n=50"),
+        (lambda: pc.compression(5, 3, 50, 46), "errors=46 is out of range; there are n=45 rows"),
+        (lambda: pc.compression_tail(5, 3, 50, 1, 0.0), "delta=0.0 is out of range"),
+        (lambda: pc.compression(0, 3, 50, 1), "n_nodes=0 is out of range"),
+        (lambda: pc.occam_discrete(5, 0, 2, 50, 1), "n_features=0 is out of range"),
+        (lambda: pc.occam_discrete(5, 3, 0, 50, 1), "n_thresholds=0 is out of range"),
+        (lambda: pc.occam_continuous(1, 3, [1, 2], 50, 1), "at most 1 of them"),
+        (lambda: pc.occam_continuous(5, 3, [1.5], 50, 1), "give integers >= 0"),
+        (lambda: pc.occam_continuous(5, 3, [-1], 50, 1), "give integers >= 0"),
+        (lambda: pc.dyadic_length(0.5, 0.2, 0.0, 1.0), "no interval of thresholds"),
+        (lambda: pc.dyadic_length(0.3, 0.3 + 6e-17, 0.0, 1e9), "too short"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

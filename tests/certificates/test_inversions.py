@@ -1,0 +1,94 @@
+"""Inverses against scipy's root finders, closed forms and their own definition."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import beta, binom
+
+from pactree_mcmc.certificates import binary_kl, binomial_tail_inversion, kl_inverse, optimal_lambda, pac_bayes_lambda
+
+EXACT = {"rel": 1e-10, "abs": 1e-10}
+
+
+def plain_kl(p, q):
+    total = 0.0 if p == 0.0 else p * (math.log(p) - math.log(q))
+    return total + (0.0 if p == 1.0 else (1.0 - p) * (math.log1p(-p) - math.log1p(-q)))
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-4, 0.03, 0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("complexity", [1e-5, 1e-3, 0.02, 0.4, 3.0])
+def test_kl_inverse_is_a_root(p, complexity):
+    ends = {True: (p, 1.0 - 1e-16), False: (1e-300, p)}
+    for upper, (low, high) in ends.items():
+        found = kl_inverse(p, complexity, upper=upper)
+        if p == 0.0 and not upper:
+            assert found == 0.0
+        elif plain_kl(p, high if upper else low) <= complexity:
+            assert found == pytest.approx(high if upper else low, abs=1e-15)
+        else:
+            root = brentq(lambda q: plain_kl(p, q) - complexity, low, high, xtol=1e-15, rtol=1e-14)
+            assert found == pytest.approx(root, **EXACT)
+
+
+def test_kl_inverse_of_arrays_and_ends():
+    p, c = np.array([0.0, 0.2, 1.0])[:, None], np.array([0.0, 0.1])
+    table = kl_inverse(p, c)
+    assert table.shape == (3, 2)
+    assert table[:, 0] == pytest.approx([0.0, 0.2, 1.0], abs=1e-8)
+    assert table[0, 1] == pytest.approx(1.0 - math.exp(-0.1), **EXACT)
+    assert table[2, 1] == 1.0
+    assert kl_inverse(1.0, 0.1, upper=False) == pytest.approx(math.exp(-0.1), **EXACT)
+    assert binary_kl(0.2, table[1, 1]) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("n", [1, 7, 100, 5_000])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.97])
+@pytest.mark.parametrize("delta", [0.9, 0.05, 1e-9, 1e-200])
+def test_binomial_tail_inversion_is_a_root(n, share, delta):
+    errors = int(share * n)
+    found = binomial_tail_inversion(errors, n, math.log(delta))
+    quantile = beta.isf(delta, errors + 1, n - errors)
+    assert found == pytest.approx(1.0 if math.isnan(quantile) else quantile, **EXACT)  # it gives up close to 1
+    if delta > 1e-10:
+        root = brentq(lambda q: binom.logcdf(errors, n, q) - math.log(delta), 1e-15, 1.0 - 1e-15, xtol=1e-16)
+        assert found == pytest.approx(root, **EXACT)
+
+
+def test_binomial_tail_inversion_below_the_smallest_float():
+    assert binomial_tail_inversion(0, 1_000, -2_000.0) == pytest.approx(1.0 - math.exp(-2.0), **EXACT)
+    assert binomial_tail_inversion(40, 1_000, -2_000.0) > binomial_tail_inversion(39, 1_000, -2_000.0)
+    assert binomial_tail_inversion(5, 5, -1.0) == 1.0
+
+
+@pytest.mark.parametrize("risk", [0.0, 0.01, 0.2, 0.7])
+@pytest.mark.parametrize("kl", [0.0, 3.0, 80.0])
+def test_optimal_lambda_minimises(risk, kl):
+    lam = optimal_lambda(risk, kl, 500, 0.05)
+    found = minimize_scalar(
+        lambda t: pac_bayes_lambda(risk, kl, 500, 0.05, t).raw, bounds=(1e-6, 2 - 1e-6), method="bounded"
+    )
+    assert pac_bayes_lambda(risk, kl, 500).raw <= found.fun * (1.0 + 1e-12)
+
+    def slope(t):
+        a, c = risk, (kl + math.log(2.0 * math.sqrt(500) / 0.05)) / 500
+        return a / 2.0 / (1.0 - t / 2.0) ** 2 - c * (1.0 - t) / (t * (1.0 - t / 2.0)) ** 2
+
+    assert lam == pytest.approx(brentq(slope, 1e-9, 2.0 - 1e-9, xtol=1e-15, rtol=1e-14), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: kl_inverse(1.2, 0.1), r"p=1.2 is out of range; give 0 <= p <= 1"),
+        (lambda: kl_inverse([0.1, math.nan], 0.1), r"p=nan is out of range"),
+        (lambda: kl_inverse(0.2, -0.1), r"complexity=-0.1 is out of range"),
+        (lambda: binomial_tail_inversion(3, 2, -1.0), r"errors=3 is out of range; there are n=2 rows"),
+        (lambda: binomial_tail_inversion(1.5, 2, -1.0), r"errors=1.5 is out of range; give an integer >= 0"),
+        (lambda: binomial_tail_inversion(1, 2, 0.1), r"log_delta=0.1 is out of range"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

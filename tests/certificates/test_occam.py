@@ -1,0 +1,200 @@
+"""Bounds for one tree: code lengths, the best root fragment against all fragments, Scott's penalty."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pactree_mcmc import certificates as pc
+from pactree_mcmc.trees import LEAF, Tree
+
+STUMP = Tree([LEAF], [0.0], [0], [0], value=[[1.0, 0.0]], classes=np.array([0, 1]))
+
+
+def random_tree(rng, max_depth=4, n_classes=2):
+    """A random tree over thresholds of three features, a label at every node."""
+    nodes = []
+
+    def add(depth):
+        here = len(nodes)
+        nodes.append([LEAF, 0.0, 0, 0])
+        if depth < max_depth and rng.random() < 0.75:
+            left = add(depth + 1)
+            right = add(depth + 1)
+            nodes[here] = [int(rng.integers(3)), float(rng.random()), left, right]
+        return here
+
+    add(0)
+    value = np.eye(n_classes)[rng.integers(n_classes, size=len(nodes))]
+    return Tree(*zip(*nodes), value=value, classes=np.arange(n_classes))
+
+
+def random_rows(rng, tree):
+    """Rows by node, at least one each."""
+    rows = np.where(tree.feature == LEAF, rng.integers(1, 10 ** rng.integers(1, 5), tree.n_nodes), 0)
+    for i in range(tree.n_nodes - 1, -1, -1):
+        if tree.feature[i] != LEAF:
+            rows[i] = rows[tree.left[i]] + rows[tree.right[i]]
+    return rows
+
+
+def random_bits(rng, tree):
+    """Questions of very different lengths: it pays to code a long subtree with few rows apart."""
+    return 10.0 ** rng.uniform(0.0, 1.0 + 4.0 * (tree.node_depth > 0))
+
+
+def fragments(tree, node=0):
+    """The leaves of every root fragment of the subtree at ``node``."""
+    yield [node]
+    if tree.feature[node] != LEAF:
+        for left in fragments(tree, int(tree.left[node])):
+            for right in fragments(tree, int(tree.right[node])):
+                yield left + right
+
+
+def subtree(tree, node):
+    if tree.feature[node] == LEAF:
+        return [node]
+    return [node, *subtree(tree, tree.left[node]), *subtree(tree, tree.right[node])]
+
+
+def path(tree, node):
+    """Internal nodes on the way from the root to ``node``."""
+    parents = [i for i in range(tree.n_nodes) if tree.feature[i] != LEAF and node in (tree.left[i], tree.right[i])]
+    return [*path(tree, parents[0]), parents[0]] if parents else []
+
+
+def penalty(tree, rows, bits, leaves, delta):
+    """The paper's f(T, S, R, delta), term by term."""
+    total = 0.0
+    for v in leaves:
+        inner = [i for i in subtree(tree, v) if tree.feature[i] != LEAF]
+        below = 2 + 3 * len(inner) + sum(bits[i] for i in inner)
+        way = 1 + 2 * len(path(tree, v)) + sum(bits[i] for i in path(tree, v))
+        n, level = rows[v], math.log(2 / delta)
+        term = math.sqrt(math.log(2) * below / (2 * n))
+        term += 2 * (math.sqrt(way / n) + way / n) + 2 * (math.sqrt(level / n) + level / n)
+        total += n / rows[0] * term
+    return total
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_compute_R_is_the_minimum_over_all_fragments(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, max_depth=3)
+    rows, bits, delta = random_rows(rng, tree), random_bits(rng, tree), float(rng.choice([0.5, 0.05, 1e-4]))
+    best = pc.compute_R(tree, rows, question_bits=bits, delta=delta)
+    everything = {tuple(leaves): penalty(tree, rows, bits, leaves, delta) for leaves in fragments(tree)}
+    assert best.penalty == pytest.approx(min(everything.values()), rel=1e-12)
+    assert everything[tuple(best.leaves)] == pytest.approx(best.penalty, rel=1e-12)
+    assert best.penalty == pytest.approx(best.subtrees + best.paths + best.confidence)
+
+
+def test_fragments_of_all_sizes_are_best_somewhere():
+    sizes = set()
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, max_depth=3)
+        best = pc.compute_R(tree, random_rows(rng, tree), question_bits=random_bits(rng, tree))
+        sizes.add(len(best.leaves))
+    assert {1, 2, 3} <= sizes
+
+
+def test_the_bound_of_a_tree():
+    rng = np.random.default_rng(3)
+    X = rng.random((5_000, 3))
+    tree = next(
+        t for t in (random_tree(rng) for _ in range(100)) if t.n_leaves > 4 and len(set(t.apply(X))) == t.n_leaves
+    )
+    y = rng.integers(2, size=len(X))
+    leaf = tree.apply(X)
+    rows = np.array([np.isin(leaf, subtree(tree, i)).sum() for i in range(tree.n_nodes)])
+    errors = np.mean(tree.predict(X) != y)
+    bits = np.full(tree.n_nodes, 7.5)
+    least = min(penalty(tree, rows, bits, leaves, 0.1) for leaves in fragments(tree))
+    bound = pc.root_fragment(tree, X, y, question_bits=7.5, delta=0.1)
+    assert bound.raw == pytest.approx(errors + least)
+    assert bound.value == min(bound.raw, 1.0)
+    assert bound.terms["empirical risk"] == pytest.approx(errors)
+    length = 2 + (3 + 7.5) * (tree.n_leaves - 1)
+    naive = pc.naive_occam(tree, X, y, question_bits=7.5, delta=0.1)
+    assert naive.raw == pytest.approx(errors + math.sqrt((math.log(2) * length + math.log(10)) / 10_000))
+    assert pc.tree_bits(tree, 7.5)[0] == pytest.approx(length)
+
+
+def test_code_lengths_satisfy_kraft():
+    """Trees over two questions, three classes, at most three internal nodes: 2^-bits sums to less than one."""
+
+    def mass(m, n_classes):
+        shapes = math.comb(2 * m, m) // (m + 1)
+        bits = 2 * m + 1 + (m + 1) * math.log2(n_classes) + m
+        return shapes * 2**m * n_classes ** (m + 1) * 2.0**-bits
+
+    left = Tree([0, 0, -1, -1, -1], [0.5, 0.2, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+    assert pc.tree_bits(left, 1.0, 3)[0] == pytest.approx(5 + 3 * math.log2(3) + 2)
+    for n_classes in (2, 3):
+        assert 0.7 < sum(mass(m, n_classes) for m in range(200)) < 1.0
+
+
+def test_dyadic_codes_satisfy_kraft():
+    for p, cyclic in [(1, False), (3, False), (3, True)]:
+        depth = np.arange(200.0)
+        cells = 2.0**depth * (1.0 if cyclic else p**depth)
+        mass = (cells * 2.0 ** -pc.dyadic_bits(depth, p, cyclic=cyclic)).sum()
+        assert mass == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_dyadic_tree(cyclic):
+    tree = Tree(
+        [0, 1, -1, -1, -1], [0.5, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0],
+        value=np.eye(2)[[0, 0, 0, 1, 1]], classes=np.array(["a", "b"]),
+    )  # fmt: skip
+    X = np.random.default_rng(0).random((3_000, 2)) ** 2
+    y = np.where(X[:, 0] > 0.4, "b", "a")
+    n, small = len(X), 0.04 / 2.0
+    expected = np.mean(tree.predict(X) != y)
+    left, low = X[:, 0] <= 0.5, X[:, 1] <= 0.5
+    for held, depth in [(left & low, 2), (left & ~low, 2), (~left, 1)]:
+        nats = (2 * (depth + 1) + (0 if cyclic else depth)) * math.log(2.0)
+        share = 4.0 * max(held.mean(), (nats + math.log(1 / small)) / n)
+        expected += math.sqrt(2.0 * share * (nats + math.log(2 / small)) / n)
+    assert pc.dyadic_tree(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree"])
+def test_monotone(name):
+    tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array([0, 1]))
+
+    def raw(n, wrong=0.1, delta=0.05):
+        x = (np.arange(n) + 0.5) / n
+        y = (x > 0.5) ^ (np.arange(n) < wrong * n)
+        more = {} if name == "dyadic_tree" else {"question_bits": 4.0}
+        return getattr(pc, name)(tree, x[:, None], y, delta=delta, **more).raw
+
+    assert raw(100) > raw(1_000) > raw(100_000)
+    assert raw(1_000, delta=0.001) > raw(1_000) > raw(1_000, delta=0.5)
+    assert raw(1_000, wrong=0.0) < raw(1_000) < raw(1_000, wrong=0.2)
+
+
+X, Y = np.arange(10.0)[:, None], np.arange(10) % 2
+UNLABELLED = Tree([LEAF], [0.0], [0], [0])
+EMPTY = Tree([0, -1, -1], [50.0, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pc.naive_occam(UNLABELLED, X, Y, question_bits=1.0), "the tree predicts no classes"),
+        (lambda: pc.naive_occam(STUMP, X, Y[:4], question_bits=1.0), r"X has 10 rows and y has shape \(4,\)"),
+        (lambda: pc.naive_occam(STUMP, X, Y, question_bits=1.0, delta=1.0), "delta=1.0 is out of range"),
+        (lambda: pc.naive_occam(EMPTY, X, Y, question_bits=-1.0), "question_bits has a negative"),
+        (lambda: pc.naive_occam(EMPTY, X, Y, question_bits=[1.0, 2.0]), r"question_bits has shape \(2,\)"),
+        (lambda: pc.root_fragment(EMPTY, X, Y, question_bits=1.0), "node 2 holds no row"),
+        (lambda: pc.compute_R(EMPTY, [10, 5, 4], question_bits=1.0), "adding up"),
+        (lambda: pc.dyadic_tree(EMPTY, X, Y, delta=-0.1), "delta=-0.1 is out of range"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,127 @@
+"""PAC-Bayes bounds: formulas written out, the oracle inequalities, how they move, what is refused."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from pactree_mcmc import certificates as pc
+
+BOUNDS = {
+    "kl": pc.pac_bayes_kl,
+    "lambda": pc.pac_bayes_lambda,
+    "factor two": pc.vote_factor_two,
+    "tandem": lambda risk, kl, n, delta: pc.vote_tandem(risk, kl, n, delta),
+    "cantelli": lambda risk, kl, n, delta: pc.vote_cantelli(risk, 0.6 * risk, kl, n, delta),
+    "disagreement": lambda risk, kl, n, delta: pc.vote_disagreement(risk, 0.8 * risk, kl, n, delta),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
+def test_monotone(bound):
+    def raws(**changes):
+        given = {"risk": 0.1, "kl": 4.0, "n": 1_000, "delta": 0.05} | changes
+        name, values = next((k, v) for k, v in given.items() if isinstance(v, list))
+        return [bound(**(given | {name: value})).raw for value in values]
+
+    assert raws(n=[50, 200, 1_000, 100_000]) == sorted(raws(n=[50, 200, 1_000, 100_000]), reverse=True)
+    assert raws(delta=[0.5, 0.05, 1e-6]) == sorted(raws(delta=[0.5, 0.05, 1e-6]))
+    assert raws(risk=[0.0, 0.01, 0.1, 0.3]) == sorted(raws(risk=[0.0, 0.01, 0.1, 0.3]))
+    assert raws(kl=[0.0, 1.0, 10.0]) == sorted(raws(kl=[0.0, 1.0, 10.0]))
+    assert len(set(raws(n=[50, 200, 1_000]))) == 3
+
+
+@pytest.mark.parametrize(("risk", "kl", "n"), list(itertools.product([0.0, 0.05, 0.4], [0.0, 20.0], [10, 1_000])))
+def test_relaxed_is_never_below_the_inverse(risk, kl, n):
+    tight = pc.pac_bayes_kl(risk, kl, n).raw
+    for lam in (None, 0.1, 0.7, 1.0, 1.9):
+        assert pc.pac_bayes_lambda(risk, kl, n, 0.05, lam).raw >= tight
+
+
+def test_formulas():
+    confidence = math.log(2.0 * math.sqrt(400) / 0.1)
+    relaxed = pc.pac_bayes_lambda(0.2, 3.0, 400, 0.1, 0.5)
+    assert relaxed.raw == pytest.approx(0.2 / 0.75 + (3.0 + confidence) / (0.5 * 0.75 * 400))
+    tight = pc.pac_bayes_kl(0.2, 3.0, 400, 0.1).raw
+    assert pc.binary_kl(0.2, tight) == pytest.approx((3.0 + confidence) / 400)
+    assert pc.vote_factor_two(0.2, 3.0, 400, 0.1).raw == pytest.approx(2.0 * tight)
+    assert pc.binary_kl(0.07, pc.vote_tandem(0.07, 3.0, 400, 0.1).raw / 4.0) == pytest.approx((6.0 + confidence) / 400)
+    vacuous = pc.vote_tandem(0.5, 3.0, 400)
+    assert vacuous.value == 1.0 < vacuous.raw
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cantelli_is_the_best_mu(seed):
+    rng = np.random.default_rng(seed)
+    losses = rng.beta(*rng.uniform(0.3, 3.0, 2), 50) * rng.uniform(0.3, 1.0)
+    risk, tandem, n, kl = losses.mean(), (losses**2).mean(), int(rng.integers(100, 100_000)), rng.uniform(0, 20)
+    upper = pc.vote_tandem(tandem, kl, n, 0.025).raw / 4.0
+    complexity = (kl + math.log(2.0 * math.sqrt(n) / 0.025)) / n
+    low, high = pc.kl_inverse(risk, complexity, upper=False), pc.kl_inverse(risk, complexity)
+
+    def at(mu):
+        return (upper - 2.0 * mu * (low if mu >= 0.0 else high) + mu * mu) / (0.5 - mu) ** 2
+
+    grid = min(at(mu) for mu in np.concatenate([np.linspace(-20.0, 0.0, 4_001), np.linspace(0.0, 0.4999, 4_001)]))
+    best = pc.vote_cantelli(risk, tandem, kl, n, 0.05).raw
+    assert min(best, 1.0) == pytest.approx(min(grid, 1.0), abs=2e-3)
+    assert min(best, 1.0) <= grid + 1e-12
+    assert best <= pc.vote_tandem(tandem, kl, n, 0.025).raw
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_oracle_inequalities(seed):
+    """The risk of a vote never exceeds what the true risk and tandem loss of its voters allow."""
+    rng = np.random.default_rng(100 + seed)
+    law, voters = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(5))
+    wrong = rng.random((5, 12)) < rng.uniform(0.1, 0.45)
+    mean = voters @ wrong
+    vote, risk, tandem = law @ (mean >= 0.5), law @ mean, law @ mean**2
+    assert vote <= 2.0 * risk + 1e-12
+    assert vote <= 4.0 * tandem + 1e-12
+    assert vote <= pc.c_bound(risk, tandem) + 1e-12
+    disagreement = law @ (2.0 * mean * (1.0 - mean))
+    assert 4.0 * tandem == pytest.approx(4.0 * risk - 2.0 * disagreement)
+    if risk < 0.5:
+        classic = 1.0 - (1.0 - 2.0 * risk) ** 2 / (1.0 - 2.0 * disagreement)
+        assert pc.c_bound(risk, tandem) == pytest.approx(classic)
+        best = minimize_scalar(
+            lambda mu: (tandem - 2.0 * mu * risk + mu * mu) / (0.5 - mu) ** 2, bounds=(-50.0, 0.4999), method="bounded"
+        )
+        assert pc.c_bound(risk, tandem) <= best.fun + 1e-9
+
+
+def test_constant_of_the_confidence():
+    """2 sqrt(n) is no less than the sum it bounds, for small n too."""
+    for n in range(1, 60):
+        k = np.arange(n + 1)
+        ways = np.array([math.comb(n, int(j)) for j in k])
+        powers = [(j / n) ** j * (1.0 - j / n) ** (n - j) for j in k]
+        assert ways @ np.array(powers) <= 2.0 * math.sqrt(n) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 2.0),
+            r"lam=2.0 is out of range; the bound is for 0 < lam < 2",
+        ),
+        (lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 0.0), r"lam=0.0 is out of range"),
+        (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 1.0), r"delta=1.0 is out of range; give 0 < delta < 1"),
+        (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 0.0), r"delta=0.0 is out of range"),
+        (lambda: pc.pac_bayes_kl(1.1, 1.0, 100), r"risk=1.1 is out of range; the bound is for losses in \[0, 1\]"),
+        (lambda: pc.pac_bayes_kl(0.1, -1.0, 100), r"kl=-1.0 is out of range"),
+        (lambda: pc.pac_bayes_kl(0.1, math.nan, 100), r"kl=nan is out of range"),
+        (lambda: pc.pac_bayes_kl(0.1, 1.0, 0), r"n=0 is out of range; give an integer >= 1"),
+        (lambda: pc.vote_tandem(-0.1, 1.0, 10), r"tandem=-0.1 is out of range"),
+        (lambda: pc.c_bound(0.2, 0.3), r"tandem=0.3 is out of range; with risk=0.2"),
+        (lambda: pc.vote_disagreement(0.2, 1.3, 1.0, 10), r"disagreement=1.3 is out of range"),
+        (lambda: pc.optimal_lambda(0.2, 1.0, 10, 2.0), r"delta=2.0 is out of range"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,260 @@
+"""Certificates of posteriors: what they count, against enumeration and independent draws; what they refuse."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from model.problems import random_problem
+from reference.enumeration import Reference, leaf_of, predictive, sample
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import certificates as pc
+from pactree_mcmc.certificates._posterior import losses, refuse_if_seen
+
+CLOSE = {"rel": 1e-9, "abs": 1e-9}
+
+
+def split_problem(rng):
+    """A random tiny problem whose sample is parted, with rows to count."""
+    while True:
+        questions = str(rng.choice(["grid", "dyadic", "fixed"]))
+        leaf = str(rng.choice(["loss", "laplace"]))
+        problem, model = random_problem(rng, questions=questions, leaf=leaf, max_trees=400)
+        if problem.estimation is not None and not all(problem.estimation):
+            return problem, model
+
+
+def naive_losses(problem, trees):
+    """Mean over the rows of S of the mean loss of a tree, and of its square, tree by tree and row by row."""
+    counted = sample(problem, range(len(problem.X)), False)
+    means = []
+    for i in counted:
+        label = problem.classes.index(problem.y[i])
+        wrong = [q * (1.0 - predictive(problem, leaf_of(problem, tree, problem.X[i]))[label]) for tree, q in trees]
+        means.append(math.fsum(wrong))
+    return sum(means) / len(means), sum(m * m for m in means) / len(means)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_exact_terms_equal_enumeration(seed):
+    problem, model = split_problem(np.random.default_rng([seed, 5]))
+    reference, post = Reference(problem), exact.solve(model)
+    found = losses(post)
+    risk, tandem = naive_losses(problem, reference.posterior())
+    assert found.n == len(problem.X) - sum(map(bool, problem.estimation))
+    assert found.risk == pytest.approx(risk, **CLOSE)
+    assert found.tandem == pytest.approx(tandem, **CLOSE)
+    log_mass = math.log(math.fsum(math.exp(log_prior) for _, log_prior, _ in reference.entries))
+    kl = math.fsum(
+        q * (math.log(q) - (log_prior - log_mass))
+        for (_, q), (_, log_prior, _) in zip(reference.posterior(), reference.entries)
+        if q > 0.0
+    )
+    assert post.kl_to_prior() == pytest.approx(kl, **CLOSE)
+
+
+def steps(n=600, seed=0):
+    """Two features, the label a step in the first with noise; E holds two rows in five."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2)).round(3)
+    y = np.where(X[:, 0] > 0.35, "b", "a")
+    flipped = rng.random(n) < 0.1
+    y[flipped] = np.where(y[flipped] == "a", "b", "a")
+    return X, y, rng.random(n) < 0.4
+
+
+CUTS = pt.GridCuts([np.arange(0.1, 1.0, 0.1), [0.25, 0.5, 0.75]])
+
+
+def step_model(**changes):
+    X, y, E = steps()
+    given = {"leaf": pt.PacBayesLoss(0.2), "questions": CUTS, "estimation": E} | changes
+    return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), **given)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return exact.solve(step_model())
+
+
+def test_exact_equals_forty_thousand_draws(solved):
+    draws = solved.sample(40_000, rng=1)
+    certificate = solved.certificate(0.05)
+    X, y, E = steps()
+    values = pt.posterior.leaf_values(draws.trees, draws.node_values, X[~E])  # one row of draws.trees a tree
+    label = (y[~E] == "b").astype(int)
+    wrong = 1.0 - values[:, np.arange(len(label)), label]
+    tree = draws.tree_of_draw[0]
+    by_draw = wrong.mean(axis=1)[tree]
+    pairs = np.array([wrong[a] @ wrong[b] for a, b in tree.reshape(-1, 2)[:5_000]]) / len(label)
+    log_ratio = draws.log_score[tree] - solved.log_evidence
+    for exactly, estimates in [
+        (certificate.risk, by_draw),
+        (certificate.tandem_loss, pairs),
+        (certificate.kl, log_ratio),
+    ]:
+        error = estimates.std() / math.sqrt(len(estimates))
+        assert 0.0 < error < 0.05 * max(exactly, 0.1)
+        assert abs(estimates.mean() - exactly) < 5.0 * error
+    sampled = draws.certificate(0.05)
+    assert sampled.risk == pytest.approx(certificate.risk, abs=0.01)
+    assert sampled.kl >= certificate.kl - 0.05
+    assert sampled.vote.value == pytest.approx(certificate.vote.value, abs=0.05)
+
+
+def test_draws_are_a_finite_posterior(solved):
+    draws = solved.sample(50, rng=2)
+    X, y, E = steps()
+    shares = np.bincount(draws.tree_of_draw[0]) / 50
+    assert draws.kl_to_prior() == pytest.approx(sum(q * math.log(q) for q in shares) - shares @ draws.log_prior)
+    found = losses(draws)
+    p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
+    assert found.n == (~E).sum()
+    assert found.risk == pytest.approx((1.0 - p).mean())
+    assert found.tandem == pytest.approx(((1.0 - p) ** 2).mean())
+
+
+def test_parts_of_a_certificate(solved):
+    c = solved.certificate(0.1)
+    assert c.gibbs.raw == pc.pac_bayes_kl(c.risk, c.kl, c.n, 0.05).raw <= c.relaxed.raw
+    assert c.factor_two.raw == 2.0 * c.gibbs.raw
+    assert c.tandem.raw == pc.vote_tandem(c.tandem_loss, c.kl, c.n, 0.05).raw
+    assert c.cantelli.raw == pc.vote_cantelli(c.risk, c.tandem_loss, c.kl, c.n, 0.1).raw
+    assert c.vote.raw == min(c.factor_two.raw, c.tandem.raw, c.cantelli.raw)
+    assert "KL" in str(c) and "0.9:" in str(c)
+    assert solved.certificate(0.01).vote.raw > c.vote.raw
+
+
+def test_sampled_chains():
+    X, y, E = steps()
+    post = pt.sample(step_model(), 300, tune=100, chains=2, rng=1, kernel="grow-prune")
+    c = post.certificate(0.05)
+    assert 0.1 < c.vote.value < 0.5
+    wrong = post.predict(X[~E]) != y[~E]
+    assert wrong.mean() <= 2.0 * c.risk + 1e-12
+    assert wrong.mean() <= c.vote.value
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"leaf": pt.FrozenLaplace()},
+        {"questions": pt.DyadicCuts(2, bounds=[[0.0, 1.0], [0.0, 1.0]])},
+        {"questions": pt.DyadicCuts(2, cyclic=True, bounds=[[0.0, 1.0], [0.0, 1.0]])},
+        {"questions": pt.FixedTree(pt.Tree([0, -1, -1], [0.4, 0, 0], [1, 0, 0], [2, 0, 0]))},
+        {"sample_weight": np.where(steps()[2], 2.0, 1.0)},
+    ],
+    ids=["laplace", "dyadic", "cyclic", "fixed", "weights of E"],
+)
+def test_allowed(changes):
+    X, y, E = steps()
+    post = exact.solve(step_model(**changes))
+    certificate = post.certificate()
+    p = post.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
+    assert certificate.risk == pytest.approx((1.0 - p).mean())
+    assert certificate.tandem_loss == pytest.approx(((1.0 - p) ** 2).mean())
+
+
+def test_nominal_features_and_cuts_of_another_table():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"u": rng.random(300), "c": pd.Categorical(rng.choice(list("pqr"), 300))})
+    y = (frame["c"] == "q").to_numpy() ^ (rng.random(300) < 0.1)
+    E = np.arange(300) % 2 == 0
+    cuts = pt.GridCuts.from_table(frame[E], 4)
+    assert cuts.cuts[1] is None
+    assert np.array_equal(cuts.cuts[0], pt.TreeModel(frame[E], y[E], questions=pt.GridCuts(4)).scales[0].cuts)
+    post = exact.solve(pt.TreeModel(frame, y, questions=cuts, leaf=pt.PacBayesLoss(1.0), estimation=E))
+    assert post.certificate().gibbs.value < 0.3
+    p = post.predict_proba(frame[~E])[np.arange(150), y[~E].astype(int)]
+    assert losses(post).risk == pytest.approx((1.0 - p).mean())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"leaf": pt.DirichletMultinomial(), "estimation": None},
+            "DirichletMultinomial learns leaf values",
+        ),
+        ({"leaf": pt.PacBayesLoss(1.0), "estimation": None}, "PacBayesLoss learns leaf values from every row"),
+        ({"questions": pt.LocalCuts()}, "LocalCuts asks the questions that part the rows"),
+        ({"questions": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
+        ({"questions": pt.DyadicCuts(2)}, "DyadicCuts without bounds takes the range of all rows"),
+        ({"estimation": np.ones(600, dtype=bool)}, "holds every row, so none is left to count"),
+        ({"sample_weight": np.full(600, 0.5)}, "sample_weight differs from 1 on counted rows"),
+        ({"estimation": steps()[1] == "b"}, "class 'a', the label of a cell without rows of E, occurs only in counted"),
+    ],
+)
+def test_refused_with_the_reason(changes, reason):
+    with pytest.raises(ValueError, match=f"no certificate: .*{reason}.* or use holdout_certificate"):
+        refuse_if_seen(step_model(**changes))
+
+
+def test_refused_for_want_of_categories_or_one_price():
+    E = np.arange(60) % 2 == 0
+    c = np.where(np.arange(60) == 7, "rare", np.where(np.arange(60) % 4 < 2, "p", "q"))
+    frame = pd.DataFrame({"c": pd.Categorical(c)})
+    y, leaf = np.arange(60) % 3 == 0, pt.PacBayesLoss(1.0)
+    model = pt.TreeModel(frame, y, questions=pt.GridCuts([None]), leaf=leaf, estimation=E)
+    with pytest.raises(ValueError, match="category 'rare' of column 'c' occurs only in counted rows"):
+        refuse_if_seen(model)
+    X, y, E = steps()
+    prior = pt.LeafPenalty(1.0, empty_cost=0.0)
+    model = pt.TreeModel(X, y, tree_prior=prior, questions=CUTS, leaf=leaf, estimation=E)
+    with pytest.raises(ValueError, match="give LeafPenalty one cost"):
+        refuse_if_seen(model)
+
+
+def test_regressions_and_levels_are_refused(solved):
+    X, _, _ = steps()
+    post = exact.solve(pt.TreeModel(X, X[:, 0], questions=CUTS, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=2)))
+    with pytest.raises(ValueError, match="is a regression, and the bounds are for losses"):
+        post.certificate()
+    with pytest.raises(ValueError, match="is a regression; certificates are for losses"):
+        post.holdout_certificate(X, X[:, 0])
+    for delta in (0.0, 1.0, -0.1, math.nan):
+        with pytest.raises(ValueError, match=f"delta={delta} is out of range"):
+            solved.certificate(delta)
+        with pytest.raises(ValueError, match=f"delta={delta} is out of range"):
+            solved.holdout_certificate(X, steps()[1], delta)
+
+
+def test_penalty_is_normalised_where_it_can_be():
+    X, y, E = steps()
+    prior = pt.LeafPenalty(0.5, max_depth=2)
+    model = pt.TreeModel(X, y, tree_prior=prior, questions=CUTS, leaf=pt.PacBayesLoss(0.2), estimation=E)
+    post = exact.solve(model)
+    assert 0.0 < post.certificate().kl < 20.0
+    with pytest.raises(ValueError, match="LeafPenalty is not normalised, and draws do not tell its constant"):
+        post.sample(100, rng=0).certificate()
+
+
+def test_holdout(solved):
+    X, y, _ = steps(400, seed=9)
+    c = solved.holdout_certificate(X, y, 0.1)
+    errors = int((solved.predict(X) != y).sum())
+    assert (c.n, c.errors) == (400, errors)
+    assert c.vote.raw == pc.holdout(errors, 400, 0.05).raw
+    p = solved.predict_proba(X)[np.arange(400), (y == "b").astype(int)]
+    assert c.gibbs.raw == pytest.approx(pc.holdout_gibbs((1.0 - p).mean(), 400, 0.05).raw)
+    assert pc.binary_kl((1.0 - p).mean(), c.gibbs.raw) == pytest.approx(math.log(20.0) / 400)
+    unknown = solved.holdout_certificate(X, np.full(400, "z"), 0.1)
+    assert (unknown.errors, unknown.vote.value) == (400, 1.0)
+    with pytest.raises(ValueError, match=r"X has 400 rows and y has shape \(3,\)"):
+        solved.holdout_certificate(X, y[:3])
+    assert pc.holdout(5, 100).raw > pc.holdout(5, 200).raw > pc.holdout(4, 200).raw > pc.holdout(4, 200, 0.5).raw
+    assert pc.holdout_gibbs(0.1, 100).raw > pc.holdout_gibbs(0.1, 200).raw > pc.holdout_gibbs(0.1, 200, 0.5).raw
+
+
+def test_many_rows():
+    """100,000 rows, merged or not."""
+    rng = np.random.default_rng(0)
+    X = rng.random((100_000, 2))
+    y, E = X[:, 0] > 0.5, rng.random(100_000) < 0.5
+    model = pt.TreeModel(X, y, questions=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E)
+    stump = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.sample(model, 5, tune=0, chains=1, rng=0, kernel="grow-prune", start=stump)
+    assert losses(post).n == (~E).sum()
+    assert post.certificate().vote.value < 0.02
