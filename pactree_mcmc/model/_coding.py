@@ -13,6 +13,8 @@ import numpy as np
 
 from .._columns import Columns, Table, category_codes, nominal_labels, ordered_values
 
+MANY_ROWS = 500_000
+
 
 class Scale(NamedTuple):
     """Cut points of one feature."""
@@ -148,11 +150,19 @@ def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((middle < b) & (middle >= a), middle, a)
 
 
+def code_type(n_codes: int, n_rows: int) -> type:
+    """The smallest unsigned integers that fit, but of two bytes at least below ``MANY_ROWS``.
+
+    Each width is compiled for on its own, which takes longer than a small table can win back.
+    """
+    if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
+        return np.uint8
+    return np.uint16 if n_codes <= 1 << 16 else np.uint32
+
+
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Codes (p, n) of the training ``table`` in the smallest unsigned integers that fit."""
-    most = max(scale.n_codes for scale in scales)
-    dtype = np.uint8 if most <= 1 << 8 else np.uint16 if most <= 1 << 16 else np.uint32
-    codes = np.empty((len(scales), table.n_rows), dtype=dtype)
+    """Codes (p, n) of the training ``table`` in small unsigned integers."""
+    codes = np.empty((len(scales), table.n_rows), dtype=code_type(max(s.n_codes for s in scales), table.n_rows))
     for k, (raw, scale) in enumerate(zip(table, scales, strict=True)):
         name, categories = columns.names[k], columns.categories[k]
         if categories is not None:

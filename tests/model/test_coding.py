@@ -7,6 +7,7 @@ import pactree_mcmc as pt
 from pactree_mcmc._columns import Table, learn_columns
 from pactree_mcmc.model._coding import (
     DyadicScale,
+    code_type,
     encode,
     given_scale,
     local_scale,
@@ -242,23 +243,33 @@ def test_merging_many_rows_is_what_numpy_finds():
 
 
 @pytest.mark.parametrize(
-    ("n_cuts", "dtype"),
-    [(1, np.uint8), (255, np.uint8), (256, np.uint16), (257, np.uint16), (65_535, np.uint16), (65_536, np.uint32)],
+    ("n_codes", "n_rows", "dtype"),
+    [
+        (256, 500_000, np.uint8),
+        (257, 500_000, np.uint16),
+        (2, 499_999, np.uint16),
+        (65_536, 10, np.uint16),
+        (65_537, 10, np.uint32),
+        (1 << 31, 10**6, np.uint32),
+    ],
 )
-def test_codes_take_the_smallest_integers_that_fit(n_cuts, dtype):
-    """The widest feature decides; the largest code comes back whole."""
+def test_codes_take_small_integers(n_codes, n_rows, dtype):
+    assert code_type(n_codes, n_rows) is dtype
+
+
+@pytest.mark.parametrize("n_cuts", [1, 255, 256, 65_535, 65_536])
+@pytest.mark.parametrize("many", [1, 500_000])
+def test_the_largest_code_comes_back_whole(n_cuts, many, monkeypatch):
+    monkeypatch.setattr("pactree_mcmc.model._coding.MANY_ROWS", many)
     X = np.array([[-1.0, 0.0], [n_cuts + 1.0, 1.0], [0.5, 2.0]])
     model = pt.TreeModel(X, [0.5, 1.5, 2.5], questions=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
-    assert model.units.codes.dtype == dtype
+    assert model.units.codes.dtype == code_type(n_cuts + 1, 3)
     assert model.units.codes[0].tolist() == [0, n_cuts, 1]
 
 
-@pytest.mark.parametrize(
-    ("levels", "dtype"), [(8, np.uint8), (9, np.uint16), (16, np.uint16), (17, np.uint32), (31, np.uint32)]
-)
-def test_dyadic_codes_take_the_smallest_integers_that_fit(levels, dtype):
+@pytest.mark.parametrize("levels", [8, 9, 16, 17, 31])
+def test_the_largest_dyadic_code_comes_back_whole(levels):
     model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.5], questions=pt.DyadicCuts(levels))
-    assert model.units.codes.dtype == dtype
     assert model.units.codes[0].tolist() == [0, 2**levels - 1]
 
 
