@@ -2,9 +2,11 @@
 
 Posterior: solve, ExactPosterior, Intractable.
 Comparison: compare, Comparison.
+Progressive mixture: progressive_mixture, ProgressiveMixture.
 Graph: build_graph, CellGraph.
 """
 
 from .compare import Comparison, compare
 from .graph import CellGraph, Intractable, build_graph
 from .posterior import CellProbabilities, ExactPosterior, solve
+from .progressive import ProgressiveMixture, progressive_mixture

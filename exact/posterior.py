@@ -175,15 +175,19 @@ class ExactPosterior(Posterior):
 
     def root_split_pmf(self) -> dict:
         """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
-        graph, model = self.graph, self.model
+        graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))
-        out: dict = {None: float(np.exp(graph.log_stop[0] - self.log_inside[0]))}
+        stop = float(np.exp(graph.log_stop[0] - self.log_inside[0]))
         if graph.log_split[0] == -np.inf:
-            return out
+            return {None: stop}
         left, right = (self._slots_below_root(c[edges]) for c in (graph.left, graph.right))
         log_share = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
-        share = np.exp(log_share - self.log_inside[0])
-        for e, probability in zip(range(edges.start, edges.stop), share.tolist(), strict=True):
+        return self.name_root_law(stop, np.exp(log_share - self.log_inside[0]))
+
+    def name_root_law(self, stop: float, share: np.ndarray) -> dict:
+        """A law of the root as `root_split_pmf` gives it, from the probability of each question of the root cell."""
+        graph, model, out = self.graph, self.model, {None: stop}
+        for e, probability in enumerate(share.tolist()):
             k, question = int(graph.feature[e]), int(graph.question[e])
             if model.columns.categories[k] is not None:
                 key: tuple = (k, model.columns.label_set(k, question))
