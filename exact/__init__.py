@@ -2,11 +2,12 @@
 
 Posterior: solve, ExactPosterior, Intractable.
 Comparison: compare, Comparison.
-Progressive mixture: progressive_mixture, ProgressiveMixture.
+Progressive mixture: progressive_mixture, ProgressiveMixture, kullback_bound, KullbackBound.
 Graph: build_graph, CellGraph.
 """
 
 from .compare import Comparison, compare
 from .graph import CellGraph, Intractable, build_graph
+from .kullback import KullbackBound, kullback_bound
 from .posterior import CellProbabilities, ExactPosterior, solve
 from .progressive import ProgressiveMixture, progressive_mixture

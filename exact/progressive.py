@@ -103,7 +103,6 @@ def progressive_mixture(
 
 
 def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
-    n = len(target.values)
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
         raise ValueError(
@@ -116,8 +115,6 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
         if len(staged) == 0:
             raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
         out.append(Order(mask, staged if orders == 1 and not resplit else generator.permutation(staged)))
-    if resplit and not all((order.estimation & counted).any() for order in out) or n == 0:
-        raise ValueError("E is empty after a random split; give a larger estimation set.")
     return out
 
 

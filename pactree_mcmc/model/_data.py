@@ -135,9 +135,14 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
     if estimation is None:
         return None
     mask = np.asarray(estimation)
+    if isinstance(estimation, float | np.floating):
+        if not 0.0 < estimation < 1.0 or not 0 < round(n * estimation) < n:
+            raise ValueError(f"estimation={estimation} of {n} rows leaves E or S empty; give a fraction in (0, 1).")
+        mask = np.arange(n) >= n - round(n * estimation)
     if mask.dtype.kind != "b" or mask.shape != (n,):
         raise ValueError(
-            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for E."
+            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for "
+            "E, or the fraction of the rows, the last ones, that are E."
         )
     return mask
 

@@ -50,8 +50,9 @@ class TreeModel:
         Further nominal columns; at most 63 categories each.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. Questions do not see them.
-    estimation : bool array of shape (n,), optional
-        Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss.
+    estimation : bool array of shape (n,), or float, optional
+        Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
+        fraction of the rows, the last ones, that are E: shuffle a sorted table first.
 
     Attributes
     ----------
@@ -207,6 +208,10 @@ class TreeModel:
     def is_forced(self, cell: PlainCell) -> bool:
         """Whether a cell must be a leaf: at the depth limit, or without admissible question."""
         return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+        return self._rules.ways(cell, feature)
 
     def draw_question(self, rng: np.random.Generator, cell: PlainCell) -> Question:
         """A question of a cell that admits one, from the question prior."""
