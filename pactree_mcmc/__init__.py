@@ -7,6 +7,7 @@ Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVari
 PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree.
 Sampling: sample, SampledPosterior, ConvergenceWarning.
+Progressive mixture: progressive_mixture, ProgressiveSample.
 """
 
 from .convergence import ConvergenceWarning
@@ -29,5 +30,6 @@ from .model import (
     TreeModel,
 )
 from .posterior import Posterior, SampledPosterior
+from .progressive import ProgressiveSample, progressive_mixture
 from .simulation import simulate
 from .trees import Tree, check_tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -151,9 +151,16 @@ class SampledPosterior(Posterior):
 
     @classmethod
     def from_chains(
-        cls, model: TreeModel, chains: Sequence[Saved], moves: tuple[str, ...], seconds: float, tempering: Any = None
-    ) -> SampledPosterior:
-        """Join the draws of chains, keeping each distinct tree once."""
+        cls,
+        model: TreeModel,
+        chains: Sequence[Saved],
+        moves: tuple[str, ...],
+        seconds: float,
+        tempering: Any = None,
+        *,
+        by_stats: bool = False,
+    ) -> Self:
+        """Join the draws of chains, keeping each distinct tree once; ``by_stats``: once for each set of statistics."""
         seen: dict[bytes, int] = {}
         keep: list[tuple[int, int]] = []
         tree_of_draw = []
@@ -161,7 +168,8 @@ class SampledPosterior(Posterior):
             number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
             told = np.column_stack([saved.node[field] for field in ("feature", "cut", "categories")])
             for t in range(len(number)):
-                key = told[saved.tree.start[t] : saved.tree.start[t + 1]].tobytes()
+                span = slice(saved.tree.start[t], saved.tree.start[t + 1])
+                key = told[span].tobytes() + (saved.stats[span].tobytes() if by_stats else b"")
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):
                     keep.append((c, t))
