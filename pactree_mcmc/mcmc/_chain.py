@@ -61,7 +61,7 @@ class Chain:
         self.state = new_state(model, FIRST_ROOM, scans=kernel.scans or may_grow, replaces=kernel.replaces)
         self._pack()
         plant_root(self.model, self.packed)
-        self.blocks = self.proposals = 0
+        self.blocks = 0
         self.reserve(0)
 
     def _pack(self) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import math
+from math import exp
 from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from numba.typed import List
 
 from .._numba import jit, struct
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
@@ -21,10 +22,13 @@ from ..posterior import Saved
 from ..trees import LEAF, Tree
 from ._chain import Chain
 from ._kernels import Kernel
+from ._moves._growth import hang_children, keep_growth
 from ._noise import conditional_score
-from ._saving import DRAWS, log_prior_of, trimmed
-from ._start import PRIOR_BLOCKS, draw_prior_tree, grow_tree, load_tree
-from ._state import N_NODES, SCAN, is_leaf
+from ._questions import draw_question
+from ._random import flip
+from ._saving import log_prior_of, trimmed
+from ._start import PRIOR_BLOCKS, draw_prior_tree, load_tree
+from ._state import N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
 """Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
@@ -86,6 +90,49 @@ def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> floa
     return gain
 
 
+@jit
+def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np.ndarray) -> None:
+    """`enter_rows` for all trees, the gains into ``gain``; what was kept of cells at other stages is stale."""
+    weigh_rows(walks[0].model, rows, first, last)
+    for i in range(len(walks)):
+        walk = walks[i]
+        gain[i] = enter_rows(walk.model, walk.state, rows, first, last)
+        walk.state.count[SCAN] = stage
+
+
+@jit
+def list_of(walk: Any) -> Any:
+    """A list that holds the walk."""
+    out = List()
+    out.append(walk)
+    return out
+
+
+@jit
+def put_walk(walks: Any, i: int, walk: Any) -> None:
+    """Put a walk into its place in a list, or at the end."""
+    if i == len(walks):
+        walks.append(walk)
+    else:
+        walks[i] = walk
+
+
+@jit
+def grow_prior(walk: Any, node: int) -> int:
+    """Grow a tree of a branching process from ``node`` on in preorder; -1 when done, else where there was no room."""
+    model, state, root = walk.model, walk.state, np.int64(0)
+    while node != NONE:
+        if is_leaf(state, node) and state.node[node].splittable:
+            if state.count[N_FREE] < 2:
+                return node
+            index = prior_index(model, state.node[node].depth, state.node[node].design)
+            if flip(walk.rng, exp(model.prior.table[index].log_split)):
+                hang_children(model, state, node, draw_question(walk.rng, model, state, node))
+                keep_growth(model, state, node)
+        node = next_node(state, node, root)
+    return NONE
+
+
 class StagePlan(NamedTuple):
     """What one chain or population is to do."""
 
@@ -128,13 +175,13 @@ class Stages:
         order = self.rng.permutation(plan.entering) if plan.shuffle else plan.entering
         lowered, rows = _before_the_first(plan.model, order)
         self.rows = pack_incoming(rows)
-        first = Chain(lowered, plan.kernel, self.rng, may_grow=True)
+        first = Chain(lowered, plan.kernel, self.rng)
         first.reserve(plan.draws)
         self.chains = [first] + [twin(first) for _ in range(plan.particles - 1)]
         self._draw_first_trees()
         self.model, self.saved, self.packed_saved = first.model, first.saved, first.packed_saved
-        self.log_weight = np.full(len(self.chains), -math.log(len(self.chains)))
-        self.n_resampled, self.evidence, self.stage = 0, [0.0], []
+        self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
+        self.n_proposed, self.n_resampled, self.evidence, self.stage = 0, 0, [0.0], []
         self.stump_share = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
 
     def _draw_first_trees(self) -> None:
@@ -146,11 +193,21 @@ class Stages:
                     receive(chain, before)
                 chain.proceed(PRIOR_BLOCKS if before is None else GAP_BLOCKS)
                 before = chain
-            elif _grows_from_the_root(model):
-                # where nothing weighs, a lookahead sum is one and its terms are the prior's
-                grow_tree(chain)
-            else:
+            elif _is_conditioned(model):
                 load_tree(model, chain, draw_prior_tree(model, self.rng))
+            else:
+                node = grow_prior(chain.walk, np.int64(0))
+                while node != NONE:
+                    chain.enlarge()
+                    node = grow_prior(chain.walk, np.int64(node))
+        self._list_walks()
+
+    def _list_walks(self) -> None:
+        """The trees as compiled code takes them all at once."""
+        if not hasattr(self, "walks"):
+            self.walks = list_of(self.chains[0].walk)
+        for i, chain in enumerate(self.chains):
+            put_walk(self.walks, i, chain.walk)
 
     def run(self, stop: Event | None = None) -> StageResult:
         """Through all stages, or until ``stop`` is set."""
@@ -178,46 +235,54 @@ class Stages:
         )
 
     def _enter(self, first: int, last: int, stage: int) -> None:
-        weigh_rows(self.model, self.rows, first, last)
         gain = np.empty(len(self.chains))
-        for i, chain in enumerate(self.chains):
-            gain[i] = enter_rows(self.model, chain.packed, self.rows, first, last)
-            chain.state.count[SCAN] = stage
+        enter_all(self.walks, self.rows, first, last, stage, gain)
         if self.plan.particles == 0:
             return
-        weight = self.log_weight + gain
-        total = float(logsumexp(weight))
-        self.evidence.append(self.evidence[-1] + total)
-        self.log_weight = weight - total
-        if math.exp(-float(logsumexp(2.0 * self.log_weight))) < self.plan.threshold * len(self.chains):
+        largest = gain.max()
+        weight = self.weight * np.exp(gain - largest)
+        total = weight.sum()
+        self.evidence.append(self.evidence[-1] + largest + math.log(total))
+        self.weight = weight / total
+        if 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains):
             self._resample()
-            for chain in self.chains:
-                propose(chain, self.plan.steps)
+            self._propose(self.plan.steps)
+            self._list_walks()
+
+    def _propose(self, n: int) -> None:
+        """Make ``n`` proposals in each tree, shared out so that over time each step of the kernel makes its share."""
+        kernel = self.plan.kernel
+        shares = kernel.shares_of(self.n_proposed, n)
+        for chain in self.chains:
+            for run, share in zip(kernel.runs, shares, strict=True):
+                chain.make(run, share)
+        self.n_proposed += n
 
     def _resample(self) -> None:
         """Systematic resampling; trees that stay keep their places."""
-        chosen = systematic(self.rng, np.exp(self.log_weight), len(self.chains))
+        chosen = systematic(self.rng, self.weight, len(self.chains))
         copies = np.bincount(chosen, minlength=len(self.chains))
         gone = iter(np.flatnonzero(copies == 0).tolist())
         for i in np.flatnonzero(copies > 1).tolist():
             for _ in range(int(copies[i]) - 1):
                 receive(self.chains[next(gone)], self.chains[i])
-        self.log_weight[:] = -math.log(len(self.chains))
+        self.weight[:] = 1.0 / len(self.chains)
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
         """Make ``n`` proposals, saving draws at the given shares of them."""
         made = 0
         for at in (times * n).astype(int).tolist():
-            propose(self.chains[0], at - made)
+            self._propose(at - made)
             self._save(self.chains[0])
             made = at
-        propose(self.chains[0], n - made)
+        self._propose(n - made)
+        put_walk(self.walks, 0, self.chains[0].walk)
 
     def _save_some(self, n: int) -> None:
         """Save ``n`` trees drawn from the weighted population."""
         if n > 0:
-            for i in systematic(self.rng, np.exp(self.log_weight), n).tolist():
+            for i in systematic(self.rng, self.weight, n).tolist():
                 self._save(self.chains[i])
 
     def _save(self, chain: Chain) -> None:
@@ -231,11 +296,6 @@ class Stages:
         chain.reserve(1)
         chain.save(anew=True)
         return trimmed(chain.saved)
-
-    @property
-    def n_saved(self) -> int:
-        """Draws saved so far."""
-        return int(self.saved.used[DRAWS])
 
 
 def run_stages(plan: StagePlan) -> StageResult:
@@ -265,16 +325,13 @@ def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Inc
     return model.lowered._replace(units=empty), Incoming(unit[order].astype(np.int64), amount)
 
 
-def _grows_from_the_root(model: TreeModel) -> bool:
-    """Whether a tree of the prior can be grown from the root by scans, which try not all the parts of nominal ones."""
-    conditioned = isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned
-    return not conditioned and not model.columns.is_nominal.any()
+def _is_conditioned(model: TreeModel) -> bool:
+    return isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned
 
 
 def log_mass(model: TreeModel, stump_share: float) -> float | None:
     """Log of the sum of the prior's weights, from how often its draws are the stump; None where none is."""
-    conditioned = isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned
-    if not conditioned and not isinstance(model.tree_prior, LeafPenalty):
+    if not _is_conditioned(model) and not isinstance(model.tree_prior, LeafPenalty):
         return 0.0
     if stump_share == 0.0:
         return None
@@ -298,13 +355,6 @@ def receive(chain: Chain, source: Chain) -> None:
     own = {name: getattr(source.state, name).copy() for name in OWN}
     chain.state = chain.state._replace(**own, plan=source.state.plan)
     chain._pack()
-
-
-def propose(chain: Chain, n: int) -> None:
-    """Make ``n`` proposals, shared out so that over time each step of the kernel makes its share."""
-    for run, share in zip(chain.kernel.runs, chain.kernel.shares_of(chain.proposals, n), strict=True):
-        chain.make(run, share)
-    chain.proposals += n
 
 
 def systematic(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
