@@ -167,8 +167,9 @@ class SampledPosterior(Posterior):
         for c, saved in enumerate(chains):
             number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
             told = np.column_stack([saved.node[field] for field in ("feature", "cut", "categories")])
+            start = np.asarray(saved.tree.start).tolist()
             for t in range(len(number)):
-                span = slice(saved.tree.start[t], saved.tree.start[t + 1])
+                span = slice(start[t], start[t + 1])
                 key = told[span].tobytes() + (saved.stats[span].tobytes() if by_stats else b"")
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):

@@ -28,7 +28,7 @@ from ._questions import draw_question
 from ._random import flip
 from ._saving import log_prior_of, trimmed
 from ._start import PRIOR_BLOCKS, draw_prior_tree, load_tree
-from ._state import N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index
+from ._state import MOVES, N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
 """Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
@@ -226,7 +226,7 @@ class Stages:
             if not finished:
                 break
         return StageResult(
-            trimmed(self.saved),
+            self._of_kernel(self.saved),
             np.array(self.stage, dtype=np.int64),
             self._best() if finished else None,
             np.array(self.evidence if plan.particles > 0 else []),
@@ -295,7 +295,13 @@ class Stages:
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
         chain.save(anew=True)
-        return trimmed(chain.saved)
+        return self._of_kernel(chain.saved)
+
+    def _of_kernel(self, saved: Saved) -> Saved:
+        """Draws without spare room, with the counts of the kernel's own moves."""
+        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
+        cut = trimmed(saved)
+        return cut._replace(moves=cut.moves[:, :, columns])
 
 
 def run_stages(plan: StagePlan) -> StageResult:
