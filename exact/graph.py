@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED
 
 from . import _builder
 from ._bounds import least_cells
+from ._dyadic import build_dyadic
+from ._fixed import build_fixed
 from ._work import Cells, Edges, Points, Scratch, pack_work
 
 EDGES_PER_CELL = 32
@@ -100,10 +102,20 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     Intractable
         If there are more than ``max_cells``, or more than 32 questions per cell allowed.
     """
+    kind = model.questions.kind
+
+    def refuse_above(n_cells: int) -> None:
+        if n_cells > max_cells:
+            raise Intractable(n_cells, max_cells)
+
+    if kind == FIXED:
+        refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
+        return _with_slots(model, build_fixed(model))
+    if kind in (DYADIC, CYCLIC):
+        refuse_above(least_cells(model, model.units.codes, max_cells))
+        return _with_slots(model, build_dyadic(model, refuse_above))
     points = distinct_points(model)
-    bound = least_cells(model, points.codes, max_cells)
-    if bound > max_cells:
-        raise Intractable(bound, max_cells)
+    refuse_above(least_cells(model, points.codes, max_cells))
     return _with_slots(model, _renumbered(*_run_builder(model, points, max_cells)))
 
 
@@ -131,8 +143,7 @@ def distinct_points(model: TreeModel) -> Points:
 def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cells, Edges, int, int]:
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
-    tabulates = model.questions.kind in (LOCAL, LOCAL_TRIVIAL, GRID)
-    widest = int(model.n_codes.max()) if tabulates else 1
+    widest = int(model.n_codes.max())
     scratch = Scratch(
         count=np.zeros(3, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),
@@ -173,7 +184,6 @@ def _new_cells(cap: int, n_stats: int) -> Cells:
         rows=np.zeros(cap, dtype=np.int64),
         size=np.zeros(cap, dtype=np.int64),
         depth=np.zeros(cap, dtype=np.int32),
-        design=np.zeros(cap, dtype=np.int32),
         first_edge=np.zeros(cap + 1, dtype=np.int64),
         stats=np.zeros((cap, n_stats)),
         score=np.zeros(cap),
@@ -185,7 +195,7 @@ def _longer_cells(cells: Cells, n: int) -> Cells:
     """Twice the room, the hash table filled anew."""
     cap = 2 * len(cells.rows)
     out = _new_cells(cap, cells.stats.shape[1])
-    for name in ("origin", "rows", "size", "depth", "design", "first_edge", "score"):
+    for name in ("origin", "rows", "size", "depth", "first_edge", "score"):
         getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
     out.hash[:n], out.stats[:n] = cells.hash[:n], cells.stats[:n]
     _builder.refill(out.table, out.hash, n)
@@ -209,8 +219,9 @@ def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, n
         moved = np.empty(n_edges, dtype=column.dtype)
         _builder.move_blocks(moved, column, order, first_old)
         out[name] = rank[moved] if name in ("left", "right") else moved
-    for name in ("rows", "stats", "score", "design"):
+    for name in ("rows", "stats", "score"):
         out[name] = getattr(cells, name)[:n][order]
+    out["design"] = np.zeros(n, dtype=np.int32)
     out["depth"] = cells.depth[:n][order].astype(np.int64)
     return out
 
@@ -219,7 +230,8 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
     """Give each cell its slots, and each slot its prior factors."""
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
     has_edges = np.diff(parts["first_edge"]) > 0
-    layered = not prior.by_node and not is_flat(model)
+    one_depth = model.questions.kind in (DYADIC, CYCLIC, FIXED)
+    layered = not one_depth and not is_flat(model)
     n_layers = np.ones(len(rows), dtype=np.int64)
     if layered:
         deepest = depth.copy()
@@ -230,6 +242,8 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
         index = parts["design"].astype(np.int64)
     elif layered:
         index = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, n_layers)
+    elif one_depth:
+        index = depth
     else:
         index = np.zeros(len(rows), dtype=np.int64)
     can_split = np.repeat(has_edges, n_layers)
@@ -244,7 +258,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
 def is_flat(model: TreeModel) -> bool:
     """Whether the tree prior treats all depths that questions can reach alike, so that depth need not be kept."""
     prior = model.prior_tables
-    if prior.by_node or prior.depth_limit < model.natural_depth:
+    if prior.depth_limit < model.natural_depth:
         return False
     inner = prior.table[: prior.depth_limit]
     alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]
