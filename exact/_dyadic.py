@@ -214,11 +214,11 @@ def link_into(
 
 
 @jit
-def sum_layer_into(stats: np.ndarray, rows: np.ndarray, units: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
+def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
     """Statistics and rows of the cells of a layer, ``first_cell`` counted from the layer's first."""
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
-            add_unit(stats, rows, first_cell[v] + groups[v, i], units, i)
+            add_unit(stats, rows, first_cell[v] + groups[v, i], model.units, i)
 
 
 @jit
@@ -292,7 +292,7 @@ def build_dyadic(model: TreeModel, too_many: Callable[[int], None]) -> dict[str,
             n_edges += _link(before, layer, codes, levels, weight, n_edges, parts)
         n_cells = layer.n_cells
         stats, rows = np.zeros((n_cells, lowered.leaf.n_stats)), np.zeros(n_cells, dtype=np.int64)
-        sum_layer_into(stats, rows, packed.units, layer.groups, layer.first_cell - layer.first_cell[0])
+        sum_layer_into(stats, rows, packed, layer.groups, layer.first_cell - layer.first_cell[0])
         parts["stats"].append(stats)
         parts["rows"].append(rows)
         parts["depth"].append(np.full(n_cells, len(parts["depth"])))
