@@ -226,17 +226,19 @@ def spread_into(
     first_edge: np.ndarray, feature: np.ndarray, log_rule: np.ndarray, child: np.ndarray, sizes: np.ndarray, weight: np.ndarray
 ) -> None:
     """Where each cell's edges of a layer begin (counted from the layer's first), their features and log R."""
-    cell, e = 0, 0
+    cell, e, log_share = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
         total = 0.0
         for k in range(child.shape[1]):
             total += weight[k] if child[v, k] >= 0 else 0.0
+        for k in range(child.shape[1]):
+            log_share[k] = log(weight[k]) - log(total) if child[v, k] >= 0 else -np.inf
         for _ in range(sizes[v]):
             first_edge[cell] = e
             cell += 1
             for k in range(child.shape[1]):
                 if child[v, k] >= 0:
-                    feature[e], log_rule[e] = k, log(weight[k]) - log(total)
+                    feature[e], log_rule[e] = k, log_share[k]
                     e += 1
 
 
