@@ -276,8 +276,8 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
     return out
 
 
-def build_dyadic(model: TreeModel, too_many: Callable[[int], None]) -> dict[str, np.ndarray]:
-    """Cells and edges of a dyadic model as columns of the graph; ``too_many`` is told how many cells there are so far.
+def build_dyadic(model: TreeModel, refuse_above: Callable[[int, int], None]) -> dict[str, np.ndarray]:
+    """Cells and edges of a dyadic model as columns of the graph; ``refuse_above`` hears how many there are so far.
 
     Time and memory O(cells and edges, and units times vectors of levels).
     """
@@ -289,7 +289,7 @@ def build_dyadic(model: TreeModel, too_many: Callable[[int], None]) -> dict[str,
     before = None
     n_edges = 0
     for layer in layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
-        too_many(int(layer.first_cell[0]) + layer.n_cells)
+        refuse_above(int(layer.first_cell[0]) + layer.n_cells, n_edges)
         if before is not None:
             n_edges += _link(before, layer, codes, levels, weight, n_edges, parts)
         n_cells = layer.n_cells

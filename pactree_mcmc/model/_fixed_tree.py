@@ -102,7 +102,10 @@ class FixedTree(Questions):
         arrays, out = self.tree.arrays, np.empty(table.n_rows, dtype=np.uint32)
         for start in range(0, table.n_rows, ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            out[rows] = apply_tree(arrays, 0, columns.numbers(table.take(rows)))
+            some = table.take(rows)
+            # a plain array was checked column by column; only its layout may be unfit
+            plain = table.array is not None and table.array.dtype == np.float64 and not columns.is_nominal.any()
+            out[rows] = apply_tree(arrays, 0, np.ascontiguousarray(some) if plain else columns.numbers(some))
         return out
 
     def bind(self, scales: list[AnyScale]) -> Questions:
@@ -110,13 +113,12 @@ class FixedTree(Questions):
         asked = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
         asked.feature, asked.right, asked.cut, asked.categories = tree.feature, tree.right, -1, -1
         for k, scale in enumerate(scales):
-            nodes = np.flatnonzero(tree.feature == k)
-            nominal = tree.categories[nodes] >= 0
-            some, others = nodes[nominal], nodes[~nominal]
-            asked.categories[some] = tree.categories[some] & ((1 << scale.n_codes) - 1)
-            threshold = tree.threshold[others]
-            cut = np.searchsorted(scale.cuts, threshold)
-            asked.cut[others] = np.where(threshold == -np.inf, -1, cut)
+            nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
+            threshold = tree.threshold[nodes]
+            asked.cut[nodes] = np.where(threshold == -np.inf, -1, np.searchsorted(scale.cuts, threshold))
+            nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
+            if len(nodes):
+                asked.categories[nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
         return _BoundFixedTree(tree, self.joint, asked)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
