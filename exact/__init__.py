@@ -1,10 +1,13 @@
 """The exact engine: sums over all trees by dynamic programming.
 
-Posterior: solve, ExactPosterior, Intractable.
+Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
 Comparison: compare, Comparison.
-Graph: build_graph, CellGraph.
+Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
+Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
 """
 
 from .compare import Comparison, compare
 from .graph import CellGraph, Intractable, build_graph
-from .posterior import CellProbabilities, ExactPosterior, solve
+from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
+from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences
+from .terms import by_slot, with_terms
