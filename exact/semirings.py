@@ -31,6 +31,9 @@ from pactree_mcmc._numba import by_class, jit
 from ._exponential import exp_down
 from ._packed import children
 
+NEGLIGIBLE = 1e-3
+"""Part of a slot's spare mass below which a question may be left out."""
+
 
 @by_class
 def leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
@@ -276,7 +279,7 @@ class SizeLaw(NamedTuple):
     log_inside: np.ndarray
     """(n_slots,) float64."""
     spare: np.ndarray
-    """(n_slots,) float64: mass that may be cut off the slot's tail."""
+    """(n_slots,) float64: mass that may be cut off the slot's law; where it is one or more, all of it."""
 
 
 @leaf.register(SizeLaw)
@@ -289,6 +292,8 @@ def _(semiring, cell, slot, log_stop):
 def _(semiring, so_far, slot, e, log_weight, left, right):
     row, value, log_inside = semiring.row, semiring.value, semiring.log_inside
     part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part < NEGLIGIBLE * semiring.spare[slot]:
+        return so_far
     n_left, n_right = semiring.length[left], semiring.length[right]
     longest = max(so_far, min(n_left + n_right, len(row)))
     for m in range(so_far, longest):
@@ -329,6 +334,8 @@ class Products(NamedTuple):
     """(n_edges,) int32: that a question is about."""
     log_inside: np.ndarray
     """(n_slots,) float64."""
+    spare: np.ndarray
+    """(n_slots,) float64: as for `SizeLaw`."""
 
 
 @leaf.register(Products)
@@ -343,6 +350,8 @@ def _(semiring, cell, slot, log_stop):
 def _(semiring, so_far, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
     part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part < NEGLIGIBLE * semiring.spare[slot]:
+        return so_far
     banned = semiring.banned_by[semiring.feature[e]]
     kept = value[slot, banned]
     for j in range(value.shape[1]):

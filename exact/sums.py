@@ -80,11 +80,9 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
     Polynomials over the likely part of the graph, tails cut where they cannot be seen at the root.
     """
     part, slots = likely_part(graph, occurs)
-    packed, n = pack_graph(part), part.n_slots
+    packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
     longest = int(best_sums(with_terms(part, log_stop=1.0, log_split=0.0, log_rule=0.0))[0])
-    with np.errstate(divide="ignore"):
-        spare = LOSS / n / occurs.slot[slots]
-    room = 8 * n + longest
+    room = 24 * n + longest
     while True:
         law = inside(
             packed,
@@ -110,7 +108,7 @@ def mean_products(
     feature ``banned[j]`` of ``p``, -1 for none.
     """
     part, slots = likely_part(graph, occurs)
-    packed, log_values = pack_graph(part), log_inside[slots]
+    packed, log_values, spare = pack_graph(part), log_inside[slots], _spare(occurs.slot[slots])
     at_once = max(1, COLUMN_BYTES // (8 * part.n_slots))
     out = []
     for first in range(0, len(worth), at_once):
@@ -118,8 +116,15 @@ def mean_products(
         banned_by = np.full(p, -1)
         banned_by[banned[some][banned[some] >= 0]] = np.flatnonzero(banned[some] >= 0)
         value = np.empty((part.n_slots, len(worth[some])))
-        out.append(inside(packed, Products(value, worth[some], banned_by, part.feature, log_values)).value[0].copy())
+        products = Products(value, worth[some], banned_by, part.feature, log_values, spare)
+        out.append(inside(packed, products).value[0].copy())
     return np.concatenate(out)
+
+
+def _spare(occurs: np.ndarray) -> np.ndarray:
+    """What each slot's law may lose so that, weighted by how often they occur, all lose `LOSS`."""
+    with np.errstate(divide="ignore"):
+        return LOSS / len(occurs) / occurs
 
 
 class MeanAndVariance(NamedTuple):

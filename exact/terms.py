@@ -88,7 +88,7 @@ class LikelyPart(NamedTuple):
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Leave out the rarest questions, no more than occur ``loss`` times in a tree on average, and cells none leads to.
+    """Leave out the rarest questions, as many as occur ``loss`` times in a tree on average, and the cells then without.
 
     So a mean of something between 0 and 1, taken over this part with the inside values of the whole, falls short by at
     most ``loss``.
@@ -100,14 +100,13 @@ def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) 
     keep = asked >= np.ldexp(0.5, int(np.searchsorted(mass, loss, side="right")) + lowest)
     keep &= asked > 0.0
     left, right = graph.left[keep], graph.right[keep]
-    cells = np.zeros(graph.n_cells, dtype=np.bool_)
+    n_kept = np.concatenate([[0], np.cumsum(keep)])
+    cells = np.diff(n_kept[graph.first_edge]) > 0
     cells[0] = cells[left] = cells[right] = True
     rank = (np.cumsum(cells) - 1).astype(np.int32)
     slots = by_slot(graph, cells)
     columns = {name: getattr(graph, name)[keep] for name in ("feature", "question", "log_rule")}
     by_cell = {name: getattr(graph, name)[cells] for name in ("rows", "stats", "score", "design", "depth")}
-    n_kept = np.concatenate([[0], np.cumsum(keep)])
-    # all questions of a cell that is left out are left out too
     first_edge = np.append(n_kept[graph.first_edge[:-1][cells]], n_kept[-1])
     return LikelyPart(
         CellGraph(

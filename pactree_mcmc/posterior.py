@@ -157,18 +157,21 @@ class SampledPosterior(Posterior):
         seen: dict[bytes, int] = {}
         keep: list[tuple[int, int]] = []
         tree_of_draw = []
+        # plain arrays: a field of a record array takes microseconds to reach
+        tables = [np.asarray(saved.tree) for saved in chains]
+        starts, nodes = [table["start"].tolist() for table in tables], [np.asarray(saved.node) for saved in chains]
         for c, saved in enumerate(chains):
             number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
-            told = np.column_stack([saved.node[field] for field in ("feature", "cut", "categories")])
+            told = np.column_stack([nodes[c][field] for field in ("feature", "cut", "categories")])
             for t in range(len(number)):
-                key = told[saved.tree.start[t] : saved.tree.start[t + 1]].tobytes()
+                key = told[starts[c][t] : starts[c][t + 1]].tobytes()
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):
                     keep.append((c, t))
             tree_of_draw.append(number[saved.tree_of_draw])
-        spans = [slice(chains[c].tree.start[t], chains[c].tree.start[t + 1]) for c, t in keep]
-        node = np.concatenate([chains[c].node[span] for (c, _), span in zip(keep, spans, strict=True)])
-        tree = np.array([chains[c].tree[t] for c, t in keep])
+        spans = [slice(starts[c][t], starts[c][t + 1]) for c, t in keep]
+        node = np.concatenate([nodes[c][span] for (c, _), span in zip(keep, spans, strict=True)])
+        tree = np.array([tables[c][t] for c, t in keep])
         moved = np.array([saved.moves for saved in chains])
         return cls(
             model,
