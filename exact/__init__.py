@@ -3,10 +3,12 @@
 Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
 Comparison: compare, Comparison.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
+Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
 """
 
 from .compare import Comparison, compare
+from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
 from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
 from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences

@@ -492,4 +492,4 @@ def _columns(name: str, values: Any, length: int) -> np.ndarray | None:
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or ({length}, m).")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or an infinite value; give finite numbers.")
-    return array.reshape(length, -1)
+    return array if array.ndim == 2 else array[:, None]
