@@ -6,11 +6,14 @@ from reference.derivations import derivations, log_sum
 from reference.enumeration import LEAF, count_leaves, leaf_of, predictive
 
 import exact
+import pactree_mcmc as pt
+from exact._exponential import exp_down
 from exact._packed import pack_graph
 from exact.recursion import goes_left, grow_trees, inside
 from exact.semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
-from exact.sums import log_sums, size_law
+from exact.sums import log_sums
 from exact.terms import likely_part
+from pactree_mcmc._numba import jit
 from pactree_mcmc.model import pack_model
 
 from .problems import KINDS, solved
@@ -255,14 +258,129 @@ def test_plain_python_agrees(kind):
             assert np.asarray(a) == pytest.approx(np.asarray(b), rel=1e-12)
 
 
+def steps(n):
+    """One feature, two levels of P(y = 1)."""
+    rng = np.random.default_rng(n)
+    x = rng.random(n)
+    y = rng.random(n) < np.where(x < 0.4, 0.9, 0.2)
+    return pt.TreeModel(x[:, None], y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=8))
+
+
 def test_the_likely_part_loses_no_more_than_it_may():
-    _, _, truth = solved("local", 2)
-    whole = truth.n_leaves_pmf()
-    for loss in (1e-3, 1e-2, 0.1):
+    truth = exact.solve(steps(60))
+    for loss in (1e-14, 1e-9, 1e-3, 0.1):
         part, slots = likely_part(truth.graph, truth._occurrences, loss)
-        assert part.n_edges < truth.graph.n_edges
-        reached = exact.log_sum(part) - truth.log_inside[0]
-        assert 1.0 - loss - 1e-12 <= np.exp(reached) <= 1.0
+        assert part.n_edges < truth.graph.n_edges or loss < 1e-6
         assert slots.sum() == part.n_slots
-    law = size_law(truth.graph, truth.log_inside, truth._occurrences)
-    assert law == pytest.approx(whole, abs=1e-13)
+        kept = np.exp(exact.log_sum(part) - truth.log_inside[0])
+        assert 1.0 - loss - 1e-12 <= kept <= 1.0 + 1e-12
+        assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
+
+
+def test_the_law_of_sizes_of_a_larger_problem():
+    truth = exact.solve(steps(60))
+    law = truth.n_leaves_pmf()
+    sizes = np.arange(len(law))
+    mean, variance = truth.mean_and_variance(np.ones(truth.graph.n_cells))
+    assert law.sum() == pytest.approx(1.0, abs=1e-13)
+    assert law @ sizes == pytest.approx(mean, abs=1e-11)
+    assert law @ (sizes - mean) ** 2 == pytest.approx(variance, abs=1e-10)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 8])
+def test_trees_of_complete_designs(levels):
+    """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, many digits at 8 levels; two free coordinates likewise."""
+    x = (np.arange(1 << levels) + 0.5) / (1 << levels)
+    prior = pt.LeafPenalty(1.0)
+    one = exact.solve(
+        pt.TreeModel(
+            x[:, None], np.arange(len(x)) % 2, tree_prior=prior, questions=pt.DyadicCuts(levels, bounds=[[0, 1]])
+        )
+    )
+    count = 1
+    for _ in range(levels):
+        count = 1 + count**2
+    assert one.n_trees == count
+    if levels <= 2:
+        X = np.array([(a, b) for a in x for b in x])
+        questions = pt.DyadicCuts(levels, bounds=[[0, 1]] * 2)
+        two = exact.solve(pt.TreeModel(X, np.arange(len(X)) % 2, tree_prior=prior, questions=questions))
+        table = {}
+        for i in range(levels + 1):
+            for j in range(levels + 1):
+                table[i, j] = 1 + sum(table[a, b] ** 2 for a, b in ((i - 1, j), (i, j - 1)) if min(a, b) >= 0)
+        assert two.n_trees == table[levels, levels]
+
+
+def test_trees_over_a_line_of_points():
+    """A cell of n points is a leaf or is cut in one of n - 1 places: 1 + sum of products."""
+    n = 40
+    counts = [0, 1]
+    for m in range(2, n + 1):
+        counts.append(1 + sum(counts[j] * counts[m - j] for j in range(1, m)))
+    model = pt.TreeModel(np.arange(n)[:, None], np.arange(n) % 2, tree_prior=pt.LeafPenalty(1.0))
+    assert exact.solve(model).n_trees == counts[n]
+    # depth by depth, the same trees
+    layered = pt.TreeModel(np.arange(n)[:, None], np.arange(n) % 2, tree_prior=pt.ChipmanPrior(0.9, 1.0))
+    assert exact.solve(layered).n_trees == counts[n]
+
+
+def test_best_trees_of_many():
+    """Far beyond enumeration: distinct, ordered, the law of sizes and the draws agree with them."""
+    model = steps(60)
+    truth = exact.solve(model)
+    trees, log_joint = truth.best_trees(300)
+    assert len(set(trees)) == 300
+    assert np.all(np.diff(log_joint) <= 1e-12)
+    assert log_joint[0] == pytest.approx(truth.map_log_joint)
+    assert [model.log_posterior(t) for t in trees[::60]] == pytest.approx(log_joint[::60].tolist())
+    # every likely tree drawn is among them
+    draws = truth.sample(2000, rng=1)
+    likely = np.flatnonzero(draws.log_prior + draws.log_score > log_joint[-1] + 1e-9)
+    assert len(likely) > 10
+    assert {draws.tree(int(t)) for t in likely} <= set(trees)
+    by_size = truth.best_log_joint_by_size(12)
+    for tree, value in zip(trees, log_joint, strict=True):
+        assert value <= by_size[tree.n_leaves] + 1e-9
+    assert max(by_size) == pytest.approx(log_joint[0])
+
+
+def test_bad_input():
+    truth = exact.solve(steps(20))
+    graph = truth.graph
+    with pytest.raises(ValueError, match="k=0 is out of range"):
+        truth.best_trees(0)
+    with pytest.raises(ValueError, match="max_leaves=-1"):
+        truth.best_log_joint_by_size(-1)
+    with pytest.raises(ValueError, match="neither"):
+        truth.mean_and_variance()
+    with pytest.raises(ValueError, match=r"of_leaf has shape \(3,\)"):
+        truth.mean_and_variance(np.ones(3))
+    with pytest.raises(ValueError, match="finite"):
+        truth.mean_and_variance(np.full(graph.n_cells, np.nan))
+    with pytest.raises(ValueError, match="columns"):
+        truth.mean_and_variance(np.ones((graph.n_cells, 2)), np.ones((graph.n_edges, 3)))
+    with pytest.raises(ValueError, match=r"log_stop has shape \(2,\)"):
+        exact.with_terms(graph, log_stop=np.zeros(2))
+    with pytest.raises(ValueError, match=r"log_rule holds NaN or \+inf"):
+        exact.with_terms(graph, log_rule=np.inf)
+    tally, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
+    with pytest.raises(exact.Intractable, match="max_leaves"):
+        exact.best_by_size(graph, 20, tally=tally, gain=gain)
+
+
+def test_exp_of_what_is_not_positive():
+    """Within two units in the last place of the library's, and 0 where there is nothing."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([-700 * rng.random(20_000), -(10.0 ** rng.uniform(-17, 2, 20_000)), [0.0, -0.0, 1e-13]])
+    ours, theirs = _exp_each(x), np.exp(x.astype(np.longdouble))
+    assert float(np.max(np.abs(ours / theirs - 1))) < 2 * np.finfo(float).eps
+    assert _exp_each(np.array([-np.inf, np.nan, -800.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+@jit
+def _exp_each(x):
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        out[i] = exp_down(x[i])
+    return out
