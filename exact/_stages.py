@@ -17,10 +17,7 @@ from pactree_mcmc._numba import jit
 from pactree_mcmc.model._leaf_kernels import leaf_score
 
 from .graph import CellGraph
-from .recursion import slot_below
-
-NO_FEATURE = -2
-"""Feature of the question that chooses a stage."""
+from .sums import log_sums
 
 
 class Examples(NamedTuple):
@@ -53,12 +50,18 @@ class Stages(NamedTuple):
     """The unrolled graph and what its cells stand for."""
 
     graph: CellGraph
-    """Cell 0 chooses the stage, cell 1 + j is the root at stage j; the last cell is the empty leaf."""
+    """Cell 0 chooses the stage by questions about a feature behind the last, cell 1 + j is the root at stage j; the
+    last cell is the empty leaf."""
     cell: np.ndarray
     """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
     edge: np.ndarray
     """(n_edges,) int64: the question of the graph that was unrolled; -1 for those of the first cell."""
     n_stages: int
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Slots of the root at each stage."""
+        return self.graph.first_slot[1 : 1 + self.n_stages]
 
 
 @jit
@@ -149,23 +152,6 @@ def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray,
                     seen_b += 1
 
 
-@jit
-def question_masses(graph: Any, log_inside: np.ndarray, occurs: np.ndarray, edge: np.ndarray, n: int) -> np.ndarray:
-    """How often each of the ``n`` questions that were unrolled splits its cell, on average over the stages."""
-    out = np.zeros(n)
-    for cell in range(1, len(graph.rows)):
-        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
-            split, below = graph.log_split[slot], graph.depth[cell] + slot - graph.first_slot[cell] + 1
-            if occurs[slot] == 0.0 or split == -np.inf:
-                continue
-            for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                left = slot_below(graph, np.int64(graph.left[e]), below)
-                right = slot_below(graph, np.int64(graph.right[e]), below)
-                value = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
-                out[edge[e]] += occurs[slot] * np.exp(value - log_inside[slot])
-    return out
-
-
 def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Examples) -> Stages:
     """The graph unrolled over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
     n_copies = routed.n_staged + 1
@@ -195,7 +181,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
         first_edge=first_edge,
         left=left,
         right=right,
-        feature=np.append(graph.feature, graph.feature.dtype.type(NO_FEATURE))[edge],
+        feature=np.append(graph.feature, graph.feature.dtype.type(rows.codes.shape[0]))[edge],
         question=np.append(graph.question, 0)[edge],
         log_rule=np.append(graph.log_rule, 0.0)[edge],
         rows=count,
@@ -212,10 +198,17 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
 
 def root_law(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
     """Probability that the root is a leaf, and that each of its questions splits it, means over the stages."""
-    graph, n = stages.graph, stages.n_stages
-    root = graph.first_slot[1 : n + 1]
+    graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
     below = [graph.first_slot[c] + 2 - graph.depth[c] if graph.layered else c for c in (graph.left, graph.right)]
     value = graph.log_rule[edges] + log_inside[below[0][edges]] + log_inside[below[1][edges]]
     return stop, np.exp(value + (graph.log_split[root] - log_inside[root])[:, None]).mean(axis=0)
+
+
+def sum_stages(stages: Stages) -> np.ndarray:
+    """Log sums over the trees below each slot (n_slots,), after which all stages are equally likely."""
+    log_inside = log_sums(stages.graph)
+    stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
+    log_inside[0] = 0.0
+    return log_inside

@@ -10,8 +10,7 @@ from scipy.special import gammaln
 
 from ._context_trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
 from .graph import CellGraph
-from .recursion import inside, pack_graph
-from .semirings import LOG, MAX
+from .sums import best_sums, log_sum
 
 ROWS_AT_ONCE = 1 << 18
 
@@ -193,7 +192,7 @@ class ContextTreeWeighting:
     def best_source(self) -> TreeSource:
         """The most probable tree source; O((context, symbol) pairs seen)."""
         graph, cell_of = self.graph()
-        best = inside(pack_graph(graph), MAX)
+        best = best_sums(graph)
         parent, symbol, child, count = _entries(self._trie, self.n_symbols)
         contexts, counts, todo = [], [], [(0, ())]
         while todo:
@@ -216,7 +215,7 @@ class ContextTreeWeighting:
         can_stop = graph.log_stop > -np.inf
         for d in range(self.depth + 1):
             log_split = np.where(can_stop & (graph.depth >= d), -np.inf, graph.log_split)
-            below[d] = inside(pack_graph(graph._replace(log_split=log_split)), LOG)[0]
+            below[d] = log_sum(graph._replace(log_split=log_split))
         return np.diff(np.exp(below - below[-1]), prepend=0.0)
 
     def graph(self) -> tuple[CellGraph, np.ndarray]:

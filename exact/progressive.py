@@ -11,11 +11,13 @@ from pactree_mcmc.model._leaves import Target
 from pactree_mcmc.posterior import Posterior, SampledPosterior
 from pactree_mcmc.trees import Tree
 
-from ._stages import Examples, Stages, question_masses, root_law, route, unroll
+from ._packed import pack_graph
+from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
 from .graph import CellGraph, Intractable, build_graph
 from .posterior import CellProbabilities, ExactPosterior
-from .recursion import CELL, PARENT, RIGHT, Grown, grow_trees, outside, pack_graph
-from .semirings import LOG
+from .recursion import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
+from .semirings import LogSum
+from .sums import mean_products, occurrences, size_law
 
 VALUES_AT_ONCE = 1 << 20
 
@@ -142,15 +144,15 @@ class ProgressiveMixture(Posterior):
         leaf, question, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
         for number in range(len(orders)):
-            stages, posterior = self._unrolled(number)
-            evidence.append(posterior.log_inside[_roots(stages)] + model.prior_tables.log_constant)
-            roots.append(root_law(stages, posterior.log_inside))
-            occurs = outside(posterior._packed, posterior.log_inside)
-            share = occurs * np.exp(stages.graph.log_stop - posterior.log_inside)
+            stages, log_inside, occurs = self._summed(number)
+            evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
+            roots.append(root_law(stages, log_inside))
+            share = occurs.slot * np.exp(stages.graph.log_stop - log_inside)
             by_copy = np.add.reduceat(share, stages.graph.first_slot[:-1])[1:-1]
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
-            question += question_masses(posterior._packed, posterior.log_inside, occurs, stages.edge, graph.n_edges)
+            asked = slice(stages.n_stages, None)
+            question += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
             mean = self._mean_values(stages, by_copy, starts)
             value = mean if value is None else value + mean
         self.stage_log_evidence = np.array(evidence)
@@ -158,8 +160,8 @@ class ProgressiveMixture(Posterior):
         n = len(orders)
         self._marginals = _path_marginals(model, graph, leaf / n, question / n, value / n)
 
-    def _unrolled(self, number: int) -> tuple[Stages, ExactPosterior]:
-        """The stages of one order, as an exact posterior whose root chooses a stage; the last one asked for is kept."""
+    def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
+        """The stages of one order, log sums below their slots, how often those occur; the last asked for is kept."""
         if self._kept[0] == number:
             return self._kept[1]
         examples = _in_order(self.model, self._orders[number])
@@ -168,10 +170,8 @@ class ProgressiveMixture(Posterior):
         if needed > self._max_cells:
             raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
         stages = unroll(self.graph, self._packed, pack_model(self.model.lowered), routed, examples)
-        posterior = ExactPosterior(self.model, stages.graph)
-        stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - posterior.log_inside[_roots(stages)]
-        posterior.log_inside[0] = 0.0
-        self._kept = number, (stages, posterior)
+        log_inside = sum_stages(stages)
+        self._kept = number, (stages, log_inside, occurrences(stages.graph, log_inside))
         return self._kept[1]
 
     def _mean_values(self, stages: Stages, share: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -208,7 +208,10 @@ class ProgressiveMixture(Posterior):
     def n_leaves_pmf(self) -> np.ndarray:
         """Law of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
-        laws = [self._unrolled(i)[1].n_leaves_pmf()[1:] for i in range(len(self._orders))]
+        laws = []
+        for i in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(i)
+            laws.append(size_law(stages.graph, log_inside, occurs)[1:])
         out = np.zeros(max(len(law) for law in laws))
         for law in laws:
             out[: len(law)] += law / len(laws)
@@ -216,7 +219,11 @@ class ProgressiveMixture(Posterior):
 
     def feature_inclusion(self) -> np.ndarray:
         """Probability (p,) that a feature is asked about at least once, the mean over the stages."""
-        return np.mean([self._unrolled(i)[1].feature_inclusion() for i in range(len(self._orders))], axis=0)
+        p, never = self.model.n_features, []
+        for i in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(i)
+            never.append(mean_products(stages.graph, log_inside, occurs, np.ones(p), np.arange(p), p + 1))
+        return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
 
     def map_tree(self) -> Tree:
         """The most probable tree at the last stage, all of the model's S seen."""
@@ -255,9 +262,13 @@ class ProgressiveMixture(Posterior):
 
     def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
         """Draws from one order, without the root that chooses a stage and the empty leaf beside it."""
-        stages, posterior = self._unrolled(number)
-        model = pack_model(self.model.lowered)
-        grown = grow_trees(rng, posterior._packed, posterior.log_inside, draws, LOG, model)
+        stages, log_inside, _ = self._summed(number)
+        packed, model, semiring = (
+            pack_graph(stages.graph),
+            pack_model(self.model.lowered),
+            LogSum(log_inside, np.empty(0)),
+        )
+        grown = grow_trees(rng, packed, semiring, np.zeros(draws, dtype=np.int64), model)
         starts, ends = grown.offset[:-1], grown.offset[1:]
         keep = np.ones(len(grown.nodes), dtype=bool)
         keep[starts] = keep[ends - 1] = False
@@ -280,11 +291,6 @@ class ProgressiveMixture(Posterior):
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
             f"{self.graph.n_cells} cells, {self.graph.n_edges} questions)"
         )
-
-
-def _roots(stages: Stages) -> np.ndarray:
-    """Slots of the root at each stage."""
-    return stages.graph.first_slot[1 : 1 + stages.n_stages]
 
 
 def _in_order(model: TreeModel, order: Order) -> Examples:

@@ -164,20 +164,22 @@ class SampledPosterior(Posterior):
         seen: dict[bytes, int] = {}
         keep: list[tuple[int, int]] = []
         tree_of_draw = []
+        # plain arrays: a field of a record array takes microseconds to reach
+        tables = [np.asarray(saved.tree) for saved in chains]
+        starts, nodes = [table["start"].tolist() for table in tables], [np.asarray(saved.node) for saved in chains]
         for c, saved in enumerate(chains):
             number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
-            told = np.column_stack([saved.node[field] for field in ("feature", "cut", "categories")])
-            start = np.asarray(saved.tree.start).tolist()
+            told = np.column_stack([nodes[c][field] for field in ("feature", "cut", "categories")])
             for t in range(len(number)):
-                span = slice(start[t], start[t + 1])
+                span = slice(starts[c][t], starts[c][t + 1])
                 key = told[span].tobytes() + (saved.stats[span].tobytes() if by_stats else b"")
                 number[t] = seen.setdefault(key, len(seen))
                 if number[t] == len(keep):
                     keep.append((c, t))
             tree_of_draw.append(number[saved.tree_of_draw])
-        spans = [slice(chains[c].tree.start[t], chains[c].tree.start[t + 1]) for c, t in keep]
-        node = np.concatenate([chains[c].node[span] for (c, _), span in zip(keep, spans, strict=True)])
-        tree = np.array([chains[c].tree[t] for c, t in keep])
+        spans = [slice(starts[c][t], starts[c][t + 1]) for c, t in keep]
+        node = np.concatenate([nodes[c][span] for (c, _), span in zip(keep, spans, strict=True)])
+        tree = np.array([tables[c][t] for c, t in keep])
         moved = np.array([saved.moves for saved in chains])
         return cls(
             model,
