@@ -289,7 +289,7 @@ def test_the_law_of_sizes_of_a_larger_problem():
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 8])
 def test_trees_of_complete_designs(levels):
-    """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, many digits at 8 levels; two free coordinates likewise."""
+    """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, 46 digits at 8 levels; two free coordinates likewise."""
     x = (np.arange(1 << levels) + 0.5) / (1 << levels)
     prior = pt.LeafPenalty(1.0)
     one = exact.solve(
