@@ -6,10 +6,12 @@ Run: python benchmarks/exact_answers.py
 """
 
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from data import four_levels
+from sklearn.tree import DecisionTreeClassifier
 
 import exact
 import pactree_mcmc as pt
@@ -37,20 +39,16 @@ def recursions(name, graph):
     _, down, down_cpu = timed(lambda: exact.occurrences(graph, inner))
     _, best, _ = timed(lambda: best_sums(graph))
     _, rival, _ = timed(lambda: np.exp(np.full(n, -1.5)))
-    print(f"{name}: {n:,} edges; inside {up:.3f} s, outside {down:.3f} s, best tree {best:.3f} s;", end=" ")
-    print(
-        f"inside + outside {n / (up + down) / 1e6:.1f} million edges/s ({n / (up_cpu + down_cpu) / 1e6:.1f} by CPU",
-        end=" ",
-    )
-    print(f"time), {(up + down) / rival:.1f} times as long as numpy.exp of as many numbers")
+    print(f"{name}: {n:,} edges; inside {up:.3f} s, outside {down:.3f} s, best tree {best:.3f} s")
+    speed, by_cpu = n / (up + down) / 1e6, n / (up_cpu + down_cpu) / 1e6
+    print(f"  inside + outside {speed:.1f} million edges/s, {by_cpu:.1f} by CPU time;", end=" ")
+    print(f"{(up + down) / rival:.1f} times as long as numpy.exp of as many numbers")
 
 
 def sizes(n_leaves=2_000):
     """Best tree of each size below a random design."""
     rng = np.random.default_rng(0)
     X = rng.random((20 * n_leaves, 2))
-    from sklearn.tree import DecisionTreeClassifier
-
     y = rng.random(len(X)) < X[:, 0]
     fitted = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
     model = pt.TreeModel(X, y, tree_prior=pt.LeafPenalty(1.0), questions=pt.FixedTree.from_sklearn(fitted))
@@ -62,14 +60,9 @@ def sizes(n_leaves=2_000):
 
     path, seconds, _ = timed(ask)
     _, grown, _ = timed(lambda: truth.best_tree_of_size(n_leaves // 2))
-    print(
-        f"best tree of each size, {fitted.get_n_leaves()} leaves: {seconds:.3f} s, one of the trees {grown:.3f} s;",
-        end=" ",
-    )
+    print(f"best tree of each size, {fitted.get_n_leaves()} leaves: {seconds:.3f} s, one of the trees {grown:.3f} s;")
     _, rival, _ = timed(lambda: fitted.cost_complexity_pruning_path(X, y), 1)
-    print(
-        f"scikit-learn's pruning path, which finds {np.isfinite(path).sum()} sizes only in part, {rival:.3f} s with its fit"
-    )
+    print(f"  {np.isfinite(path).sum()} sizes; the pruning path of scikit-learn, its fit included: {rival:.3f} s")
 
 
 def everything():
@@ -82,18 +75,17 @@ def everything():
     prior, leaf = pt.ChipmanPrior(0.95, 0.5), pt.DirichletMultinomial(2.5)
     model = pt.TreeModel(table[:, :-1], table[:, -1].astype(int), tree_prior=prior, leaf=leaf)
     for run in ("cold", "warm"):
-        total, truth = {}, None
+        truth, *seconds = timed(lambda: exact.solve(model), 1)
         asked = {
-            "solve": lambda: exact.solve(model),
-            "map_tree": lambda: truth.map_tree(),
-            "n_leaves_pmf": lambda: truth.n_leaves_pmf(),
-            "root_split_pmf": lambda: truth.root_split_pmf(),
-            "sample(10_000)": lambda: truth.sample(10_000, rng=0),
+            "map_tree": truth.map_tree,
+            "n_leaves_pmf": truth.n_leaves_pmf,
+            "root_split_pmf": truth.root_split_pmf,
+            "10,000 draws": partial(truth.sample, 10_000, rng=0),
         }
-        for name, ask in asked.items():
-            answer, total[name], _ = timed(ask, 1)
-            truth = answer if name == "solve" else truth
-        print(f"maptree_medium, {run}: {sum(total.values()):.1f} s:", {k: round(v, 2) for k, v in total.items()})
+        took = {"solve": seconds} | {name: timed(ask, 1)[1:] for name, ask in asked.items()}
+        wall, cpu = (sum(column) for column in zip(*took.values(), strict=True))
+        each = {name: round(seconds[1], 2) for name, seconds in took.items()}
+        print(f"maptree_medium, {run}: {wall:.1f} s, {cpu:.1f} s of CPU: {each}")
     beyond = {
         "feature_inclusion": truth.feature_inclusion,
         "n_trees": lambda: truth.n_trees,
@@ -114,7 +106,7 @@ def main():
     free = pt.TreeModel(X, X[:, 0] > X[:, 1], tree_prior=pt.LeafPenalty(1.0), questions=pt.DyadicCuts(8))
     recursions("free dyadic, p = 2, 8 levels, n = 10,000", exact.solve(free).graph)
     sizes()
-    everything() if len(__import__("sys").argv) < 2 else None
+    everything()
 
 
 if __name__ == "__main__":

@@ -224,11 +224,11 @@ def test_the_cells_of_a_row_share_one_leaf(kind, seed):
                     holds[graph.left[e] if left else graph.right[e]] = True
         assert leaf[holds].sum() == pytest.approx(1.0, abs=1e-9)
     of_split = np.repeat(graph.rows, np.diff(graph.first_edge))
-    probabilities = truth.cell_probabilities()
+    probabilities, asked = truth.cell_probabilities(), truth.question_probabilities()
     assert leaf @ graph.rows == pytest.approx(graph.rows[0])
-    by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), probabilities.question)
+    by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), asked)
     assert by_cell == pytest.approx(probabilities.split[: len(by_cell)], **TOLERANCE)
-    assert probabilities.question @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
+    assert asked @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
 
 
 @each_graph
