@@ -17,10 +17,13 @@ from pactree_mcmc.model._questions import LOCAL_TRIVIAL, LocalCuts
 from pactree_mcmc.model._tree_priors import BranchingProcess
 from pactree_mcmc.trees import LEAF, Tree
 
-from .graph import EDGES_PER_CELL, CellGraph, Intractable, build_graph
+from .graph import CellGraph, Intractable, build_graph
 from .posterior import ExactPosterior
 from .sums import count_trees, log_sums
 from .terms import counting_terms
+
+QUESTIONS_PER_CELL = 32
+"""Questions of the root allowed for each pair allowed."""
 
 
 class _Structures(NamedTuple):
@@ -89,7 +92,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     model : TreeModel
         With ``LocalCuts(trivial=True)``, whose product of local choices is replaced by the global one.
     max_cells : int, default 1,000,000
-        Pairs of a structure and a set of rows allowed; 32 times as many questions.
+        Pairs of a structure and a set of rows allowed; 32 times as many questions of the root.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     >>> prior, questions = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
     >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, questions=questions))
     >>> truth.n_leaves_pmf().round(3).tolist()
-    [0.0, 0.477, 0.258, 0.194, 0.072]
+    [0.0, 0.446, 0.13, 0.279, 0.145]
     """
     if not isinstance(model, TreeModel) or model.questions.kind != LOCAL_TRIVIAL:
         raise ValueError("a model with questions=LocalCuts(trivial=True) is needed: its ways are those of this prior.")
@@ -123,7 +126,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
         if n_structures > max_cells:
             raise Intractable(n_structures, max_cells, "structures below the root")
     base = build_graph(model, max_cells)
-    most = EDGES_PER_CELL * max_cells
+    most = QUESTIONS_PER_CELL * max_cells
     root = slice(int(base.first_edge[0]), int(base.first_edge[1]))
     if (root.stop - root.start) * n_structures**2 > most:
         raise Intractable((root.stop - root.start) * n_structures**2, most, "questions of the root")

@@ -39,8 +39,6 @@ class CellProbabilities(NamedTuple):
     """(n_cells,): as a leaf."""
     split: np.ndarray
     """(n_cells,): split."""
-    question: np.ndarray
-    """(n_edges,): split by this question."""
 
 
 class BestTrees(NamedTuple):
@@ -278,7 +276,7 @@ class ExactPosterior(Posterior):
         >>> from pactree_mcmc import ChipmanPrior
         >>> truth = solve(TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], tree_prior=ChipmanPrior(0.5, 1.0)))
         >>> [round(v, 3) for v in truth.mean_and_variance(np.ones(truth.graph.n_cells))]
-        [1.916, 0.664]
+        [1.916, 0.658]
         >>> share = truth.graph.rows / truth.graph.rows[0]
         >>> by_question = np.repeat(share, np.diff(truth.graph.first_edge))
         >>> round(truth.mean_and_variance(of_split=by_question).mean, 3)
@@ -334,10 +332,14 @@ class ExactPosterior(Posterior):
 
     def cell_probabilities(self) -> CellProbabilities:
         """Leaf and split probabilities of every cell of ``graph``."""
-        occurs, asked = self._occurrences
-        leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, -1e300))
+        occurs = self._occurrences.slot
+        leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]
-        return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first), asked)
+        return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
+
+    def question_probabilities(self) -> np.ndarray:
+        """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
+        return self._occurrences.question.copy()
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         """``n`` independent trees from the posterior."""

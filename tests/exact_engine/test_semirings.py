@@ -224,11 +224,11 @@ def test_the_cells_of_a_row_share_one_leaf(kind, seed):
                     holds[graph.left[e] if left else graph.right[e]] = True
         assert leaf[holds].sum() == pytest.approx(1.0, abs=1e-9)
     of_split = np.repeat(graph.rows, np.diff(graph.first_edge))
-    probabilities = truth.cell_probabilities()
+    probabilities, asked = truth.cell_probabilities(), truth.question_probabilities()
     assert leaf @ graph.rows == pytest.approx(graph.rows[0])
-    by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), probabilities.question)
+    by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), asked)
     assert by_cell == pytest.approx(probabilities.split[: len(by_cell)], **TOLERANCE)
-    assert probabilities.question @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
+    assert asked @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
 
 
 @each_graph
@@ -289,7 +289,7 @@ def test_the_law_of_sizes_of_a_larger_problem():
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 8])
 def test_trees_of_complete_designs(levels):
-    """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, many digits at 8 levels; two free coordinates likewise."""
+    """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, 46 digits at 8 levels; two free coordinates likewise."""
     x = (np.arange(1 << levels) + 0.5) / (1 << levels)
     prior = pt.LeafPenalty(1.0)
     one = exact.solve(
