@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .mcmc._kernels import read_kernel
-from .mcmc._sample import chain_seeds
+from .mcmc._sample import chain_seeds, check_reachable
 from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages
 from .model import TreeModel
 from .posterior import SampledPosterior
@@ -85,8 +85,8 @@ def progressive_mixture(
     Raises
     ------
     ValueError
-        If an argument is out of range, the engine or kernel is unknown, the leaf does not separate, or no row is left
-        in S.
+        If an argument is out of range, the engine or kernel is unknown, the leaf does not separate, no row is left in
+        S, or the model's fixed tree has joint nodes.
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt
@@ -110,8 +110,7 @@ def progressive_mixture(
     >>> bool(mixture.predict_proba([[0.0]])[0, 0] > 0.8)
     True
     """
-    if not isinstance(model, TreeModel):
-        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+    check_reachable(model)
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r} is unknown; give 'smc' or 'mcmc'.")
     least = {"chains": 2, "draws": 1, "steps": 1, "particles": 2, "block": 1}

@@ -93,12 +93,12 @@ def test_smc_agrees_with_exact_within_its_error(problem):
 
 
 def test_mcmc_is_biased_and_less_so_with_more_steps():
-    model = frozen(120)
+    model = frozen(80)
     X = np.random.default_rng(5).random((50, 2))
     expected = exact.progressive_mixture(model).predict_proba(X)
     errors = []
-    for steps in (1, 300):
-        sampled = pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", steps=steps, chains=12, rng=4)
+    for steps in (1, 100):
+        sampled = pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", steps=steps, chains=8, rng=4)
         difference, error = sampled.predict_proba(X) - expected, sampled.predict_proba_se(X)
         errors.append(abs(difference).mean())
         assert sampled.log_evidence is None
@@ -189,25 +189,26 @@ def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
 
 
 def test_interrupted_runs_keep_the_stages_done(monkeypatch):
-    enter = _stages.Stages._enter
+    enter, run, sent = _stages.Stages._enter, _stages.Stages.run, []
 
-    def interrupted(self, first, last, stage):
+    def run_noting_stop(self, stop=None):
+        self.noted = stop
+        return run(self, stop)
+
+    def enter_and_interrupt(self, first, last, stage):
         enter(self, first, last, stage)
         if stage == 20:
-            os.kill(os.getpid(), signal.SIGINT)
+            if not sent:
+                sent.append(True)
+                os.kill(os.getpid(), signal.SIGINT)
+            self.noted.wait(60)
 
-    monkeypatch.setattr(_stages.Stages, "_enter", interrupted)
+    monkeypatch.setattr(_stages.Stages, "run", run_noting_stop)
+    monkeypatch.setattr(_stages.Stages, "_enter", enter_and_interrupt)
     with pytest.warns(UserWarning, match="interrupted: the mean is over the first"):
-        post = pt.progressive_mixture(
-            frozen(400, tree_prior=pt.BranchingProcess(0.45, 4)),
-            kernel="grow-prune",
-            engine="mcmc",
-            steps=2_000,
-            chains=2,
-            draws=400,
-            rng=0,
-        )
-    assert 0 < post.n_draws < 400
+        post = pt.progressive_mixture(frozen(), kernel="grow-prune", engine="mcmc", chains=2, draws=310, rng=0)
+    assert 190 < post.n_draws < 220
+    assert post.stage.max() <= 20
     assert post.predict_proba([[0.5, 0.5]]).sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="last stage was not reached"):
         post.map_tree()
@@ -250,5 +251,8 @@ def test_bad_models():
         pt.progressive_mixture(pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.ones(10, dtype=bool)))
     with pytest.raises(ValueError, match="not a sum over leaves"):
         pt.progressive_mixture(pt.TreeModel(X, y.astype(float), leaf=pt.NormalSharedVariance()))
+    X, y = pt.contexts([0, 1, 2, 0, 1, 2, 2], 1, 3)
+    with pytest.raises(ValueError, match="joint nodes"):
+        pt.progressive_mixture(pt.TreeModel(X, y, questions=pt.context_tree(1, 3)))
     with pytest.raises(TypeError, match="TreeModel"):
         pt.progressive_mixture(X)

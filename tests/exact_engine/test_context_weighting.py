@@ -114,6 +114,28 @@ def test_equals_the_exact_engine_on_the_same_design():
     )
 
 
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_equals_the_exact_engine_on_a_context_tree(m):
+    rng = np.random.default_rng(m)
+    sequence = np.where(rng.random(400) < 0.5, np.arange(400) % m, rng.integers(m, size=400))
+    design, (X, y) = pt.context_tree(3, m), pt.contexts(sequence, 3, m)
+    model = pt.TreeModel(
+        X,
+        y,
+        tree_prior=pt.BranchingProcess(0.5, max_depth=None),
+        questions=design,
+        leaf=pt.DirichletMultinomial(0.5),
+    )
+    ctw = exact.ContextTreeWeighting(3, m)
+    steps = ctw.update(sequence)
+    truth, online = exact.solve(model), exact.progressive_mixture(model)
+    assert ctw.log_evidence == pytest.approx(truth.log_evidence, rel=0, abs=1e-9)
+    assert np.diff(online.stage_log_evidence[0]) == pytest.approx(steps, abs=1e-9)
+    assert ctw.predict_proba(X[:9]) == pytest.approx(truth.predict_proba(X[:9]), abs=1e-12)
+    assert ctw.best_source().log_probability == pytest.approx(truth.map_log_joint - truth.log_evidence, abs=1e-9)
+    ctw.graph()[0].check()
+
+
 def fed_one_by_one(depth, contexts, symbols, rho):
     return exact.ContextTreeWeighting(depth, 2, rho=rho).add(contexts, symbols)
 

@@ -189,6 +189,7 @@ def test_draws_follow_the_mean_law():
 def test_cell_probabilities_are_means():
     mixture = exact.progressive_mixture(frozen_model())
     found = mixture.cell_probabilities()
+    mixture._summed(0)[0].graph.check()
     assert found.leaf[0] == pytest.approx(mixture.root_split_pmf()[None], **TIGHT)
     assert found.leaf[0] + found.split[0] == pytest.approx(1.0, **TIGHT)
 
