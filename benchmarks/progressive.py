@@ -130,8 +130,8 @@ def contexts():
         bits = ctw.code_length / ctw.n_seen
         law = ctw.depth_pmf()
         print(
-            f"  depth {depth}: {ours:.3f} processor seconds, {n / ours:,.0f} symbols/s, {bits:.5f} bits a symbol, most probable depth"
-            f" {law.argmax()} ({law.max():.3f})"
+            f"  depth {depth}: {ours:.3f} processor seconds, {n / ours:,.0f} symbols/s, {bits:.5f} bits a symbol,"
+            f" most probable depth {law.argmax()} ({law.max():.3f})"
         )
     try:
         from bayesml import contexttree

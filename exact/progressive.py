@@ -52,7 +52,8 @@ def progressive_mixture(
     orders : int, default 1
         Orders of S that are averaged, >= 1: one is the order of the data, more are random (the symmetric version).
     resplit : bool, default False
-        Part the sample into E and S anew for each order, sizes as in the model.
+        Part the sample into E and S anew for each order, sizes as in the model: with many orders the mean over all
+        orderings of the sample, E and S included.
     rng : int, SeedSequence, Generator or None
         Source of the random orders.
     max_cells : int, default 20,000,000
@@ -112,7 +113,10 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
         )
     counted, generator, out = target.weights > 0.0, np.random.default_rng(rng), []
     for _ in range(orders):
-        mask = generator.permutation(estimation) if resplit else estimation
+        mask = estimation
+        if resplit and estimation is not None:
+            mask = estimation.copy()
+            mask[counted] = generator.permutation(estimation[counted])
         staged = np.flatnonzero(counted if mask is None else counted & ~mask)
         if len(staged) == 0:
             raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
@@ -147,7 +151,7 @@ class ProgressiveMixture(Posterior):
             stages, log_inside, occurs = self._summed(number)
             evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
             roots.append(root_law(stages, log_inside))
-            share = occurs.slot * np.exp(stages.graph.log_stop - log_inside)
+            share = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
             by_copy = np.add.reduceat(share, stages.graph.first_slot[:-1])[1:-1]
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
@@ -159,6 +163,7 @@ class ProgressiveMixture(Posterior):
         self._root_law = np.mean([stop for stop, _ in roots]), np.mean([share for _, share in roots], axis=0)
         n = len(orders)
         self._marginals = _path_marginals(model, graph, leaf / n, question / n, value / n)
+        self._kept = (-1, None)
 
     def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
         """The stages of one order, log sums below their slots, how often those occur; the last asked for is kept."""

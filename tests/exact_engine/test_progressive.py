@@ -158,6 +158,22 @@ def test_resplit_parts_the_sample_anew():
     assert mixture.stage_log_evidence[:, -1] == pytest.approx(parts, abs=1e-9)
 
 
+def test_resplit_leaves_rows_of_weight_zero_alone():
+    rng = np.random.default_rng(3)
+    X, weight = rng.random((20, 1)), rng.choice([0.0, 1.0], 20)
+    model = pt.TreeModel(
+        X,
+        rng.integers(2, size=20),
+        tree_prior=pt.BranchingProcess(0.4, 2),
+        questions=pt.DyadicCuts(2),
+        leaf=pt.FrozenLaplace(),
+        estimation=0.5,
+        sample_weight=weight,
+    )
+    mixture = exact.progressive_mixture(model, orders=5, resplit=True, rng=0)
+    assert mixture.stage_log_evidence.shape == (5, 1 + int(weight[:10].sum()))
+
+
 def _with_mask(model, mask):
     X = np.random.default_rng(0).random((model.n_rows, 2))
     return pt.TreeModel(
