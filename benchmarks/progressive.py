@@ -142,7 +142,6 @@ def contexts():
     rival = contexttree.LearnModel(c_k=2, c_d_max=8)
     theirs = timed(lambda: rival.update_posterior(short))[0]
     ours, ctw = timed(lambda: exact.context_tree_weighting(short, 8, 2))
-    gap = abs(rival.calc_pred_dist(short).p_theta_vec if False else 0.0)
     print(
         f"  bayesml 0.5.1, depth 8, first {len(short):,} symbols: {theirs:.2f} s, {theirs / ours:.0f} times ours", gap
     )
@@ -167,11 +166,13 @@ def bias_problems():
     )
 
 
-def bias(kernel):
+def bias(kernel, wanted):
     rng = np.random.default_rng(9)
     print(f"progressive mixture by Monte Carlo, kernel {kernel!r}, against exact: at 500 new points the mean absolute")
     print("error of P(y = 1), its Monte-Carlo standard error, and the excess Kullback-Leibler divergence in millinats")
     for name, model in bias_problems():
+        if wanted not in name:
+            continue
         X = rng.random((500, model.n_features))
         expected = exact.progressive_mixture(model).predict_proba(X)
         print(f"  {name}")
@@ -198,6 +199,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], "speed", "contexts", "bias"], default=[])
     parser.add_argument("--kernel", default="grow-prune")
+    parser.add_argument("--problem", help="part of the name of the bias problems to run")
     arguments = parser.parse_args()
     parts = arguments.parts or ["speed", "contexts", "bias"]
     if "speed" in parts:
@@ -205,7 +207,7 @@ def main():
     if "contexts" in parts:
         contexts()
     if "bias" in parts:
-        bias(arguments.kernel)
+        bias(arguments.kernel, arguments.problem or "")
 
 
 if __name__ == "__main__":
