@@ -142,9 +142,7 @@ def contexts():
     rival = contexttree.LearnModel(c_k=2, c_d_max=8)
     theirs = timed(lambda: rival.update_posterior(short))[0]
     ours, ctw = timed(lambda: exact.context_tree_weighting(short, 8, 2))
-    print(
-        f"  bayesml 0.5.1, depth 8, first {len(short):,} symbols: {theirs:.2f} s, {theirs / ours:.0f} times ours", gap
-    )
+    print(f"  bayesml, depth 8, first {len(short):,} symbols: {theirs:.2f} s, {theirs / ours:.0f} times ours")
 
 
 def bias_problems():
