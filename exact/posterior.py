@@ -280,7 +280,7 @@ class ExactPosterior(Posterior):
         >>> share = truth.graph.rows / truth.graph.rows[0]
         >>> by_question = np.repeat(share, np.diff(truth.graph.first_edge))
         >>> round(truth.mean_and_variance(of_split=by_question).mean, 3)
-        0.834
+        0.813
         """
         leaf, split = (
             _columns("of_leaf", of_leaf, self.graph.n_cells),
