@@ -1,10 +1,20 @@
 """The exact engine: sums over all trees by dynamic programming.
 
-Posterior: solve, ExactPosterior, Intractable.
+Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
 Comparison: compare, Comparison.
-Graph: build_graph, CellGraph.
+Progressive mixture: progressive_mixture, ProgressiveMixture, kullback_bound, KullbackBound.
+Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
+Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
+Global splitting prior: solve_global_splitting, count_global_splittings.
+Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
 """
 
 from .compare import Comparison, compare
+from .context_weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
-from .posterior import CellProbabilities, ExactPosterior, solve
+from .kullback import KullbackBound, kullback_bound
+from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
+from .progressive import ProgressiveMixture, progressive_mixture
+from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences
+from .terms import by_slot, with_terms

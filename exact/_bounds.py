@@ -8,6 +8,8 @@ from pactree_mcmc._numba import jit
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._questions import DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
 
+from ._dyadic import count_cells
+
 SAMPLE_POINTS = 400
 
 
@@ -18,7 +20,11 @@ def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
     kind, limit = model.questions.kind, model.prior_tables.depth_limit
     usable = model.questions.weights(model.n_features) > 0
     if kind in (GRID, DYADIC):
-        return _least_boxes(model, codes, limit, usable)
+        boxes = _least_boxes(model, codes, limit, usable)
+        if kind == GRID or boxes > enough:
+            return boxes
+        some = np.random.default_rng(0).permutation(codes.shape[1])[:SAMPLE_POINTS]
+        return count_cells(codes[:, some], usable.astype(np.float64), int(model.questions.levels), limit, enough)
     if kind in (LOCAL, LOCAL_TRIVIAL) and limit >= 4 and model.questions.min_leaf == 1:
         ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
         distinct = [len(np.unique(codes[k])) for k in ordered]

@@ -1,7 +1,7 @@
 """Breadth-first construction of the graph of cells, compiled.
 
-A cell is known by a 128-bit hash of what its future depends on: the set of its points (local questions), its box (grid,
-dyadic), its node (fixed tree); an empty box only by the numbers of codes it spans, since all such futures are alike.
+A cell is known by a 128-bit hash of what its future depends on: the set of its points (local questions), or its box
+(grid); an empty box only by the numbers of codes it spans, since all such futures are alike.
 The rows of a cell are found again from the questions that first led to it: nothing but numbers is stored per cell.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from pactree_mcmc._compiled import all_bits, n_bits, sort_first, spread_bits
 from pactree_mcmc._numba import inlined, jit
 from pactree_mcmc.model._leaf_kernels import leaf_score
-from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
 
 N_CELLS, N_EDGES, NEXT = range(3)
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)
@@ -61,13 +61,11 @@ def _add_root(model: Any, work: Any) -> None:
         scratch.box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
         scratch.box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
     kind, size = model.questions.kind, scratch.side_rows[LEFT]
-    if kind == FIXED:
-        size = len(model.questions.design)
-    elif kind != LOCAL and kind != LOCAL_TRIVIAL:
+    if kind == GRID:
         size = 0
         for k in range(len(feature)):
             size += _width(model, work, k)
-    find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size, 0)
+    find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
 
 
 @jit
@@ -91,7 +89,6 @@ def find_or_add(
     feature: int,
     question: int,
     size: int,
-    design: int,
 ) -> int:
     """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch."""
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
@@ -108,7 +105,7 @@ def find_or_add(
     cells.hash[new, 0], cells.hash[new, 1] = word0, word1
     cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
     cells.origin[QUESTION, new], cells.origin[SIDE, new] = question, side
-    cells.rows[new], cells.size[new], cells.design[new] = scratch.side_rows[side], size, design
+    cells.rows[new], cells.size[new] = scratch.side_rows[side], size
     cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
         cells.stats[new, j] = scratch.side_stats[side, j]
@@ -180,8 +177,6 @@ def _place(points: Any, k: int, code: int) -> int:
 def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     """At least as many as the cell has questions."""
     rule, box = model.questions, work.scratch.box
-    if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
-        return len(rule.feature)
     total = 0
     for k in range(len(rule.feature)):
         span = n_bits(box[k, 0]) if rule.feature[k].nominal else box[k, 1] - box[k, 0]
@@ -198,22 +193,14 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
 @inlined
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     """Add the questions of a cell, and the cells they lead to."""
-    rule, scratch, count = model.questions, work.scratch, work.scratch.count
+    rule, count = model.questions, work.scratch.count
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
         weight = rule.feature[k].weight
         if weight <= 0.0:
             continue
         before = count[N_EDGES]
-        if rule.kind == FIXED:
-            if rule.design[work.cells.design[cell]].feature == k:
-                weight = 1.0
-                _ask_design(model, work, cell, n_members)
-        elif rule.kind == DYADIC or rule.kind == CYCLIC:
-            turn = rule.kind == DYADIC or work.cells.depth[cell] % len(rule.feature) == k
-            if turn and scratch.box[k, 1] - scratch.box[k, 0] >= 2:
-                _ask_midpoint(model, work, cell, n_members, k)
-        elif rule.feature[k].nominal:
+        if rule.feature[k].nominal:
             _ask_partitions(model, work, cell, n_members, k)
         else:
             _ask_cuts(model, work, cell, n_members, k)
@@ -235,34 +222,6 @@ def _clear_sides(work: Any) -> None:
             scratch.side_key[side, word] = 0
         for j in range(scratch.side_stats.shape[1]):
             scratch.side_stats[side, j] = 0.0
-
-
-@jit
-def _part_members(model: Any, work: Any, n_members: int, k: int, question: int) -> None:
-    """Sum the two sides of one question over the cell's points."""
-    scratch, nominal = work.scratch, model.questions.feature[k].nominal
-    _clear_sides(work)
-    for j in range(n_members):
-        code = work.points.codes[k, scratch.members[j]]
-        left = (question >> code) & 1 == 1 if nominal else code <= question >> UPPER_BITS
-        _add_to_side(work, LEFT if left else RIGHT, scratch.members[j])
-
-
-@inlined
-def _ask_design(model: Any, work: Any, cell: int, n_members: int) -> None:
-    node = work.cells.design[cell]
-    asked = model.questions.design[node]
-    k = asked.feature
-    question = asked.categories if model.questions.feature[k].nominal else pack_cut(asked.cut, asked.cut + 1)
-    _part_members(model, work, n_members, k, question)
-    _add_edge(model, work, cell, k, question)
-
-
-@inlined
-def _ask_midpoint(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    cut = (work.scratch.box[k, 0] + work.scratch.box[k, 1]) // 2 - 1
-    _part_members(model, work, n_members, k, pack_cut(cut, cut + 1))
-    _add_edge(model, work, cell, k, pack_cut(cut, cut + 1))
 
 
 @jit
@@ -421,8 +380,6 @@ def _is_local(model: Any) -> bool:
 @inlined
 def _relative(model: Any, work: Any, k: int, question: int) -> int:
     """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
-    if model.questions.kind == FIXED:
-        return question
     box = work.scratch.box
     if not model.questions.feature[k].nominal:
         cut = (question >> UPPER_BITS) - box[k, 0]
@@ -445,12 +402,7 @@ def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -
         if scratch.side_rows[side] == cells.rows[cell]:
             return cell
         word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
-        return find_or_add(model, work, word0, word1, side, cell, k, question, scratch.side_rows[side], 0)
-    if rule.kind == FIXED:
-        node = cells.design[cell]
-        child = node + 1 if side == LEFT else rule.design[node].right
-        key = np.uint64(child + 2)
-        return find_or_add(model, work, key, key, side, cell, k, question, cells.size[cell] - (child - node), child)
+        return find_or_add(model, work, word0, word1, side, cell, k, question, scratch.side_rows[side])
     old_low, old_high, width = scratch.box[k, 0], scratch.box[k, 1], _width(model, work, k)
     if rule.feature[k].nominal:
         scratch.box[k, 0] &= question if side == LEFT else ~question
@@ -460,7 +412,7 @@ def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -
         scratch.box[k, 0] = (question >> UPPER_BITS) + 1
     size = cells.size[cell] - width + _width(model, work, k)
     word0, word1 = _box_hash(model, work, scratch.side_rows[side] == 0)
-    child = find_or_add(model, work, word0, word1, side, cell, k, question, size, 0)
+    child = find_or_add(model, work, word0, word1, side, cell, k, question, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child
 

@@ -32,11 +32,9 @@ class Cells(NamedTuple):
     rows: np.ndarray
     """(cap,) int64 training rows."""
     size: np.ndarray
-    """(cap,) int64: rows, codes spanned or nodes ahead; falls along every edge but those from a cell to itself."""
+    """(cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself."""
     depth: np.ndarray
     """(cap,) int32: smallest depth."""
-    design: np.ndarray
-    """(cap,) int32: node of the fixed tree."""
     first_edge: np.ndarray
     """(cap + 1,) int64."""
     stats: np.ndarray
@@ -111,7 +109,7 @@ def pack_work(p: Points, c: Cells, e: Edges, s: Scratch) -> Any:
     """The builder's arrays as one pointer."""
     return _work(
         _points(p.codes, p.stats, p.rows, p.key, p.order),
-        _cells(c.hash, c.origin, c.rows, c.size, c.depth, c.design, c.first_edge, c.stats, c.score, c.table),
+        _cells(c.hash, c.origin, c.rows, c.size, c.depth, c.first_edge, c.stats, c.score, c.table),
         _edges(e.left, e.right, e.feature, e.question, e.log_rule),
         _scratch(
             s.count,

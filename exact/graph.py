@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED
 
 from . import _builder
 from ._bounds import least_cells
+from ._dyadic import build_dyadic
+from ._fixed import build_fixed
 from ._work import Cells, Edges, Points, Scratch, pack_work
 
 EDGES_PER_CELL = 32
 """Edges allowed for each cell allowed: the other half of the memory bound."""
+
+BYTES_PER_CELL = 128
+"""A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
 
 
 class Intractable(ValueError):
@@ -76,6 +83,33 @@ class CellGraph(NamedTuple):
     layered: bool
     """Whether slots are by depth."""
 
+    def check(self) -> None:
+        """Check that the graph can be summed over: parents before children, every slot a prior factor.
+
+        Raises
+        ------
+        ValueError
+            Naming the first invariant that is broken, and where.
+        """
+        n, m = len(self.rows), len(self.left)
+        for name, column, size in (("first_edge", self.first_edge, m), ("first_slot", self.first_slot, self.n_slots)):
+            if len(column) != n + 1 or column[0] != 0 or column[-1] != size or np.any(np.diff(column) < 0):
+                raise ValueError(f"{name} must rise from 0 to {size} in {n + 1} entries, one a cell and the end.")
+        parent = np.repeat(np.arange(n), np.diff(self.first_edge))
+        for name, child in (("left", self.left), ("right", self.right)):
+            if len(child) != m or np.any((child < 0) | (child >= n)):
+                raise ValueError(f"{name} must hold {m} numbers of cells, 0 to {n - 1}.")
+            # only a cell that has a slot for each depth may lead to itself, one level deeper
+            early = child < parent if self.layered else child <= parent
+            if early.any():
+                e = int(np.argmax(early))
+                raise ValueError(
+                    f"edge {e} leads from cell {parent[e]} to cell {child[e]}: the graph is not in topological order; "
+                    "number parents before children."
+                )
+        if np.any(np.diff(self.first_slot) < 1) or (not self.layered and self.n_slots != n):
+            raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
+
     @property
     def n_cells(self) -> int:
         """Number of cells."""
@@ -98,13 +132,35 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     Raises
     ------
     Intractable
-        If there are more than ``max_cells``, or more than 32 questions per cell allowed.
+        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
+        cell allowed.
     """
+    allowed = min(max_cells, memory_bytes() // BYTES_PER_CELL)
+
+    def refuse_above(n_cells: int, n_edges: int = 0) -> None:
+        if n_cells > allowed:
+            raise Intractable(n_cells, allowed)
+        if n_edges > EDGES_PER_CELL * allowed:
+            raise Intractable(n_edges, EDGES_PER_CELL * allowed, "questions (32 a cell)")
+
+    kind = model.questions.kind
+    if kind == FIXED:
+        refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
+        return _with_slots(model, build_fixed(model))
+    if kind in (DYADIC, CYCLIC):
+        refuse_above(least_cells(model, model.units.codes, allowed))
+        return _with_slots(model, build_dyadic(model, refuse_above))
     points = distinct_points(model)
-    bound = least_cells(model, points.codes, max_cells)
-    if bound > max_cells:
-        raise Intractable(bound, max_cells)
-    return _with_slots(model, _renumbered(*_run_builder(model, points, max_cells)))
+    refuse_above(least_cells(model, points.codes, allowed))
+    return _with_slots(model, _renumbered(*_run_builder(model, points, refuse_above)))
+
+
+def memory_bytes() -> int:
+    """Memory of the machine; without limit where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
 
 
 def distinct_points(model: TreeModel) -> Points:
@@ -128,11 +184,12 @@ def distinct_points(model: TreeModel) -> Points:
     return Points(codes, stats, rows, key, order)
 
 
-def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cells, Edges, int, int]:
+def _run_builder(
+    model: TreeModel, points: Points, refuse_above: Callable[[int, int], None]
+) -> tuple[Cells, Edges, int, int]:
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
-    tabulates = model.questions.kind in (LOCAL, LOCAL_TRIVIAL, GRID)
-    widest = int(model.n_codes.max()) if tabulates else 1
+    widest = int(model.n_codes.max())
     scratch = Scratch(
         count=np.zeros(3, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),
@@ -153,11 +210,9 @@ def _run_builder(model: TreeModel, points: Points, max_cells: int) -> tuple[Cell
         status = _builder.build(packed, pack_work(points, cells, edges, scratch))
         n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
         if status == _builder.TOO_MANY_WAYS:
-            raise Intractable(1 << 19, max_cells, "questions in one cell, on a nominal feature with over 20 categories")
-        if n_cells > max_cells:
-            raise Intractable(n_cells, max_cells)
-        if n_edges > EDGES_PER_CELL * max_cells:
-            raise Intractable(n_edges, EDGES_PER_CELL * max_cells, "questions (32 a cell)")
+            most = _builder.MAX_NOMINAL_WAYS
+            raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
+        refuse_above(n_cells, n_edges)
         if status == _builder.FINISHED:
             return cells, edges, n_cells, n_edges
         if status == _builder.MORE_CELLS:
@@ -173,7 +228,6 @@ def _new_cells(cap: int, n_stats: int) -> Cells:
         rows=np.zeros(cap, dtype=np.int64),
         size=np.zeros(cap, dtype=np.int64),
         depth=np.zeros(cap, dtype=np.int32),
-        design=np.zeros(cap, dtype=np.int32),
         first_edge=np.zeros(cap + 1, dtype=np.int64),
         stats=np.zeros((cap, n_stats)),
         score=np.zeros(cap),
@@ -185,7 +239,7 @@ def _longer_cells(cells: Cells, n: int) -> Cells:
     """Twice the room, the hash table filled anew."""
     cap = 2 * len(cells.rows)
     out = _new_cells(cap, cells.stats.shape[1])
-    for name in ("origin", "rows", "size", "depth", "design", "first_edge", "score"):
+    for name in ("origin", "rows", "size", "depth", "first_edge", "score"):
         getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
     out.hash[:n], out.stats[:n] = cells.hash[:n], cells.stats[:n]
     _builder.refill(out.table, out.hash, n)
@@ -209,8 +263,9 @@ def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, n
         moved = np.empty(n_edges, dtype=column.dtype)
         _builder.move_blocks(moved, column, order, first_old)
         out[name] = rank[moved] if name in ("left", "right") else moved
-    for name in ("rows", "stats", "score", "design"):
+    for name in ("rows", "stats", "score"):
         out[name] = getattr(cells, name)[:n][order]
+    out["design"] = np.zeros(n, dtype=np.int32)
     out["depth"] = cells.depth[:n][order].astype(np.int64)
     return out
 
@@ -219,7 +274,8 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
     """Give each cell its slots, and each slot its prior factors."""
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
     has_edges = np.diff(parts["first_edge"]) > 0
-    layered = not prior.by_node and not is_flat(model)
+    one_depth = model.questions.kind in (DYADIC, CYCLIC, FIXED)
+    layered = not one_depth and not is_flat(model)
     n_layers = np.ones(len(rows), dtype=np.int64)
     if layered:
         deepest = depth.copy()
@@ -230,6 +286,8 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
         index = parts["design"].astype(np.int64)
     elif layered:
         index = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, n_layers)
+    elif one_depth:
+        index = depth
     else:
         index = np.zeros(len(rows), dtype=np.int64)
     can_split = np.repeat(has_edges, n_layers)
@@ -244,7 +302,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
 def is_flat(model: TreeModel) -> bool:
     """Whether the tree prior treats all depths that questions can reach alike, so that depth need not be kept."""
     prior = model.prior_tables
-    if prior.by_node or prior.depth_limit < model.natural_depth:
+    if prior.depth_limit < model.natural_depth:
         return False
     inner = prior.table[: prior.depth_limit]
     alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]

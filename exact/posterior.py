@@ -14,24 +14,24 @@ from pactree_mcmc.posterior import SAVED_TREE, Posterior, SampledPosterior, Save
 from pactree_mcmc.trees import CODED_NODE, LEAF, Tree
 
 from ._builder import UPPER_BITS
+from ._packed import pack_graph
 from .graph import CellGraph, build_graph
-from .recursion import (
-    CELL,
-    FEATURE,
-    QUESTION,
-    RIGHT,
-    Router,
-    average_rows,
-    expect,
-    grow_trees,
-    inside,
-    outside,
-    pack_graph,
+from .k_best import rank_trees
+from .recursion import CELL, FEATURE, QUESTION, RIGHT, Occurrences, Router, average_rows, grow_trees
+from .semirings import Best, BestBySize, LogSum
+from .sums import (
+    MeanAndVariance,
+    best_by_size,
+    best_sums,
+    count_trees,
+    log_sum,
+    log_sums,
+    mean_and_variance,
+    mean_products,
+    occurrences,
+    size_law,
 )
-from .semirings import LOG, MAX
-
-TAIL = 1e-14
-COLUMN_BYTES = 1 << 28
+from .terms import by_slot, with_terms
 
 
 class CellProbabilities(NamedTuple):
@@ -41,6 +41,14 @@ class CellProbabilities(NamedTuple):
     """(n_cells,): as a leaf."""
     split: np.ndarray
     """(n_cells,): split."""
+
+
+class BestTrees(NamedTuple):
+    """Distinct trees, the most probable first."""
+
+    trees: list[Tree]
+    log_joint: np.ndarray
+    """(k,): log prior plus log score of each, nats."""
 
 
 def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
@@ -83,14 +91,13 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     """
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
-    if not isinstance(max_cells, int | np.integer) or isinstance(max_cells, bool) or max_cells < 1:
-        raise ValueError(f"max_cells={max_cells!r} is out of range; give an integer >= 1.")
+    max_cells = _positive("max_cells", max_cells)
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
         )
-    return ExactPosterior(model, build_graph(model, int(max_cells)))
+    return ExactPosterior(model, build_graph(model, max_cells))
 
 
 class ExactPosterior(Posterior):
@@ -108,7 +115,7 @@ class ExactPosterior(Posterior):
     def __init__(self, model: TreeModel, graph: CellGraph) -> None:
         self.model, self.graph = model, graph
         self._packed = pack_graph(graph)
-        self.log_inside = inside(self._packed, LOG)
+        self.log_inside = log_sums(graph)
 
     @property
     def log_evidence(self) -> float:
@@ -116,11 +123,17 @@ class ExactPosterior(Posterior):
         return float(self.log_inside[0] + self.model.prior_tables.log_constant)
 
     @cached_property
+    def n_trees(self) -> int:
+        """Number of trees of positive probability, exact whatever its size."""
+        return count_trees(self.graph)
+
+    @cached_property
+    def _best_inside(self) -> np.ndarray:
+        return best_sums(self.graph)
+
+    @cached_property
     def _best(self) -> SampledPosterior:
-        grown = grow_trees(
-            np.random.default_rng(0), self._packed, inside(self._packed, MAX), 1, MAX, pack_model(self.model.lowered)
-        )
-        return self._as_draws(grown)
+        return self._grown(Best(self._best_inside), [0])
 
     @property
     def map_log_joint(self) -> float:
@@ -131,59 +144,181 @@ class ExactPosterior(Posterior):
         """The most probable tree."""
         return self._best.tree(0)
 
-    def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves; entry m is P(m leaves), exact to about 1e-13.
+    def best_trees(self, k: int) -> BestTrees:
+        """The ``k`` most probable trees, best first; fewer if there are not as many.
 
-        The generating function at roots of unity, inverted by FFT; enough of them that the mass they cannot tell
-        apart is below 1e-14 by Chernoff's bound.
+        Parameters
+        ----------
+        k : int
+            At least 1.
+
+        Returns
+        -------
+        BestTrees
+
+        Raises
+        ------
+        ValueError
+            If ``k`` is not positive.
+
+        Notes
+        -----
+        One pass of the (max, +) recursion, then time O(k times leaves times log k) and memory for the cells that these
+        trees pass through only (Huang and Chiang 2005, algorithm 3).
         """
-        size = 32
-        while not self._tail_is_negligible(size):
-            size *= 2
-        points = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
-        pmf = np.fft.irfft(self._expect(points, np.full(len(points), -1)), size)
-        pmf = np.where(pmf < 1e-15, 0.0, pmf)
-        return pmf[: np.flatnonzero(pmf)[-1] + 1]
+        k = _positive("k", k)
+        values, ranked = rank_trees(self.graph, self._best_inside, k)
+        draws = self._grown(ranked, np.arange(len(values)))
+        return BestTrees([draws.tree(t) for t in range(draws.n_trees)], draws.log_prior + draws.log_score)
 
-    def _tail_is_negligible(self, size: int) -> bool:
-        if self.model.questions.kind == LOCAL and size > self.model.units.n_units:
-            return True
-        log_bound = np.log(self._tilted) - size * np.log(self._tilts)
-        return bool(np.min(log_bound) < np.log(TAIL))
+    def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
+        """Log joint of the best tree of each size, nats.
 
-    _tilts = np.array([1.02, 1.1, 1.5, 3.0, 10.0, 1e3])
+        Parameters
+        ----------
+        max_leaves : int
+            Largest size, >= 1.
+
+        Returns
+        -------
+        ndarray of shape (max_leaves + 1,)
+            Entry m is for m leaves; -inf where no tree has so many.
+
+        Raises
+        ------
+        ValueError
+            If ``max_leaves`` is not positive.
+        Intractable
+            If more than 2^28 numbers would be kept: one for each cell and size it can have.
+
+        Notes
+        -----
+        Max-plus convolution: O(leaves times max_leaves) on a fixed design (Scott 2004, figure 4.1), that for each
+        question on a graph.
+        """
+        sizes = self._sizes(_positive("max_leaves", max_leaves))
+        out = np.full(int(max_leaves) + 1, -np.inf)
+        n = min(int(max_leaves), int(sizes.wide[0]))
+        out[1 : n + 1] = sizes.value[:n] + self.model.prior_tables.log_constant
+        return out
+
+    def best_tree_of_size(self, n_leaves: int) -> Tree:
+        """The most probable of the trees with ``n_leaves`` leaves.
+
+        Raises
+        ------
+        ValueError
+            If no tree has that many leaves.
+        Intractable
+            As `best_log_joint_by_size`.
+        """
+        m = _positive("n_leaves", n_leaves)
+        sizes = self._sizes(m)
+        if m > sizes.wide[0] or sizes.value[m - 1] == -np.inf:
+            raise ValueError(f"no tree of this model has n_leaves={m} leaves.")
+        return self._grown(sizes, [m - 1]).tree(0)
+
+    _largest_sizes: BestBySize | None = None
+
+    def _sizes(self, max_leaves: int) -> BestBySize:
+        """Coefficients for at least ``max_leaves`` leaves, or as many as the largest tree has."""
+        kept = self._largest_sizes
+        if kept is None or (self._size_limit < max_leaves and self._size_limit == kept.wide[0]):
+            self._largest_sizes, self._size_limit = best_by_size(self.graph, max_leaves), max_leaves
+        assert self._largest_sizes is not None
+        return self._largest_sizes
+
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Law of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
+        return self._n_leaves_pmf.copy()
 
     @cached_property
-    def _tilted(self) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = self._expect(self._tilts.astype(np.complex128), np.full(len(self._tilts), -1)).real
-        return np.where(np.isfinite(values), values, np.inf)
+    def _n_leaves_pmf(self) -> np.ndarray:
+        return size_law(self.graph, self.log_inside, self._occurrences)
 
     def feature_inclusion(self) -> np.ndarray:
         """Probability (p,) that a feature is asked about at least once."""
         p = self.model.n_features
-        return 1.0 - self._expect(np.ones(p, dtype=np.complex128), np.arange(p)).real.clip(0.0, 1.0)
+        never = mean_products(self.graph, self.log_inside, self._occurrences, np.ones(p), np.arange(p), p)
+        return 1.0 - never.clip(0.0, 1.0)
 
-    def _expect(self, leaf: np.ndarray, banned: np.ndarray) -> np.ndarray:
-        """`expect`, a few columns at a time when memory asks for it."""
-        at_once = max(1, COLUMN_BYTES // (16 * self.graph.n_slots))
-        parts = [
-            expect(self._packed, self.log_inside, leaf[j : j + at_once], banned[j : j + at_once].astype(np.int64))
-            for j in range(0, len(leaf), at_once)
-        ]
-        return np.concatenate(parts)
+    def expected_splits(self) -> np.ndarray:
+        """Mean number (p,) of questions a tree asks about each feature; one pass from the root down."""
+        return np.bincount(self.graph.feature, weights=self._occurrences.question, minlength=self.model.n_features)
+
+    def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> MeanAndVariance:
+        """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
+
+        Parameters
+        ----------
+        of_leaf : array of shape (n_cells,) or (n_cells, m), optional
+            What each cell of ``graph`` adds as a leaf. Default: nothing.
+        of_split : array of shape (n_edges,) or (n_edges, m), optional
+            What each question of ``graph`` adds. Default: nothing.
+
+        Returns
+        -------
+        MeanAndVariance
+            Two floats, or two arrays (m,).
+
+        Raises
+        ------
+        ValueError
+            If a shape does not fit, a value is not finite, or neither is given.
+
+        Notes
+        -----
+        One upward pass: given the question, subtrees are independent, so means and variances add, and a cell is the
+        mixture over its questions. Time O(m) times the evidence's.
+
+        Examples
+        --------
+        The number of leaves; the mean depth at which a training row ends, since a row passes as many splits:
+
+        >>> from pactree_mcmc import ChipmanPrior
+        >>> truth = solve(TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], tree_prior=ChipmanPrior(0.5, 1.0)))
+        >>> [round(v, 3) for v in truth.mean_and_variance(np.ones(truth.graph.n_cells))]
+        [1.916, 0.658]
+        >>> share = truth.graph.rows / truth.graph.rows[0]
+        >>> by_question = np.repeat(share, np.diff(truth.graph.first_edge))
+        >>> round(truth.mean_and_variance(of_split=by_question).mean, 3)
+        0.813
+        """
+        leaf, split = (
+            _columns("of_leaf", of_leaf, self.graph.n_cells),
+            _columns("of_split", of_split, self.graph.n_edges),
+        )
+        if leaf is None and split is None:
+            raise ValueError("neither of_leaf nor of_split is given; give one of them.")
+        m = max(a.shape[1] for a in (leaf, split) if a is not None)
+        leaf = np.zeros((self.graph.n_cells, m)) if leaf is None else leaf
+        split = np.empty((0, m)) if split is None else split
+        if leaf.shape[1] != split.shape[1]:
+            raise ValueError(f"of_leaf has {leaf.shape[1]} columns and of_split {split.shape[1]}; give as many.")
+        found = mean_and_variance(self.graph, self.log_inside, leaf, split)
+        if np.ndim(of_leaf) == 2 or np.ndim(of_split) == 2:
+            return found
+        return MeanAndVariance(float(found.mean[0]), float(found.variance[0]))
+
+    @cached_property
+    def _occurrences(self) -> Occurrences:
+        return occurrences(self.graph, self.log_inside)
 
     def root_split_pmf(self) -> dict:
         """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
-        graph, model = self.graph, self.model
+        graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))
-        out: dict = {None: float(np.exp(graph.log_stop[0] - self.log_inside[0]))}
+        stop = float(np.exp(graph.log_stop[0] - self.log_inside[0]))
         if graph.log_split[0] == -np.inf:
-            return out
+            return {None: stop}
         left, right = (self._slots_below_root(c[edges]) for c in (graph.left, graph.right))
         log_share = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
-        share = np.exp(log_share - self.log_inside[0])
-        for e, probability in zip(range(edges.start, edges.stop), share.tolist(), strict=True):
+        return self.name_root_law(stop, np.exp(log_share - self.log_inside[0]))
+
+    def name_root_law(self, stop: float, share: np.ndarray) -> dict:
+        """A law of the root as `root_split_pmf` gives it, from the probability of each question of the root cell."""
+        graph, model, out = self.graph, self.model, {None: stop}
+        for e, probability in enumerate(share.tolist()):
             k, question = int(graph.feature[e]), int(graph.question[e])
             if model.columns.categories[k] is not None:
                 key: tuple = (k, model.columns.label_set(k, question))
@@ -199,8 +334,8 @@ class ExactPosterior(Posterior):
 
     def cell_probabilities(self) -> CellProbabilities:
         """Leaf and split probabilities of every cell of ``graph``."""
-        occurs = outside(self._packed, self.log_inside)
-        leaf = occurs * np.exp(self.graph.log_stop - self.log_inside)
+        occurs = self._occurrences.slot
+        leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]
         return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
 
@@ -211,9 +346,12 @@ class ExactPosterior(Posterior):
         that run out of questions need.
         """
         graph = self.graph
-        score = np.repeat(graph.score, np.diff(graph.first_slot))
-        log_mass = inside(pack_graph(graph._replace(log_stop=graph.log_stop - score)), LOG)[0]
+        log_mass = log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
         return float(self.cell_probabilities().leaf @ graph.score - (self.log_inside[0] - log_mass))
+
+    def question_probabilities(self) -> np.ndarray:
+        """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
+        return self._occurrences.question.copy()
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         """``n`` independent trees from the posterior."""
@@ -236,11 +374,14 @@ class ExactPosterior(Posterior):
         ValueError
             If ``draws`` is not positive.
         """
-        if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
-            raise ValueError(f"draws={draws!r} is out of range; give an integer >= 1.")
-        model = pack_model(self.model.lowered)
-        generator = np.random.default_rng(rng)
-        return self._as_draws(grow_trees(generator, self._packed, self.log_inside, int(draws), LOG, model))
+        return self._grown(
+            LogSum(self.log_inside, np.empty(0)), np.zeros(_positive("draws", draws), dtype=np.int64), rng
+        )
+
+    def _grown(self, semiring: Any, wanted: Any, rng: Any = None) -> SampledPosterior:
+        """The trees that the semiring chooses, as draws of one chain."""
+        generator, model = np.random.default_rng(rng), pack_model(self.model.lowered)
+        return self._as_draws(grow_trees(generator, self._packed, semiring, np.asarray(wanted, dtype=np.int64), model))
 
     def _as_draws(self, grown: Any) -> SampledPosterior:
         nodes, offset = grown.nodes, grown.offset
@@ -286,13 +427,45 @@ class ExactPosterior(Posterior):
         return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal)
 
     def _values(self, X: np.ndarray) -> np.ndarray:
+        return self._averages(X, self.cell_values)
+
+    def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
+        """Posterior means (n, d) of the values by cell (n_cells, d) that rows of numbers reach."""
         codes = np.zeros(X.shape, dtype=np.int64)
         if not self._router.local:
             for k, scale in enumerate(self.model.scales):
                 if self.model.columns.categories[k] is None:
                     x = X[:, k]
                     codes[:, k] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
-        return average_rows(self._packed, self.log_inside, self._router, X, codes, self.cell_values)
+        return average_rows(self._packed, self.log_inside, self._router, X, codes, np.ascontiguousarray(by_cell))
+
+    def predict_std(self, X: Any) -> np.ndarray:
+        """Posterior standard deviation, over trees, of what the tree predicts: how unsure the posterior is.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, K) for class probabilities
+            Of the leaf's predictive mean, or of its class probabilities.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+
+        Notes
+        -----
+        A row lies in one leaf, so the square of its value is again a sum over leaves: one downward pass, as `predict`.
+        Values are taken relative to the root's; accurate to about 1e-8 of their range.
+        """
+        numbers, value = self.model.columns.numbers(X), self.cell_values - self.cell_values[0]
+        mean, square = np.split(self._averages(numbers, np.hstack([value, value**2])), 2, axis=1)
+        std = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return std[:, 0] if self.model.classes_ is None else std
 
     def to_arviz(self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False) -> Any:
         """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
@@ -320,3 +493,21 @@ class ExactPosterior(Posterior):
             f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
             f"{self.graph.n_edges} questions)"
         )
+
+
+def _positive(name: str, value: Any) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r} is out of range; give an integer >= 1.")
+    return int(value)
+
+
+def _columns(name: str, values: Any, length: int) -> np.ndarray | None:
+    """Values as (length, m) float64, None for None."""
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim not in (1, 2) or len(array) != length:
+        raise ValueError(f"{name} has shape {array.shape}; give ({length},) or ({length}, m).")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or an infinite value; give finite numbers.")
+    return array if array.ndim == 2 else array[:, None]

@@ -1,125 +1,81 @@
 """The recursions on a graph of cells, each written once: inside, outside, expectations, trees from the top down."""
 
-from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pactree_mcmc._compiled import all_bits, spread_bits
-from pactree_mcmc._numba import jit, struct
+from pactree_mcmc._numba import jit
 from pactree_mcmc.model._questions import FIXED, GRID
 from pactree_mcmc.trees import LEAF
 
 from ._builder import UPPER_BITS
-from .graph import CellGraph
-from .semirings import LOG
-
-_graph = struct(CellGraph)
-
-
-@jit
-def pack_graph(g: CellGraph) -> Any:
-    """The graph as one pointer."""
-    return _graph(
-        g.first_edge,
-        g.left,
-        g.right,
-        g.feature,
-        g.question,
-        g.log_rule,
-        g.rows,
-        g.stats,
-        g.score,
-        g.design,
-        g.depth,
-        g.first_slot,
-        g.log_stop,
-        g.log_split,
-        g.layered,
-    )
+from ._exponential import exp_down
+from ._packed import children, slot_below
+from .semirings import add_split, choose, leaf, share, store
 
 
 @jit
-def slot_below(graph: Any, cell: int, depth: int) -> int:
-    """Slot of a child ``cell`` that lies at ``depth``."""
-    return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
+def inside(graph: Any, semiring: Any) -> Any:
+    """Sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the semiring.
 
-
-@jit
-def inside(graph: Any, semiring: int) -> np.ndarray:
-    """Sum over all trees below each slot, in the semiring: ``stop + split * sum_e rule_e * left_e * right_e``.
-
-    Returns (n_slots,) float64; entry 0 belongs to the root. Time O(edges times depths), memory O(slots).
+    Fills the arrays of ``semiring``, a value for each slot, entry 0 the root's, and returns it. Time O(edges times
+    depths) semiring operations.
     """
-    out = np.empty(len(graph.log_stop))
-    for cell in range(len(graph.rows) - 1, -1, -1):
-        first, last = graph.first_edge[cell], graph.first_edge[cell + 1]
-        for slot in range(graph.first_slot[cell + 1] - 1, graph.first_slot[cell] - 1, -1):
-            split, below = graph.log_split[slot], graph.depth[cell] + slot - graph.first_slot[cell] + 1
-            best = graph.log_stop[slot]
+    first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
+    edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
+    log_stop, log_split = graph.log_stop, graph.log_split
+    for cell in range(len(first_edge) - 2, -1, -1):
+        for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
+            so_far = leaf(semiring, cell, slot, log_stop[slot])
+            split = log_split[slot]
             if split > -np.inf:
-                for e in range(first, last):
-                    best = max(best, split + _edge_value(graph, out, e, below))
-            out[slot] = best
-            if semiring == LOG and split > -np.inf and best > -np.inf:
-                total = exp(graph.log_stop[slot] - best)
-                for e in range(first, last):
-                    total += exp(split + _edge_value(graph, out, e, below) - best)
-                out[slot] = best + log(total)
-    return out
+                below = depth[cell] + slot - first_slot[cell] + 1
+                for e in range(first_edge[cell], first_edge[cell + 1]):
+                    left, right = np.int64(edge_left[e]), np.int64(edge_right[e])
+                    if layered:
+                        left = first_slot[left] + below - depth[left]
+                        right = first_slot[right] + below - depth[right]
+                    so_far = add_split(semiring, so_far, slot, e, split + log_rule[e], left, right)
+            store(semiring, slot, so_far)
+    return semiring
 
 
-@jit
-def _edge_value(graph: Any, values: np.ndarray, e: int, below: int) -> float:
-    left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
-    return graph.log_rule[e] + values[slot_below(graph, left, below)] + values[slot_below(graph, right, below)]
+class Occurrences(NamedTuple):
+    """How often something occurs in a tree of the posterior, on average: outside times inside over the root's inside.
 
-
-@jit
-def outside(graph: Any, log_inside: np.ndarray) -> np.ndarray:
-    """How often each slot occurs in a tree of the posterior, on average: (n_slots,) float64.
-
-    This is outside times inside over the root's inside. A cell that holds rows occurs at most once, so for it this is
-    a probability; times ``exp(log_stop - inside)`` it is the probability that the cell is a leaf.
+    A cell that holds rows occurs at most once, so for it these are probabilities.
     """
-    out = np.zeros(len(log_inside))
-    out[0] = 1.0
-    for cell in range(len(graph.rows)):
-        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
-            split, below = graph.log_split[slot], graph.depth[cell] + slot - graph.first_slot[cell] + 1
-            if out[slot] == 0.0 or split == -np.inf:
-                continue
-            for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                share = out[slot] * exp(split + _edge_value(graph, log_inside, e, below) - log_inside[slot])
-                out[slot_below(graph, np.int64(graph.left[e]), below)] += share
-                out[slot_below(graph, np.int64(graph.right[e]), below)] += share
-    return out
+
+    slot: np.ndarray
+    """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
+    question: np.ndarray
+    """(n_edges,) float64: that the cell is split by this question, whatever its depth."""
 
 
 @jit
-def expect(graph: Any, log_inside: np.ndarray, leaf: np.ndarray, banned: np.ndarray) -> np.ndarray:
-    """Posterior means (m,) of the product over a tree of ``leaf[j]`` a leaf, and 0 if it asks about ``banned[j]``.
-
-    ``leaf`` (m,) complex128, ``banned`` (m,) int64, -1 for none. Time m times that of `inside`.
-    """
-    m = len(leaf)
-    value = np.zeros((len(log_inside), m), dtype=np.complex128)
-    for cell in range(len(graph.rows) - 1, -1, -1):
-        for slot in range(graph.first_slot[cell + 1] - 1, graph.first_slot[cell] - 1, -1):
-            split, below = graph.log_split[slot], graph.depth[cell] + slot - graph.first_slot[cell] + 1
-            stop = exp(graph.log_stop[slot] - log_inside[slot])
-            for j in range(m):
-                value[slot, j] = stop * leaf[j]
-            if split == -np.inf:
+def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
+    """How often each slot and each question occurs, from the root down. Time as that of `inside`."""
+    first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
+    edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
+    occurs, asked = np.zeros(len(log_inside)), np.zeros(len(edge_left))
+    occurs[0] = 1.0
+    for cell in range(len(first_edge) - 1):
+        for slot in range(first_slot[cell], first_slot[cell + 1]):
+            here, offset = occurs[slot], log_split[slot] - log_inside[slot]
+            if here == 0.0 or log_split[slot] == -np.inf:
                 continue
-            for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                share = exp(split + _edge_value(graph, log_inside, e, below) - log_inside[slot])
-                left = slot_below(graph, np.int64(graph.left[e]), below)
-                right = slot_below(graph, np.int64(graph.right[e]), below)
-                for j in range(m):
-                    if banned[j] != graph.feature[e]:
-                        value[slot, j] += share * value[left, j] * value[right, j]
-    return value[0].copy()
+            below = depth[cell] + slot - first_slot[cell] + 1
+            for e in range(first_edge[cell], first_edge[cell + 1]):
+                left, right = np.int64(edge_left[e]), np.int64(edge_right[e])
+                if layered:
+                    left = first_slot[left] + below - depth[left]
+                    right = first_slot[right] + below - depth[right]
+                part = here * exp_down(offset + log_rule[e] + log_inside[left] + log_inside[right])
+                asked[e] += part
+                occurs[left] += part
+                occurs[right] += part
+    return Occurrences(occurs, asked)
 
 
 class Grown(NamedTuple):
@@ -139,20 +95,21 @@ CELL, FEATURE, QUESTION, RIGHT, PARENT, IS_LEFT = range(6)
 
 
 @jit
-def grow_trees(
-    rng: np.random.Generator, graph: Any, log_inside: np.ndarray, n_trees: int, semiring: int, model: Any
-) -> Grown:
-    """Independent draws (LOG) by choosing at each cell in proportion to the terms of its inside value; or the best
-    tree (MAX), by always choosing the largest.
+def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> Grown:
+    """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
+
+    `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Ranked`: of
+    that rank. Time a tree: the questions of its cells.
     """
+    n_trees = len(wanted)
     nodes = np.empty((64, 6), dtype=np.int64)
-    todo = np.empty((64, 4), dtype=np.int64)
+    todo = np.empty((64, 5), dtype=np.int64)
     offset = np.zeros(n_trees + 1, dtype=np.int64)
     log_prior, log_score = np.zeros(n_trees), np.zeros(n_trees)
     n = 0
     for t in range(n_trees):
         base = n
-        todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, 0, -1, 0
+        _put(todo, 0, 0, 0, -1, 0, wanted[t])
         n_todo = 1
         while n_todo > 0:
             n_todo -= 1
@@ -166,7 +123,7 @@ def grow_trees(
             if parent >= 0 and is_left == 0:
                 nodes[base + parent, RIGHT] = n - base
             slot = slot_below(graph, cell, depth)
-            e = choose(rng, graph, log_inside, cell, slot, depth + 1, semiring)
+            e, on_left, on_right = choose(semiring, rng, graph, cell, slot, depth + 1, todo[n_todo, 4])
             if e < 0:
                 log_score[t] += graph.score[cell]
                 log_prior[t] += graph.log_stop[slot] - graph.score[cell]
@@ -175,48 +132,17 @@ def grow_trees(
                 nodes[n, FEATURE], nodes[n, QUESTION] = graph.feature[e], graph.question[e]
                 if graph.rows[cell] == 0:
                     nodes[n, QUESTION] = _anchored(model, nodes, base, n)
-                todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = (
-                    graph.right[e],
-                    depth + 1,
-                    n - base,
-                    0,
-                )
-                n_todo += 1
-                todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = (
-                    graph.left[e],
-                    depth + 1,
-                    n - base,
-                    1,
-                )
-                n_todo += 1
+                _put(todo, n_todo, graph.right[e], depth + 1, n - base, 0, on_right)
+                _put(todo, n_todo + 1, graph.left[e], depth + 1, n - base, 1, on_left)
+                n_todo += 2
             n += 1
         offset[t + 1] = n
     return Grown(nodes[:n].copy(), offset, log_prior, log_score)
 
 
 @jit
-def choose(
-    rng: np.random.Generator, graph: Any, log_inside: np.ndarray, cell: int, slot: int, below: int, semiring: int
-) -> int:
-    """The question a slot splits by, -1 if it stops."""
-    split = graph.log_split[slot]
-    if split == -np.inf:
-        return -1
-    first, last = graph.first_edge[cell], graph.first_edge[cell + 1]
-    best, best_value = -1, graph.log_stop[slot]
-    u = rng.random() - exp(graph.log_stop[slot] - log_inside[slot]) if semiring == LOG else 1.0
-    if u < 0.0:
-        return -1
-    for e in range(first, last):
-        value = split + _edge_value(graph, log_inside, e, below)
-        if semiring == LOG:
-            u -= exp(value - log_inside[slot])
-            if u < 0.0:
-                return e
-        if value > best_value:
-            best, best_value = e, value
-    # rounding may leave a draw a hair above the total: take the likeliest term
-    return best
+def _put(todo: np.ndarray, at: int, cell: int, depth: int, parent: int, is_left: int, wanted: int) -> None:
+    todo[at, 0], todo[at, 1], todo[at, 2], todo[at, 3], todo[at, 4] = cell, depth, parent, is_left, wanted
 
 
 @jit
@@ -315,13 +241,14 @@ def average_rows(
                 mass[slot] = 0.0
                 stop = 1.0
                 if split > -np.inf and graph.rows[cell] > 0:
-                    stop = exp(graph.log_stop[slot] - log_inside[slot])
+                    stop = share(graph.log_stop[slot], log_inside[slot])
                     below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
                     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                        share = here * exp(split + _edge_value(graph, log_inside, e, below) - log_inside[slot])
-                        left = goes_left(graph, router, e, cell, rows[i], codes[i])
-                        child = np.int64(graph.left[e] if left else graph.right[e])
-                        mass[slot_below(graph, child, below)] += share
+                        left, right = children(graph, e, below)
+                        log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
+                        to_left = goes_left(graph, router, e, cell, rows[i], codes[i])
+                        child = np.int64(graph.left[e] if to_left else graph.right[e])
+                        mass[left if to_left else right] += here * share(log_term, log_inside[slot])
                         if child != cell and not waiting[child]:
                             waiting[child] = True
                             _sift_up(heap, n, child)

@@ -3,15 +3,18 @@
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
+Fixed designs: kd_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree.
 Sampling: sample, SampledPosterior, ConvergenceWarning.
 Certificates: certificates, a module of risk bounds.
+Progressive mixture: progressive_mixture, ProgressiveSample.
 """
 
 from . import certificates
 from .convergence import ConvergenceWarning
+from .designs import Contexts, context_tree, contexts, kd_tree
 from .mcmc import sample
 from .model import (
     BranchingProcess,
@@ -31,5 +34,6 @@ from .model import (
     TreeModel,
 )
 from .posterior import Posterior, SampledPosterior
+from .progressive import ProgressiveSample, progressive_mixture
 from .simulation import simulate
 from .trees import Tree, check_tree

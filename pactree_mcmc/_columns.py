@@ -110,6 +110,12 @@ class Table:
             return self.array[:, k]
         return self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
 
+    def take(self, rows: Any) -> Any:
+        """The rows given by a slice or an index array, as the table holds them."""
+        if self.array is not None:
+            return self.array[rows]
+        return self.frame.iloc[rows] if hasattr(self.frame, "iloc") else self.frame[rows]
+
     def __iter__(self) -> Iterator[Any]:
         return (self.column(k) for k in range(self.n_features))
 
@@ -138,7 +144,7 @@ def learn_columns(table: Table, nominal: Any) -> Columns:
 
 
 def ordered_values(raw: Any, name: str) -> np.ndarray:
-    """An ordered column as finite float64 (n,); a float64 column is not copied."""
+    """An ordered column as finite float64 (n,), contiguous; not copied if it is so already."""
     values = np.asarray(raw)
     kind = values.dtype.kind
     if kind == "O":
@@ -151,7 +157,7 @@ def ordered_values(raw: Any, name: str) -> np.ndarray:
         raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
     elif kind not in "fiub":
         raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers or a categorical.")
-    values = values.astype(np.float64, copy=False)
+    values = np.ascontiguousarray(values, dtype=np.float64)
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -188,6 +194,9 @@ def is_missing(label: Any) -> bool:
 
 def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
     """Index of each label among ``categories``, -1 for one not among them."""
+    if labels.dtype.kind in "iu" and categories.dtype.kind in "iu":
+        place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
+        return np.where(categories[place] == labels, place, -1)
     index = {c: j for j, c in enumerate(categories.tolist())}
     return np.array([index.get(c, -1) for c in labels.tolist()], dtype=np.int64)
 

@@ -1,5 +1,6 @@
 """The one place that sets compiler options, and the form in which compiled code takes groups of arrays."""
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numba
 from numba.core import types
 from numba.experimental import structref
+from numba.extending import overload
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -25,6 +27,22 @@ def jit(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile ``function`` as part of its caller: for parts called in one place, which compile faster so."""
     return numba.njit(inline="always", nogil=True, error_model="numpy")(function)
+
+
+def by_class(function: Callable[..., Any]) -> Any:
+    """Let ``function`` be another one for each class of its first argument, a NamedTuple of arrays.
+
+    ``@function.register(Class)`` adds one, as with `functools.singledispatch`. Compiled callers have theirs built in,
+    so a loop written once is compiled once for each class, and found again in the disk cache.
+    """
+    registry = functools.singledispatch(function)
+    if not numba.config.DISABLE_JIT:
+
+        def implementation(*args: Any) -> Any:
+            return registry.dispatch(args[0].instance_class) if isinstance(args[0], types.BaseNamedTuple) else None
+
+        overload(registry, strict=False, jit_options={"error_model": "numpy"})(implementation)
+    return registry
 
 
 class _Struct(types.StructRef):

@@ -312,32 +312,58 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
     if np.any(tree.feature < LEAF):
         raise ValueError(f"node {int(np.argmax(tree.feature < LEAF))}: feature is below -1.")
     _check_preorder(tree)
-    for i in range(m):
-        if tree.feature[i] == LEAF:
-            fields = (tree.threshold[i], tree.left[i], tree.right[i], tree.default_left[i], tree.categories[i] + 1)
-            if any(fields):
-                raise ValueError(f"node {i}: an unused field of a leaf is not 0 (categories: -1).")
-        elif tree.categories[i] < -1:
-            raise ValueError(f"node {i}: categories is {tree.categories[i]}; a bit mask >= 0, or -1 if ordered.")
-        elif np.isnan(tree.threshold[i]):
-            raise ValueError(f"node {i}: threshold is NaN.")
-        elif n_features is not None and tree.feature[i] >= n_features:
-            raise ValueError(f"node {i}: asks about feature {tree.feature[i]}; there are {n_features} features.")
+    leaf = tree.feature == LEAF
+    unused = (
+        (tree.threshold != 0.0) | (tree.left != 0) | (tree.right != 0) | tree.default_left | (tree.categories != -1)
+    )
+    asks = np.zeros(m, dtype=np.bool_) if n_features is None else tree.feature >= n_features
+    wrong = np.where(leaf, unused, (tree.categories < -1) | np.isnan(tree.threshold) | asks)
+    if not wrong.any():
+        return
+    i = int(np.argmax(wrong))
+    if leaf[i]:
+        raise ValueError(f"node {i}: an unused field of a leaf is not 0 (categories: -1).")
+    if tree.categories[i] < -1:
+        raise ValueError(f"node {i}: categories is {tree.categories[i]}; a bit mask >= 0, or -1 if ordered.")
+    if np.isnan(tree.threshold[i]):
+        raise ValueError(f"node {i}: threshold is NaN.")
+    raise ValueError(f"node {i}: asks about feature {tree.feature[i]}; there are {n_features} features.")
 
 
 def _check_preorder(tree: Tree) -> None:
-    expected = [0]
-    for i in range(len(tree.feature)):
-        if not expected or expected.pop() != i:
-            raise ValueError(f"node {i}: not in preorder: it is not where its parent's left or right points.")
-        if tree.feature[i] != LEAF:
-            if tree.left[i] != i + 1:
-                raise ValueError(f"node {i}: left is {tree.left[i]}; in preorder the left child is node {i + 1}.")
-            if not i + 1 < tree.right[i] < len(tree.feature):
-                raise ValueError(f"node {i}: right is {tree.right[i]}; it must lie behind the left subtree.")
-            expected += [int(tree.right[i]), int(tree.left[i])]
-    if expected:
-        raise ValueError(f"node {expected[-1]} is pointed to but missing.")
+    problem, i = find_disorder(tree.feature, tree.left, tree.right)
+    if problem == STRAY:
+        raise ValueError(f"node {i}: not in preorder: it is not where its parent's left or right points.")
+    if problem == BAD_LEFT:
+        raise ValueError(f"node {i}: left is {tree.left[i]}; in preorder the left child is node {i + 1}.")
+    if problem == BAD_RIGHT:
+        raise ValueError(f"node {i}: right is {tree.right[i]}; it must lie behind the left subtree.")
+    if problem == MISSING:
+        raise ValueError(f"node {i} is pointed to but missing.")
+
+
+IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
+
+
+@jit
+def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
+    """What is wrong with the order of the nodes, and with which of them."""
+    m = len(feature)
+    expected = np.empty(m + 2, dtype=np.int64)
+    expected[0] = 0
+    n = 1
+    for i in range(m):
+        n -= 1
+        if n < 0 or expected[n] != i:
+            return STRAY, i
+        if feature[i] != LEAF:
+            if left[i] != i + 1:
+                return BAD_LEFT, i
+            if not i + 1 < right[i] < m:
+                return BAD_RIGHT, i
+            expected[n], expected[n + 1] = right[i], left[i]
+            n += 2
+    return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
 
 
 def _preorder(

@@ -98,6 +98,11 @@ class Kernel(NamedTuple):
         """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
         return _shares(self.weights, block % PROPOSALS_PER_DRAW)
 
+    def shares_of(self, done: int, n: int) -> list[int]:
+        """Proposals of each step among the next ``n``, ``done`` having been made."""
+        before, after = (np.round(np.cumsum(self.weights) * made).astype(int) for made in (done, done + n))
+        return np.diff(after - before, prepend=0).tolist()
+
 
 @lru_cache(maxsize=4096)
 def _shares(weights: tuple[float, ...], block: int) -> list[int]:

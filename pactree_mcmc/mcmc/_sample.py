@@ -81,7 +81,7 @@ def sample(
     ------
     ValueError
         If an argument is out of range, the kernel or a move is unknown, weights are negative or all zero, the ladder
-        does not decrease from 1, or a start tree cannot occur under the model.
+        does not decrease from 1, a start tree cannot occur under the model, or its fixed tree has joint nodes.
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt
@@ -100,8 +100,7 @@ def sample(
     >>> bool(post.predict_proba([[0.0]])[0, 0] > 0.9)
     True
     """
-    if not isinstance(model, TreeModel):
-        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+    check_reachable(model)
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("thin", thin, 1)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
@@ -121,6 +120,17 @@ def sample(
     post = SampledPosterior.from_chains(model, [run.saved for run in runs], mixture.moves, seconds, tempering)
     warn_if_unconverged(post, 2, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
     return post
+
+
+def check_reachable(model: TreeModel) -> None:
+    """Refuse what is no model, or one whose trees chains cannot reach."""
+    if not isinstance(model, TreeModel):
+        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+    if model.shape is not None and model.shape.joint.any():
+        raise ValueError(
+            "the fixed tree has joint nodes, which chains cannot reach: they grow one node at a time. "
+            "Use exact.solve(model), whose .sample(draws) are independent, or exact.progressive_mixture(model)."
+        )
 
 
 def _log_prior_of_stump(model: TreeModel) -> float | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._columns import Columns, Table, category_codes, nominal_labels, ordered_values
+from .._numba import jit
 
 MANY_ROWS = 500_000
 
@@ -93,11 +94,23 @@ class DyadicScale:
 
         One midpoint after another, as a tree asks: codes and thresholds agree where rounding makes thresholds equal.
         """
-        code = np.zeros(len(x), dtype=np.int64)
-        for level in range(1, self.levels + 1):
-            middle = code + (self.n_codes >> level)
-            code = np.where(x > self.threshold(middle - 1, middle), middle, code)
-        return code
+        return dyadic_codes(x, self.lower, self.upper, self.levels)
+
+
+@jit
+def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
+    """Codes of values by midpoints, the highest bit first; thresholds as `DyadicScale.threshold` has them."""
+    out = np.empty(len(x), dtype=np.int64)
+    n_codes = np.int64(1) << levels
+    for i in range(len(x)):
+        code, half = np.int64(0), n_codes >> 1
+        for _ in range(levels):
+            share = float(code + half) / n_codes
+            if x[i] > lower * (1.0 - share) + upper * share:
+                code += half
+            half >>= 1
+        out[i] = code
+    return out
 
 
 AnyScale = Scale | DyadicScale

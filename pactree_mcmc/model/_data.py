@@ -37,6 +37,16 @@ class Units(NamedTuple):
         """Number of units."""
         return self.codes.shape[1]
 
+    def take(self, order: np.ndarray) -> Units:
+        """The units in another order."""
+        return self._replace(
+            codes=np.ascontiguousarray(self.codes[:, order]),
+            label=self.label[order] if self.counts else self.label,
+            weight=self.weight[order] if self.weight_all else self.weight,
+            moments=self.moments if self.counts else np.ascontiguousarray(self.moments[:, order]),
+            rows=self.rows[order] if self.rows_all else self.rows,
+        )
+
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
     """Check y, weights and the estimation mask; choose the leaf model when none is given."""
@@ -97,12 +107,22 @@ def _plain_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    classes, numbered = np.unique(labels, return_inverse=True)
+    classes, numbered = _numbered(labels)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
     if len(classes) > 32_767:
         raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
     return Target(numbered.astype(np.int32), classes, weight, mask, 0.0, 1.0)
+
+
+def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct labels, and the place of each label among them."""
+    if labels.dtype.kind in "iu" and int(labels.max()) - int(labels.min()) < 1 << 16:
+        least = labels.min()
+        away = (labels - least).astype(np.int64)
+        present = np.bincount(away) > 0
+        return np.flatnonzero(present).astype(labels.dtype) + least, (np.cumsum(present) - 1)[away]
+    return np.unique(labels, return_inverse=True)
 
 
 def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
@@ -135,9 +155,14 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
     if estimation is None:
         return None
     mask = np.asarray(estimation)
+    if isinstance(estimation, float | np.floating):
+        if not 0.0 < estimation < 1.0 or not 0 < round(n * estimation) < n:
+            raise ValueError(f"estimation={estimation} of {n} rows leaves E or S empty; give a fraction in (0, 1).")
+        mask = np.arange(n) >= n - round(n * estimation)
     if mask.dtype.kind != "b" or mask.shape != (n,):
         raise ValueError(
-            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for E."
+            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for "
+            "E, or the fraction of the rows, the last ones, that are E."
         )
     return mask
 
@@ -154,11 +179,8 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
     """Merge rows with equal codes (and equal label, when the statistics are counts), adding their statistics."""
     n = codes.shape[1]
     label = leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
-    key = hash_rows(codes, label)
-    order = np.argsort(key)
-    group = np.full(n, -1, dtype=np.int32)
-    n_units = group_rows_into(group, codes, label, key, order)
-    del key, order
+    group = np.empty(n, dtype=np.int32)
+    n_units = group_rows_into(group, codes, label)
     weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
     if n_units == n:
         plain = weight is None or bool(np.all(weight == 1.0))
@@ -167,8 +189,7 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
             Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, np.ones(1, dtype=np.int32), 0),
             None,
         )
-    first = np.empty(n_units, dtype=np.int64)
-    first[group[::-1]] = np.arange(n - 1, -1, -1)
+    first = first_rows(group, n_units)
     rows = np.bincount(group, minlength=n_units).astype(np.int32)
     weight = np.bincount(group, weights=weight, minlength=n_units).astype(np.float64)
     if leaf.is_classifier:
@@ -183,48 +204,43 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
 
 
 @jit
-def hash_rows(codes: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """A 64-bit hash of each row's codes and label, (n,) uint64."""
-    n = codes.shape[1]
-    out = np.empty(n, dtype=np.uint64)
-    for i in range(n):
-        out[i] = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)
-    for k in range(codes.shape[0]):
-        for i in range(n):
-            h = (out[i] ^ np.uint64(codes[k, i])) * np.uint64(0xBF58476D1CE4E5B9)
-            out[i] = h ^ (h >> np.uint64(29))
+def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
+    """First row of each group, (n_groups,) int32; groups are numbered by first occurrence."""
+    out = np.empty(n_groups, dtype=np.int32)
+    n = 0
+    for i in range(len(group)):
+        if group[i] == n:
+            out[n] = i
+            n += 1
     return out
 
 
 @jit
-def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray, key: np.ndarray, order: np.ndarray) -> int:
-    """Number the classes of equal rows by first occurrence into ``group`` (n,), given as -1; return how many."""
-    n = codes.shape[1]
-    begin = 0
-    while begin < n:
-        end = begin + 1
-        while end < n and key[order[end]] == key[order[begin]]:
-            end += 1
-        # rows with one hash are nearly always equal; each pass settles one kind of row
-        left = end - begin
-        while left > 0:
-            leader = n
-            for i in range(begin, end):
-                if group[order[i]] < 0:
-                    leader = min(leader, order[i])
-            for i in range(begin, end):
-                row = order[i]
-                if group[row] < 0 and _same_row(codes, label, row, leader):
-                    group[row] = leader
-                    left -= 1
-        begin = end
+def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
+    """Number the classes of equal rows by first occurrence into ``group`` (n,); return how many.
+
+    A hash table of leading rows, at most two thirds full; rows are compared, so hashes may collide.
+    """
+    n = len(group)
+    size = np.int64(4)
+    while 2 * size < 3 * n:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int32)
     n_groups = 0
     for i in range(n):
-        if group[i] == i:
+        h = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)
+        for k in range(codes.shape[0]):
+            h = (h ^ np.uint64(codes[k, i])) * np.uint64(0xBF58476D1CE4E5B9)
+            h ^= h >> np.uint64(29)
+        at = np.int64(h & np.uint64(size - 1))
+        while table[at] >= 0 and not _same_row(codes, label, i, table[at]):
+            at = (at + 1) & (size - 1)
+        if table[at] < 0:
+            table[at] = i
             group[i] = n_groups
             n_groups += 1
         else:
-            group[i] = group[group[i]]
+            group[i] = group[table[at]]
     return n_groups
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from .._columns import Columns, Table, ordered_values
-from ..trees import LEAF, Tree, check_tree
+from .._numba import jit
+from ..trees import LEAF, Tree, apply_tree, check_tree
 from ._cells import PlainCell, Question
 from ._coding import AnyScale, given_scale, nominal_scale
 from ._questions import DESIGN, FIXED, Questions
 from ._tree_priors import FixedShape
+
+ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +26,18 @@ class FixedTree(Questions):
     ----------
     tree : Tree
         The deepest tree; a node that is a leaf of it is never split.
+    joint : bool array of shape (n_nodes,), optional
+        Nodes that belong to the question of their parent, which so has more than two answers: a joint node is split
+        whenever it is reached, whatever the tree prior, is never a leaf and adds no depth. A node with m children is
+        m - 1 nodes of the tree, all but the first joint. `exact.solve` takes them; chains cannot, since they grow one
+        node at a time. Default: none.
 
     Raises
     ------
     TypeError
         If ``tree`` is not a Tree.
+    ValueError
+        If ``joint`` has another shape or type, or marks the root or a leaf of the tree.
 
     Examples
     --------
@@ -37,11 +47,22 @@ class FixedTree(Questions):
     """
 
     tree: Tree
+    joint: Any = field(default=None, repr=False)
     kind = FIXED
 
     def __post_init__(self) -> None:
         if not isinstance(self.tree, Tree):
             raise TypeError(f"tree is a {type(self.tree).__name__}; give a Tree, or use FixedTree.from_sklearn.")
+        m = self.tree.n_nodes
+        joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(self.joint)
+        if joint.dtype.kind != "b" or joint.shape != (m,):
+            raise ValueError(f"joint has dtype {joint.dtype} and shape {joint.shape}; give booleans of shape ({m},).")
+        wrong = joint & (self.tree.feature == LEAF)
+        wrong[0] = joint[0]
+        if wrong.any():
+            what = "the root" if joint[0] else f"node {int(np.argmax(wrong))}, a leaf of the tree,"
+            raise ValueError(f"{what} cannot be joint: joint nodes continue the question of their parent.")
+        object.__setattr__(self, "joint", joint)
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
@@ -76,20 +97,37 @@ class FixedTree(Questions):
                 out.append(given_scale(np.unique(points[np.isfinite(points)])))
         return out
 
+    def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:
+        """Leaf of the tree that each row (n,) lies in."""
+        arrays, out = self.tree.arrays, np.empty(table.n_rows, dtype=np.uint32)
+        for start in range(0, table.n_rows, ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            some = table.take(rows)
+            # a plain array was checked column by column; only its layout may be unfit
+            plain = table.array is not None and table.array.dtype == np.float64 and not columns.is_nominal.any()
+            out[rows] = apply_tree(arrays, 0, np.ascontiguousarray(some) if plain else columns.numbers(some))
+        return out
+
     def bind(self, scales: list[AnyScale]) -> Questions:
-        tree, asked = self.tree, []
-        for i in range(tree.n_nodes):
-            k, categories = int(tree.feature[i]), int(tree.categories[i])
-            cut = -1 if k == LEAF or categories >= 0 else scales[k].cut_of(float(tree.threshold[i]))
-            asked.append(Question(k, cut, categories & ((1 << scales[k].n_codes) - 1) if categories >= 0 else -1))
-        return _BoundFixedTree(tree, asked)
+        tree = self.tree
+        asked = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
+        asked.feature, asked.right, asked.cut, asked.categories = tree.feature, tree.right, -1, -1
+        for k, scale in enumerate(scales):
+            nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
+            threshold = tree.threshold[nodes]
+            asked.cut[nodes] = np.where(threshold == -np.inf, -1, np.searchsorted(scale.cuts, threshold))
+            nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
+            if len(nodes):
+                asked.categories[nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
+        return _BoundFixedTree(tree, self.joint, asked)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        return self.tree.depth
+        return int(self.shape().depth.max())
 
     def shape(self) -> FixedShape:
         tree = self.tree
-        return FixedShape(tree.node_depth, tree.left, tree.right, tree.feature == LEAF)
+        depth = depths_between(tree.feature, tree.right, self.joint)
+        return FixedShape(depth, tree.left, tree.right, tree.feature == LEAF, self.joint)
 
     def ways(self, cell: PlainCell, feature: int) -> int:
         return int(self.tree.feature[cell.node] == feature)
@@ -105,19 +143,34 @@ class FixedTree(Questions):
 class _BoundFixedTree(FixedTree):
     """A fixed tree whose questions are known in codes, one for each node."""
 
-    asked: list[Question] = field(default_factory=list)
+    asked: Any = None
+    """Records (n_nodes,) of dtype DESIGN."""
+
+    def _question(self, node: int) -> Question:
+        here = self.asked[node]
+        return Question(int(here.feature), int(here.cut), int(here.categories))
 
     def admits(self, cell: PlainCell, question: Question) -> bool:
-        return question == self.asked[cell.node]
+        return question == self._question(cell.node)
 
     def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
-        return self.asked[cell.node]
+        return self._question(cell.node)
 
     def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
-        return cell.split(question, (int(self.tree.left[cell.node]), int(self.tree.right[cell.node])))
+        nodes = int(self.tree.left[cell.node]), int(self.tree.right[cell.node])
+        left, right = cell.split(question, nodes)
+        deeper = cell.depth + (not self.joint[cell.node])
+        return replace(left, depth=deeper), replace(right, depth=deeper)
 
     def design(self) -> np.recarray:
-        out = np.zeros(self.tree.n_nodes, dtype=DESIGN).view(np.recarray)
-        out.feature, out.cut, out.categories = np.array(self.asked, dtype=np.int64).T
-        out.right = self.tree.right
-        return out
+        return self.asked
+
+
+@jit
+def depths_between(feature: np.ndarray, right: np.ndarray, joint: np.ndarray) -> np.ndarray:
+    """How many ancestors of each node of a tree are not joint, (n_nodes,) int64."""
+    out = np.zeros(len(feature), dtype=np.int64)
+    for i in range(len(feature)):
+        if feature[i] != LEAF:
+            out[i + 1] = out[right[i]] = out[i] + (0 if joint[i] else 1)
+    return out

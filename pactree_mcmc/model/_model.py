@@ -13,7 +13,7 @@ from .._columns import Table, learn_columns
 from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question, root_cell
 from ._coding import encode
-from ._data import merge_rows, read_target
+from ._data import Merged, first_rows, merge_rows, read_target
 from ._leaves import Leaf
 from ._lowered import Lowered
 from ._questions import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
@@ -50,8 +50,9 @@ class TreeModel:
         Further nominal columns; at most 63 categories each.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. Questions do not see them.
-    estimation : bool array of shape (n,), optional
-        Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss.
+    estimation : bool array of shape (n,), or float, optional
+        Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
+        fraction of the rows, the last ones, that are E: shuffle a sorted table first.
 
     Attributes
     ----------
@@ -113,9 +114,19 @@ class TreeModel:
         if isinstance(self.tree_prior, BranchingProcess):
             self.tree_prior.check(self.shape)
         self.scales = self.questions.scales(table, self.columns)
-        merged = merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
-        self.units, self.unit_of_row = merged.units, merged.unit_of_row
+        self.units, self.unit_of_row = self._merge(table)
         self._rules = self.questions.bind(self.scales)
+
+    def _merge(self, table: Table) -> Merged:
+        """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""
+        cells = self.questions.finest_cells(table, self.columns)
+        if cells is None:
+            return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
+        merged = merge_rows(cells[None], self.leaf, self.target)
+        of_row = merged.unit_of_row
+        some = table if of_row is None else Table(table.take(first_rows(of_row, merged.units.n_units)))
+        codes = encode(some, self.columns, self.scales)
+        return Merged(merged.units._replace(codes=codes), of_row)
 
     @property
     def classes_(self) -> np.ndarray | None:
@@ -185,10 +196,10 @@ class TreeModel:
         for number, cell, question in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)
-            elif question is None or cell.depth >= self.prior_tables.depth_limit:
+            elif question is None or self.is_forced(cell):
                 return -math.inf
             else:
-                total += self.tree_prior.log_split(cell.depth, self._node(cell))
+                total += self.log_split(cell)
                 total += self._rules.log_probability(cell, question)
             if total == -math.inf:
                 return total
@@ -215,7 +226,13 @@ class TreeModel:
 
     def is_forced(self, cell: PlainCell) -> bool:
         """Whether a cell must be a leaf: at the depth limit, or without admissible question."""
+        if self._is_joint(cell):
+            return False
         return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+        return self._rules.ways(cell, feature)
 
     def draw_question(self, rng: np.random.Generator, cell: PlainCell) -> Question:
         """A question of a cell that admits one, from the question prior."""
@@ -227,6 +244,8 @@ class TreeModel:
 
     def log_split(self, cell: PlainCell) -> float:
         """Log prior factor of splitting a cell that can be split."""
+        if self._is_joint(cell):
+            return 0.0
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
@@ -236,8 +255,13 @@ class TreeModel:
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
     def _log_stop(self, cell: PlainCell) -> float:
+        if self._is_joint(cell):
+            return -math.inf
         forced = self.is_forced(cell)
         return self.tree_prior.log_stop(cell.depth, self._node(cell), forced=forced, empty=len(cell.index) == 0)
+
+    def _is_joint(self, cell: PlainCell) -> bool:
+        return self.shape is not None and bool(self.shape.joint[cell.node])
 
     def _node(self, cell: PlainCell) -> int:
         return -1 if self.shape is None else cell.node

@@ -80,6 +80,10 @@ class Questions:
         """No tree can be deeper, for want of questions."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
+    def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
+        """Number of the finest cell of each row (n,), where it is known without coding the row; else None."""
+        return None
+
     def shape(self) -> FixedShape | None:
         """Shape of the fixed tree, None when questions are free."""
         return None

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .._numba import jit
+
 DEPTH_CEILING = 4_095
 """Depth at which a tree without ``max_depth`` stops; no tree reaches it."""
 
@@ -36,42 +38,51 @@ class PriorTables(NamedTuple):
 
 
 class FixedShape(NamedTuple):
-    """Shape of a fixed tree, for priors whose factors differ from node to node."""
+    """Shape of a fixed tree, for priors whose factors differ from node to node.
+
+    A *joint* node belongs to the question of its parent, which has more than two answers: it is split whenever it is
+    reached, is never a leaf, and adds no depth.
+    """
 
     depth: np.ndarray
+    """(m,) int64: ancestors that are not joint."""
     left: np.ndarray
     right: np.ndarray
     is_leaf: np.ndarray
+    joint: np.ndarray
+    """(m,) bool."""
+
+    def inner(self, limit: int) -> np.ndarray:
+        """Which nodes (m,) of a tree no deeper than ``limit`` can be split."""
+        return ~self.is_leaf & (self.joint | (self.depth < limit))
 
 
 class TreePrior(Protocol):
-    """What a tree prior offers: plain factors, and the same factors as tables."""
+    """What a tree prior offers: factors of nodes, one or many, given by depth and by number in the fixed tree (-1)."""
 
     max_depth: int | None
 
-    def log_split(self, depth: int, node: int) -> float: ...
-    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float: ...
+    def log_split(self, depth: Any, node: Any) -> Any: ...
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any: ...
     def log_constant(self, shape: FixedShape | None) -> float: ...
 
 
 def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
     """Lower ``prior`` to tables, for trees no deeper than ``natural_depth``, the depth the questions allow."""
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
-    by_node = shape is not None
-    nodes = (
-        [(int(d), i) for i, d in enumerate(shape.depth)] if shape is not None else [(d, -1) for d in range(limit + 1)]
-    )
-    stops = {
-        forced: np.array([prior.log_stop(d, i, forced=forced, empty=False) for d, i in nodes])
-        for forced in (False, True)
-    }
+    if shape is None:
+        depth, inner, joint = np.arange(limit + 1), np.arange(limit + 1) < limit, False
+        node = np.full(limit + 1, -1)
+    else:
+        depth, inner, joint = shape.depth, shape.inner(limit), shape.joint
+        node = np.arange(len(depth))
+    table = np.empty(len(depth), dtype=FACTORS).view(np.recarray)
+    table.log_split = np.where(joint, 0.0, np.where(inner, prior.log_split(depth, node), -np.inf))
+    table.log_forced = np.where(joint, -np.inf, prior.log_stop(depth, node, forced=True, empty=False))
+    free = prior.log_stop(depth, node, forced=False, empty=False)
+    table.log_stop = np.where(inner & ~np.asarray(joint), free, table.log_forced)
     empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
-    inner = [d < limit and (shape is None or not shape.is_leaf[i]) for d, i in nodes]
-    log_split = np.array([prior.log_split(d, i) if ok else -np.inf for (d, i), ok in zip(nodes, inner, strict=True)])
-    table = np.empty(len(nodes), dtype=FACTORS).view(np.recarray)
-    table.log_split, table.log_forced = log_split, stops[True]
-    table.log_stop = np.where(inner, stops[False], stops[True])
-    return PriorTables(table, by_node, limit, empty_bonus, prior.log_constant(shape))
+    return PriorTables(table, shape is not None, limit, float(empty_bonus), prior.log_constant(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +98,8 @@ class BranchingProcess:
     ----------
     rho : float or array-like, default 0.5
         Probability of a split, in [0, 1). An array is by depth: entry j for depth j, at least ``max_depth`` entries
-        (one more when conditioned, whose deepest leaves pay too). With a ``FixedTree`` it is by node, in preorder.
+        (one more when conditioned, whose deepest leaves pay too). With a ``FixedTree`` it is by node, in preorder;
+        entries of joint nodes are not used.
     max_depth : int or None, default 10
         Depth of the deepest leaf. None: no limit but the questions'; a conditioned process then needs rho <= 1/2.
     conditioned : bool, default False
@@ -132,42 +144,38 @@ class BranchingProcess:
                 f"rho has {len(rho)} entries; max_depth={self.max_depth} needs {self.max_depth + self.conditioned}."
             )
 
-    def _rho(self, depth: int, node: int) -> float:
+    def _rho(self, depth: Any, node: Any) -> Any:
         rho = np.asarray(self.rho, dtype=np.float64)
         if rho.ndim == 0:
-            return float(rho)
-        index = node if node >= 0 else depth
-        return float(rho[index]) if index < len(rho) else 0.0
+            return np.broadcast_to(rho, np.shape(depth))
+        index = np.where(np.asarray(node) >= 0, node, depth)
+        return np.where(index < len(rho), rho[np.minimum(index, len(rho) - 1)], 0.0)
 
-    def log_split(self, depth: int, node: int) -> float:
+    def log_split(self, depth: Any, node: Any) -> Any:
         """Log probability that a node that can be split is split."""
-        rho = self._rho(depth, node)
-        return math.log(rho) if rho > 0.0 else -math.inf
+        with np.errstate(divide="ignore"):
+            return np.log(self._rho(depth, node))
 
-    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float:
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
         """Log factor of a leaf; ``forced`` when it cannot be split or lies at ``max_depth``."""
-        return 0.0 if forced and not self.conditioned else math.log1p(-self._rho(depth, node))
+        return np.zeros(np.shape(depth)) if forced and not self.conditioned else np.log1p(-self._rho(depth, node))
 
     def log_constant(self, shape: FixedShape | None) -> float:
         """Minus the log of ``z``, the mass of the trees no deeper than ``max_depth``."""
         if not self.conditioned or self.max_depth is None:
             return 0.0
-        if shape is None or np.ndim(self.rho) == 0:
-            z = 1.0 - self._rho(self.max_depth, -1)
+        if shape is None or (np.ndim(self.rho) == 0 and not shape.joint.any()):
+            z = 1.0 - float(self._rho(self.max_depth, -1))
             for depth in range(self.max_depth - 1, -1, -1):
-                rho = self._rho(depth, -1)
+                rho = float(self._rho(depth, -1))
                 z = (1.0 - rho) + rho * z * z
             return -math.log(z)
-        return -math.log(self._mass_by_node(shape)[0])
+        return -math.log(self._mass_by_node(shape))
 
-    def _mass_by_node(self, shape: FixedShape) -> np.ndarray:
-        z = np.empty(len(shape.depth))
-        for i in range(len(z) - 1, -1, -1):
-            rho = self._rho(0, i)
-            z[i] = 1.0 - rho
-            if not shape.is_leaf[i] and shape.depth[i] < self.max_depth:
-                z[i] += rho * z[shape.left[i]] * z[shape.right[i]]
-        return z
+    def _mass_by_node(self, shape: FixedShape) -> float:
+        """``z`` by node of the fixed tree: a joint node multiplies the masses of its children."""
+        rho = self._rho(shape.depth, np.arange(len(shape.depth)))
+        return float(mass_of_root(np.array(rho), shape.joint, shape.inner(self.max_depth), shape.left, shape.right))
 
 
 @dataclass(frozen=True)
@@ -207,13 +215,13 @@ class ChipmanPrior:
             raise ValueError(f"beta={self.beta} is out of range; give a finite beta >= 0.")
         check_depth(self.max_depth)
 
-    def log_split(self, depth: int, node: int) -> float:
+    def log_split(self, depth: Any, node: Any) -> Any:
         """Log probability that a node that can be split is split."""
-        return math.log(self.alpha) - self.beta * math.log1p(depth) if self.alpha > 0.0 else -math.inf
+        return (math.log(self.alpha) if self.alpha > 0.0 else -math.inf) - self.beta * np.log1p(depth)
 
-    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float:
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
         """Log probability of a leaf; ``forced`` when it cannot be split or lies at ``max_depth``."""
-        return 0.0 if forced else math.log1p(-self.alpha * (1.0 + depth) ** -self.beta)
+        return np.zeros(np.shape(depth)) if forced else np.log1p(-self.alpha * (1.0 + depth) ** -self.beta)
 
     def log_constant(self, shape: FixedShape | None) -> float:
         """Zero: the prior is normalised."""
@@ -255,17 +263,28 @@ class LeafPenalty:
                 raise ValueError(f"{name}={value} is out of range; give a finite price >= 0.")
         check_depth(self.max_depth)
 
-    def log_split(self, depth: int, node: int) -> float:
+    def log_split(self, depth: Any, node: Any) -> Any:
         """Zero: a split is free, its two leaves are not."""
-        return 0.0
+        return np.zeros(np.shape(depth))
 
-    def log_stop(self, depth: int, node: int, *, forced: bool, empty: bool) -> float:
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
         """Minus the price of the leaf, forced or not."""
-        return -float(self.empty_cost if empty and self.empty_cost is not None else self.cost)
+        price = self.empty_cost if empty and self.empty_cost is not None else self.cost
+        return np.full(np.shape(depth), -float(price))
 
     def log_constant(self, shape: FixedShape | None) -> float:
         """Zero: evidences are relative to the sum of the weights."""
         return 0.0
+
+
+@jit
+def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
+    """Mass of the prunings of a fixed tree under an unstopped process: ``z = (1 - rho) + rho z_left z_right``."""
+    z = np.empty(len(rho))
+    for i in range(len(rho) - 1, -1, -1):
+        below = z[left[i]] * z[right[i]] if inner[i] else 0.0
+        z[i] = below if joint[i] else (1.0 - rho[i]) + rho[i] * below
+    return z[0]
 
 
 def check_depth(max_depth: int | None) -> None:

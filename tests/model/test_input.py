@@ -295,3 +295,12 @@ def test_fixed_tree_over_other_categories():
     tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b010, -1, -1], columns=three.columns)
     with pytest.raises(ValueError, match=r"knows the categories \['a', 'b', 'c'\] of column 'x0'; X holds"):
         pt.TreeModel([["a"], ["c"]], [0, 1], nominal=0, questions=pt.FixedTree(tree))
+
+
+def test_a_fraction_takes_the_last_rows_as_e():
+    X, y = np.arange(10.0)[:, None], np.arange(10) % 2
+    model = pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=0.3)
+    assert np.flatnonzero(model.target.estimation).tolist() == [7, 8, 9]
+    for bad in (0.0, 1.0, 0.01, -0.5, 1.5, float("nan")):
+        with pytest.raises(ValueError, match="E or S empty"):
+            pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=bad)

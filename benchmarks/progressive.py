@@ -1,0 +1,212 @@
+"""The progressive mixture and context-tree weighting: speed against rivals, and the bias of the Monte-Carlo engines.
+
+Run: python benchmarks/progressive.py [speed] [contexts] [bias]; all three unless some are named. The context-tree rival
+is bayesml (pip install bayesml); without it the line is left out.
+"""
+
+import argparse
+import math
+import time
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+
+
+def timed(call):
+    """Processor seconds, which other work on the machine does not lengthen much."""
+    began = time.process_time()
+    out = call()
+    return time.process_time() - began, out
+
+
+def best_of(n, call):
+    return min(timed(call)[0] for _ in range(n))
+
+
+def checkered(n, p, seed=0):
+    """Uniform features; two of them say which of two classes is likelier."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, p))
+    return X, (rng.random(n) < np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 0.8, 0.3)).astype(int)
+
+
+def cyclic_model(n, depth, p=2):
+    X, y = checkered(n, p)
+    return pt.TreeModel(
+        X,
+        y,
+        tree_prior=pt.BranchingProcess(0.4, depth),
+        questions=pt.DyadicCuts(-(-depth // p), cyclic=True, bounds=[[0, 1]] * p),
+        leaf=pt.FrozenLaplace(),
+        estimation=0.5,
+    )
+
+
+def direct(model, depth):
+    """The computation of the paper, O(depth 2^depth N): every bottom cell's branch anew at every stage, in NumPy."""
+    X, y = checkered(model.n_rows, 2)
+    codes, cell = (X * 2 ** (depth // 2)).astype(int), np.zeros(model.n_rows, dtype=int)
+    for level in range(depth // 2 - 1, -1, -1):
+        for k in range(2):
+            cell = 2 * cell + (codes[:, k] >> level & 1)
+    in_e = model.target.estimation
+    log_theta = []
+    for j in range(depth + 1):
+        counts = np.ones((2**j, 2))
+        np.add.at(counts, (cell[in_e] >> (depth - j), y[in_e]), 1.0)
+        log_theta.append(np.log(counts / counts.sum(axis=1, keepdims=True)))
+    log_l, log_sigma = [np.zeros(2**j) for j in range(depth + 1)], [np.zeros(2**j) for j in range(depth + 1)]
+    total = np.zeros((2**depth, 2))
+    staged = np.flatnonzero(~in_e)
+    for stage in range(len(staged) + 1):
+        reach = np.ones(1)
+        weights = []
+        for j in range(depth + 1):
+            stop = 0.6 * np.exp(log_l[j] - log_sigma[j]) if j < depth else np.ones(2**depth)
+            weights.append(reach * stop)
+            reach = np.repeat(reach * (1.0 - stop), 2)
+        for j, weight in enumerate(weights):
+            total += np.repeat(weight[:, None] * np.exp(log_theta[j]), 2 ** (depth - j), axis=0)
+        if stage < len(staged):
+            i = staged[stage]
+            for j in range(depth, -1, -1):
+                s = cell[i] >> (depth - j)
+                log_l[j][s] += log_theta[j][s, y[i]]
+                log_sigma[j][s] = log_l[j][s]
+                if j < depth:
+                    below = log_sigma[j + 1][2 * s] + log_sigma[j + 1][2 * s + 1]
+                    log_sigma[j][s] = np.logaddexp(math.log(0.6) + log_l[j][s], math.log(0.4) + below)
+    return total / (len(staged) + 1)
+
+
+def speed():
+    print("exact.progressive_mixture, cyclic dyadic; processor seconds, best of 2, model and graph included")
+    exact.progressive_mixture(cyclic_model(100, 8))
+    for depth, n in ((8, 10_000), (10, 10_000)):
+        model = cyclic_model(n, depth)
+        ours = best_of(2, lambda model=model: exact.progressive_mixture(model))
+        rival, expected = timed(lambda model=model, depth=depth: direct(model, depth))
+        corner = exact.progressive_mixture(model).predict_proba([[1e-9, 1e-9], [1 - 1e-9, 1 - 1e-9]])
+        gap = abs(corner - expected[[0, -1]]).max()
+        print(
+            f"  depth {depth}, n = {n:,}: {ours:.3f}; the direct computation {rival:.2f}: {rival / ours:.0f} times;"
+            f" largest difference {gap:.1e}"
+        )
+    sizes = (1_000, 10_000, 100_000)
+    for p in (2, 10):
+        seconds = [best_of(2, lambda n=n, p=p: exact.progressive_mixture(cyclic_model(n, 20, p))) for n in sizes]
+        for n, s in zip(sizes, seconds, strict=True):
+            print(f"  depth 20, p = {p}, n = {n:,}: {s:.3f}")
+        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        print(f"  log-log slope {slope:.2f}, last decade {math.log10(seconds[-1] / seconds[-2]):.2f}")
+
+
+def markov(n, order, seed=0):
+    """A binary Markov sequence and its entropy rate in bits."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, (2,) * order)
+    s, u = rng.integers(2, size=n), rng.random(n)
+    for i in range(order, n):
+        s[i] = u[i] < p[tuple(s[i - order : i][::-1])]
+    P = np.zeros((2**order, 2**order))
+    for state in range(2**order):
+        recent = tuple(state >> j & 1 for j in range(order))
+        for a in range(2):
+            P[state, (state << 1 | a) % 2**order] += p[recent] if a else 1 - p[recent]
+    law = np.linalg.matrix_power(P, 10_000)[0]
+    return s, float(-(law[:, None] * P * np.log2(np.where(P > 0, P, 1.0))).sum())
+
+
+def contexts():
+    n = 100_000
+    sequence, rate = markov(n, 3)
+    exact.context_tree_weighting(sequence[:100], 4, 2)
+    print(f"context-tree weighting, binary Markov source of order 3, {n:,} symbols, entropy rate {rate:.5f} bits")
+    for depth in (8, 20):
+        ours, ctw = timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2))
+        ours = min(ours, timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2))[0])
+        bits = ctw.code_length / ctw.n_seen
+        law = ctw.depth_pmf()
+        print(
+            f"  depth {depth}: {ours:.3f} processor seconds, {n / ours:,.0f} symbols/s, {bits:.5f} bits a symbol,"
+            f" most probable depth {law.argmax()} ({law.max():.3f})"
+        )
+    try:
+        from bayesml import contexttree
+    except ImportError:
+        print("  bayesml is not installed")
+        return
+    short = sequence[:20_000]
+    rival = contexttree.LearnModel(c_k=2, c_d_max=8)
+    theirs = timed(lambda: rival.update_posterior(short))[0]
+    ours, ctw = timed(lambda: exact.context_tree_weighting(short, 8, 2))
+    print(f"  bayesml, depth 8, first {len(short):,} symbols: {theirs:.2f} s, {theirs / ours:.0f} times ours")
+
+
+def bias_problems():
+    X, y = checkered(200, 2, 1)
+    frozen = {"leaf": pt.FrozenLaplace(), "estimation": 0.5}
+    bounds = [[0, 1]] * 2
+    yield (
+        "dyadic, 2 x 3 levels, n = 200",
+        pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(0.4, 6), questions=pt.DyadicCuts(3, bounds=bounds), **frozen),
+    )
+    yield (
+        "grid of 7 x 7 cuts, n = 200",
+        pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=5), questions=pt.GridCuts(7), **frozen),
+    )
+    x, z = X[:80, :1], y[:80]
+    yield (
+        "one dimension, every cut, n = 80",
+        pt.TreeModel(x, z, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=6), **frozen),
+    )
+
+
+def bias(kernel, wanted):
+    rng = np.random.default_rng(9)
+    print(f"progressive mixture by Monte Carlo, kernel {kernel!r}, against exact: at 500 new points the mean absolute")
+    print("error of P(y = 1), its Monte-Carlo standard error, and the excess Kullback-Leibler divergence in millinats")
+    for name, model in bias_problems():
+        if wanted not in name:
+            continue
+        X = rng.random((500, model.n_features))
+        expected = exact.progressive_mixture(model).predict_proba(X)
+        print(f"  {name}")
+        runs = [("mcmc", {"steps": steps}) for steps in (1, 3, 10, 30, 100, 300, 1000)]
+        for engine, options in [*runs, ("smc", {"particles": 200}), ("smc", {"particles": 1000})]:
+            seconds, found = timed(
+                lambda engine=engine, options=options, model=model: pt.progressive_mixture(
+                    model, engine=engine, kernel=kernel, chains=16, rng=1, **options
+                )
+            )
+            q = found.predict_proba(X)
+            kl = (expected * np.log(expected / q)).sum(axis=1).mean()
+            option = ", ".join(f"{key} = {value}" for key, value in options.items())
+            evidence = "" if found.log_evidence is None else f", log evidence {found.log_evidence:.2f}"
+            print(
+                f"    {engine}, {option}: {abs(q - expected)[:, 1].mean():.5f}, {found.predict_proba_se(X).mean():.5f},"
+                f" {1e3 * kl:.4f}; {seconds:.1f} s{evidence}",
+                flush=True,
+            )
+        print(f"    exact log evidence {exact.solve(model).log_evidence:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], "speed", "contexts", "bias"], default=[])
+    parser.add_argument("--kernel", default="grow-prune")
+    parser.add_argument("--problem", help="part of the name of the bias problems to run")
+    arguments = parser.parse_args()
+    parts = arguments.parts or ["speed", "contexts", "bias"]
+    if "speed" in parts:
+        speed()
+    if "contexts" in parts:
+        contexts()
+    if "bias" in parts:
+        bias(arguments.kernel, arguments.problem or "")
+
+
+if __name__ == "__main__":
+    main()

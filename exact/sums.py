@@ -1,0 +1,208 @@
+"""Sums over all trees of a graph, one call an answer: evidence, best weight, number of trees, sizes, moments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._packed import pack_graph
+from .graph import CellGraph, Intractable
+from .recursion import Occurrences, inside, outside
+from .semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
+from .terms import LOSS, by_slot, counting_terms, likely_part, with_terms
+
+COLUMN_BYTES = 1 << 28
+"""Memory for the columns of functions computed at a time."""
+MAX_COEFFICIENTS = 1 << 28
+LARGEST_PRIME = (1 << 31) - 1
+
+
+def log_sums(graph: CellGraph) -> np.ndarray:
+    """Log sum over the trees below each slot, (n_slots,); entry 0 is that of all trees."""
+    most = int(np.diff(graph.first_edge).max(initial=0))
+    return inside(pack_graph(graph), LogSum(np.empty(graph.n_slots), np.empty(most + 1))).value
+
+
+def best_sums(graph: CellGraph) -> np.ndarray:
+    """Log weight of the best tree below each slot, (n_slots,)."""
+    return inside(pack_graph(graph), Best(np.empty(graph.n_slots))).value
+
+
+def log_sum(graph: CellGraph) -> float:
+    """Log of the sum of the weights of all trees, nats."""
+    return float(log_sums(graph)[0])
+
+
+def best_log_weight(graph: CellGraph) -> float:
+    """Log weight of the best tree, nats."""
+    return float(best_sums(graph)[0])
+
+
+def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
+    """How often each slot and each question occurs in a tree drawn in proportion to its weight, on average."""
+    return outside(pack_graph(graph), log_sums(graph) if log_inside is None else log_inside)
+
+
+def count_trees(graph: CellGraph) -> int:
+    """Number of trees of positive weight, exact.
+
+    Counted modulo as many primes just below 2^31 as their logarithm, in floating point, asks for, and put together by
+    the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
+    """
+    counting = counting_terms(graph)
+    packed, log_count = pack_graph(counting), log_sums(counting)[0]
+    if log_count == -np.inf:
+        return 0
+    count, modulus, prime = 0, 1, LARGEST_PRIME + 1
+    # a prime more than needed covers the rounding of log_count
+    while math.log(modulus) < log_count + 20.0:
+        prime = _prime_below(prime)
+        residue = inside(packed, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]
+        step = (int(residue) - count) * pow(modulus, -1, prime) % prime
+        count, modulus = count + modulus * step, modulus * prime
+    return count
+
+
+def _prime_below(n: int) -> int:
+    """The largest prime below ``n`` <= 2^31."""
+    divisors = np.arange(3, math.isqrt(n) + 1, 2)
+    candidate = n - 1 - n % 2
+    while not np.all(candidate % divisors):
+        candidate -= 2
+    return candidate
+
+
+def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
+    """Law of the number of leaves, entry m is P(m leaves), to within 2e-14.
+
+    Polynomials over the likely part of the graph, tails cut where they cannot be seen at the root.
+    """
+    part, slots = likely_part(graph, occurs)
+    packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
+    longest = int(best_sums(with_terms(part, log_stop=1.0, log_split=0.0, log_rule=0.0))[0])
+    room = 24 * n + longest
+    while True:
+        law = inside(
+            packed,
+            SizeLaw(
+                start=np.zeros(n, dtype=np.int64),
+                length=np.zeros(n, dtype=np.int64),
+                value=np.empty(room),
+                row=np.zeros(longest),
+                used=np.zeros(1, dtype=np.int64),
+                log_inside=log_inside[slots],
+                spare=spare,
+            ),
+        )
+        if law.used[0] <= room:
+            return np.concatenate([[0.0], law.value[law.start[0] : law.start[0] + law.length[0]]])
+        room = 2 * int(law.used[0])
+
+
+def mean_products(
+    graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
+) -> np.ndarray:
+    """Posterior means (m,) of the product over a tree of ``worth[j]`` in [0, 1] a leaf, and 0 if it asks about the
+    feature ``banned[j]`` of ``p``, -1 for none.
+    """
+    part, slots = likely_part(graph, occurs)
+    packed, log_values, spare = pack_graph(part), log_inside[slots], _spare(occurs.slot[slots])
+    at_once = max(1, COLUMN_BYTES // (8 * part.n_slots))
+    out = []
+    for first in range(0, len(worth), at_once):
+        some = slice(first, first + at_once)
+        banned_by = np.full(p, -1)
+        banned_by[banned[some][banned[some] >= 0]] = np.flatnonzero(banned[some] >= 0)
+        value = np.empty((part.n_slots, len(worth[some])))
+        products = Products(value, worth[some], banned_by, part.feature, log_values, spare)
+        out.append(inside(packed, products).value[0].copy())
+    return np.concatenate(out)
+
+
+def _spare(occurs: np.ndarray) -> np.ndarray:
+    """What each slot's law may lose so that, weighted by how often they occur, all lose `LOSS`."""
+    with np.errstate(divide="ignore"):
+        return LOSS / len(occurs) / occurs
+
+
+class MeanAndVariance(NamedTuple):
+    """Of a function of the tree under the posterior."""
+
+    mean: Any
+    """float, or (m,) for m functions."""
+    variance: Any
+    """Likewise."""
+
+
+def mean_and_variance(
+    graph: CellGraph, log_inside: np.ndarray, of_leaf: np.ndarray, of_split: np.ndarray
+) -> MeanAndVariance:
+    """Of m functions that add ``of_leaf`` (n_cells, m) over leaves and ``of_split`` (n_edges or 0, m) over splits."""
+    packed, m = pack_graph(graph), of_leaf.shape[1]
+    at_once = max(1, COLUMN_BYTES // (16 * graph.n_slots))
+    means, variances = [], []
+    for first in range(0, m, at_once):
+        columns = slice(first, first + at_once)
+        leaf, split = (np.ascontiguousarray(a[:, columns]) for a in (of_leaf, of_split))
+        empty = np.empty((graph.n_slots, leaf.shape[1]))
+        found = inside(packed, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
+        means.append(found.mean[0].copy())
+        variances.append(found.variance[0].copy())
+    return MeanAndVariance(np.concatenate(means), np.concatenate(variances))
+
+
+def best_by_size(
+    graph: CellGraph,
+    max_leaves: int,
+    *,
+    tally: np.ndarray | None = None,
+    gain: np.ndarray | None = None,
+    max_tally: int | None = None,
+) -> BestBySize:
+    """Largest log weight of a tree for each number of leaves up to ``max_leaves``, and each tally.
+
+    Parameters
+    ----------
+    graph : CellGraph
+        Parents before children.
+    max_leaves : int
+        Of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
+    tally, gain : arrays of shape (n_slots, n_options), optional
+        What a leaf adds to the tree's tally (int64, >= 0) and to its log weight (float64), for each option it has.
+    max_tally : int, optional
+        Largest tally kept. Default: the largest there is.
+
+    Returns
+    -------
+    BestBySize
+        The root's coefficients come first; ``grow_trees`` takes the tree of any of them.
+
+    Raises
+    ------
+    Intractable
+        If more than 2^28 coefficients would be kept.
+
+    Notes
+    -----
+    Max-plus convolution at every question; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
+    figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
+    """
+    possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
+    unit = {"log_split": 0.0, "log_rule": 0.0}
+    most = best_sums(with_terms(graph, log_stop=possible, **unit))
+    depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
+    depth = graph.depth if depth is None else depth
+    wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
+    if tally is None or gain is None:
+        tally, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
+        tall = np.ones(graph.n_slots, dtype=np.int64)
+    else:
+        highest = best_sums(with_terms(graph, log_stop=np.where(possible > 0, tally.max(axis=1), -np.inf), **unit))
+        tall = np.clip(np.minimum(highest, np.inf if max_tally is None else max_tally), -1, None).astype(np.int64) + 1
+    n_coefficients = int((wide * tall).sum())
+    if n_coefficients > MAX_COEFFICIENTS:
+        raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients; a smaller max_leaves needs fewer,")
+    start = np.concatenate([[0], np.cumsum(wide * tall)])
+    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), tally, gain))

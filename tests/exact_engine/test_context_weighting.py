@@ -1,0 +1,215 @@
+"""Context-tree weighting equals the plain recursion, enumeration, and the exact engine, in any order it is fed."""
+
+import math
+
+import numpy as np
+import pytest
+from reference.context_trees import log_joint, log_weighted, sources
+
+import exact
+import pactree_mcmc as pt
+
+
+def random_pairs(rng, n, depth, m):
+    """Contexts and symbols whose last-but-one symbol matters."""
+    contexts = rng.integers(m, size=(n, depth))
+    symbols = np.where(rng.random(n) < 0.7, contexts[:, depth - 1], rng.integers(m, size=n))
+    return contexts, symbols
+
+
+def fed(depth, m, contexts, symbols, **parts):
+    ctw = exact.ContextTreeWeighting(depth, m, **parts)
+    ctw.add(contexts, symbols)
+    return ctw
+
+
+@pytest.mark.parametrize(("depth", "m"), [(1, 2), (2, 2), (3, 2), (2, 3), (1, 5)])
+def test_equals_the_plain_recursion_and_enumeration(depth, m):
+    rng = np.random.default_rng([depth, m])
+    rho, alpha = rng.uniform(0.1, 0.9, depth), 0.7
+    contexts, symbols = random_pairs(rng, 12, depth, m)
+    ctw = fed(depth, m, contexts, symbols, rho=rho, alpha=alpha)
+    pairs = list(zip(contexts.tolist(), symbols.tolist(), strict=True))
+    assert ctw.log_evidence == pytest.approx(log_weighted(pairs, depth, m, alpha, rho), abs=1e-12)
+    found = [(log_joint(pairs, s, depth, m, alpha, rho), s) for s in sources(depth, m)]
+    total = math.fsum(math.exp(value) for value, _ in found)
+    assert ctw.log_evidence == pytest.approx(math.log(total), abs=1e-12)
+    law = np.zeros(depth + 1)
+    for value, source in found:
+        law[max(map(len, source))] += math.exp(value) / total
+    assert ctw.depth_pmf() == pytest.approx(law, abs=1e-12)
+    best = ctw.best_source()
+    assert best.log_probability == pytest.approx(max(found)[0] - math.log(total), abs=1e-12)
+    likeliest = [s for value, s in found if value > max(found)[0] - 1e-9]
+    seen = [[c for c in s if any(tuple(row[: len(c)]) == c for row in contexts.tolist())] for s in likeliest]
+    assert sorted(best.contexts) in [sorted(s) for s in seen]
+    assert best.probability.sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_predictions_are_ratios_of_evidences(m):
+    rng = np.random.default_rng(m)
+    contexts, symbols = random_pairs(rng, 20, 2, m)
+    ctw = fed(2, m, contexts[:15], symbols[:15])
+    before = ctw.log_evidence
+    predicted = ctw.predict_proba(contexts[15:16])[0]
+    assert predicted.sum() == pytest.approx(1.0, abs=1e-14)
+    for a in range(m):
+        longer = fed(2, m, np.vstack([contexts[:15], contexts[15:16]]), np.append(symbols[:15], a))
+        assert math.log(predicted[a]) == pytest.approx(longer.log_evidence - before, abs=1e-12)
+    assert ctw.add(contexts[15:16], symbols[15:16])[0] == pytest.approx(math.log(predicted[symbols[15]]), abs=1e-14)
+
+
+def test_never_seen_contexts_predict_uniformly():
+    ctw = exact.ContextTreeWeighting(3, 4)
+    assert ctw.predict_proba([[0, 1, 2]]) == pytest.approx(np.full((1, 4), 0.25))
+    assert ctw.log_evidence == 0.0
+    assert ctw.depth_pmf() == pytest.approx([0.5, 0.5**5, 0, 0], abs=0.5)
+    assert ctw.best_source().contexts == [()]
+
+
+def test_any_order_and_the_batch_evidence():
+    sequence = markov(20_000, 3, np.random.default_rng(0))[0]
+    ctw = exact.context_tree_weighting(sequence, 6, 2)
+    rows = np.arange(6, len(sequence))
+    contexts = sequence[rows[:, None] - np.arange(1, 7)]
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(rows))
+        other = fed(6, 2, contexts[order], sequence[rows[order]])
+        assert other.log_evidence == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
+    batch = exact.log_sum(ctw.graph()[0])
+    assert batch == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
+
+
+def test_equals_the_exact_engine_on_the_same_design():
+    rng = np.random.default_rng(3)
+    depth, n = 3, 300
+    contexts, symbols = random_pairs(rng, n, depth, 2)
+    ctw = fed(depth, 2, contexts, symbols, rho=0.3)
+
+    def node(d):
+        return ([-1], [0.0]) if d == depth else joined(d, node(d + 1), node(d + 1))
+
+    def joined(d, left, right):
+        return [d, *left[0], *right[0]], [0.5, *left[1], *right[1]]
+
+    feature, threshold = node(0)
+    left = [i + 1 if f >= 0 else 0 for i, f in enumerate(feature)]
+    right = [i + 2 ** (depth - f) if f >= 0 else 0 for i, f in enumerate(feature)]
+    design = pt.FixedTree(pt.Tree(feature, threshold, left, right))
+    model = pt.TreeModel(
+        contexts.astype(float),
+        symbols,
+        tree_prior=pt.BranchingProcess(0.3, depth),
+        questions=design,
+        leaf=pt.DirichletMultinomial(0.5),
+    )
+    truth = exact.solve(model)
+    assert ctw.log_evidence == pytest.approx(truth.log_evidence, rel=0, abs=1e-9)
+    rows = np.array([[0, 1, 0], [1, 1, 1], [0, 0, 1]])
+    assert ctw.predict_proba(rows) == pytest.approx(truth.predict_proba(rows.astype(float)), abs=1e-12)
+    online = exact.progressive_mixture(model)
+    assert online.stage_log_evidence[0, 1:] == pytest.approx(
+        np.cumsum(fed_one_by_one(depth, contexts, symbols, 0.3)), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_equals_the_exact_engine_on_a_context_tree(m):
+    rng = np.random.default_rng(m)
+    sequence = np.where(rng.random(400) < 0.5, np.arange(400) % m, rng.integers(m, size=400))
+    design, (X, y) = pt.context_tree(3, m), pt.contexts(sequence, 3, m)
+    model = pt.TreeModel(
+        X,
+        y,
+        tree_prior=pt.BranchingProcess(0.5, max_depth=None),
+        questions=design,
+        leaf=pt.DirichletMultinomial(0.5),
+    )
+    ctw = exact.ContextTreeWeighting(3, m)
+    steps = ctw.update(sequence)
+    truth, online = exact.solve(model), exact.progressive_mixture(model)
+    assert ctw.log_evidence == pytest.approx(truth.log_evidence, rel=0, abs=1e-9)
+    assert np.diff(online.stage_log_evidence[0]) == pytest.approx(steps, abs=1e-9)
+    assert ctw.predict_proba(X[:9]) == pytest.approx(truth.predict_proba(X[:9]), abs=1e-12)
+    assert ctw.best_source().log_probability == pytest.approx(truth.map_log_joint - truth.log_evidence, abs=1e-9)
+    ctw.graph()[0].check()
+
+
+def fed_one_by_one(depth, contexts, symbols, rho):
+    return exact.ContextTreeWeighting(depth, 2, rho=rho).add(contexts, symbols)
+
+
+def markov(n, order, rng):
+    """A binary Markov sequence and its entropy rate in bits."""
+    p = rng.uniform(0.05, 0.95, (2,) * order)
+    s = rng.integers(2, size=n)
+    u = rng.random(n)
+    for i in range(order, n):
+        s[i] = u[i] < p[tuple(s[i - order : i][::-1])]
+    states = 2**order
+    P = np.zeros((states, states))
+    for state in range(states):
+        recent = tuple(state >> j & 1 for j in range(order))
+        for a in range(2):
+            P[state, (state << 1 | a) % states] += p[recent] if a else 1 - p[recent]
+    values, vectors = np.linalg.eig(P.T)
+    law = np.real(vectors[:, np.argmax(np.real(values))])
+    law /= law.sum()
+    bits = -np.array([sum(q * math.log2(q) for q in row if q > 0) for row in P])
+    return s, float(law @ bits)
+
+
+def test_a_markov_source_of_order_three():
+    sequence, entropy_rate = markov(100_000, 3, np.random.default_rng(1))
+    ctw = exact.context_tree_weighting(sequence, 8, 2)
+    assert ctw.n_seen == 100_000 - 8
+    assert abs(ctw.code_length / ctw.n_seen - entropy_rate) < 0.01
+    assert ctw.depth_pmf().argmax() == 3
+    assert len(ctw.best_source().contexts) == 8
+    assert exact.context_tree_weighting(sequence, 2, 2).code_length / ctw.n_seen - entropy_rate > 0.01
+
+
+def test_pieces_of_a_sequence_are_one_sequence():
+    sequence = np.random.default_rng(0).integers(3, size=50)
+    whole = exact.context_tree_weighting(sequence, 4, 3)
+    pieces = exact.ContextTreeWeighting(4, 3)
+    found = [pieces.update(part) for part in np.split(sequence, [2, 3, 20])]
+    assert [len(f) for f in found] == [0, 0, 16, 30]
+    assert pieces.log_evidence == whole.log_evidence == pytest.approx(np.concatenate(found).sum(), abs=1e-12)
+    assert pieces.context.tolist() == sequence[::-1][:4].tolist()
+    assert pieces.predict_proba(pieces.context[None]) == pytest.approx(whole.predict_proba(whole.context[None]))
+
+
+def test_a_large_alphabet_and_no_depth():
+    text = np.frombuffer(b"the cat sat on the mat, the rat sat on the cat. " * 50, dtype=np.uint8)
+    ctw = exact.context_tree_weighting(text, 3, 256)
+    flat = exact.context_tree_weighting(text, 0, 256)
+    assert ctw.code_length < 0.7 * flat.code_length
+    assert ctw.graph()[0].n_cells < 10_000
+    assert exact.log_sum(ctw.graph()[0]) == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
+    assert flat.depth_pmf().tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.ContextTreeWeighting(-1, 2), "depth=-1"),
+        (lambda: exact.ContextTreeWeighting(2, 1), "n_symbols=1"),
+        (lambda: exact.ContextTreeWeighting(2.5, 2), r"depth=2\.5"),
+        (lambda: exact.ContextTreeWeighting(2, 2, alpha=0.0), r"alpha=0\.0"),
+        (lambda: exact.ContextTreeWeighting(2, 2, rho=1.0), r"rho=1\.0"),
+        (lambda: exact.ContextTreeWeighting(2, 2, rho=[0.5]), "rho has shape"),
+        (lambda: exact.context_tree_weighting([0, 1], 2, 2), "2 symbols has none with 2 before"),
+        (lambda: exact.context_tree_weighting([0, 1, 2, 0], 2, 2), r"sequence holds 2 at 2; symbols are 0\.\.1"),
+        (lambda: exact.context_tree_weighting([0, -1, 1, 0], 2, 2), "holds -1 at 1"),
+        (lambda: exact.context_tree_weighting("0101", 2, 2), "give integers"),
+        (lambda: exact.context_tree_weighting([0.0, 1.0, 0.5], 2, 2), "dtype float64"),
+        (lambda: exact.ContextTreeWeighting(2, 2).add([[0]], [1]), r"shape \(1, 1\)"),
+        (lambda: exact.ContextTreeWeighting(2, 2).add([[0, 1]], [1, 0]), "1 contexts and 2 symbols"),
+        (lambda: exact.ContextTreeWeighting(2, 2).predict_proba([[0, 2]]), r"holds 2 at \(0, 1\)"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

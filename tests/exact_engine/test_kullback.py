@@ -1,0 +1,91 @@
+"""The Kullback-Leibler bounds: their terms by hand, and that simulated risks obey them."""
+
+import math
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+STUMP = pt.Tree([-1], [0], [0], [0])
+TRUTH = pt.Tree([0, -1, 1, -1, -1], [0.5, 0, 0.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+THETA = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])
+
+
+def dyadic_model(rng, n=200, estimation=0.5, **parts):
+    """Data from the tree TRUTH with the leaf probabilities THETA."""
+    X = rng.random((n, 2))
+    y = (rng.random(n) < truth_at(X)[:, 1]).astype(int)
+    y[:2] = [0, 1]
+    parts = {"questions": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), "leaf": pt.FrozenLaplace(), **parts}
+    return pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(0.4, 4), estimation=estimation, **parts)
+
+
+def truth_at(X):
+    return THETA[np.where(X[:, 0] <= 0.5, 0, np.where(X[:, 1] <= 0.5, 1, 2))]
+
+
+def test_terms_of_corollary_one():
+    model = dyadic_model(np.random.default_rng(0), n=100, estimation=0.4)
+    bound = exact.kullback_bound(model, TRUTH)
+    pi = 0.4**2 * 0.6**3 * 0.5**2
+    assert bound.prior == pytest.approx(-math.log(pi) / 61)
+    assert bound.leaves == pytest.approx(3 / 41)
+    assert bound.questions == 0.0
+    assert bound.total == pytest.approx(bound.prior + bound.leaves)
+    assert bound.classification == pytest.approx(math.sqrt(2 * bound.total))
+
+
+def test_terms_of_corollary_two():
+    model = dyadic_model(np.random.default_rng(0), n=100, estimation=0.4, questions=pt.LocalCuts(trivial=True))
+    bound = exact.kullback_bound(model, TRUTH)
+    pi = 0.4**2 * 0.6**3 * 0.5**2  # shape and features; 101 ways of the root, fewer below
+    assert bound.prior == pytest.approx(-math.log(pi) / 61)
+    assert bound.questions == pytest.approx(3 * math.log(102) / 61)
+    assert -model.log_prior(TRUTH) / 61 < bound.prior + bound.questions
+
+
+def test_the_mean_risk_on_fresh_data_obeys_corollary_one():
+    rng = np.random.default_rng(1)
+    X = rng.random((2_000, 2))
+    p = truth_at(X)
+    risk, risk_of_prior, bounds = [], [], []
+    for _ in range(20):
+        model = dyadic_model(rng)
+        q = exact.progressive_mixture(model).predict_proba(X)
+        risk.append((p * np.log(p / q)).sum(axis=1).mean())
+        bounds.append(exact.kullback_bound(model, TRUTH).total)
+        risk_of_prior.append((p * np.log(2 * p)).sum(axis=1).mean())
+    assert np.ptp(bounds) == 0.0
+    spread = np.std(risk) / math.sqrt(len(risk))
+    assert np.mean(risk) + 3 * spread <= bounds[0]
+    assert np.mean(risk_of_prior) > bounds[0]  # an estimator that learns nothing does not obey it
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"leaf": pt.FrozenLaplace(0.5)}, "FrozenLaplace"),
+        ({"leaf": pt.PacBayesLoss(1.0)}, "FrozenLaplace"),
+        ({"sample_weight": np.full(200, 2.0)}, "sample weights"),
+    ],
+)
+def test_models_outside_the_theorem_are_refused(parts, message):
+    with pytest.raises(ValueError, match=message):
+        exact.kullback_bound(dyadic_model(np.random.default_rng(0), **parts), STUMP)
+
+
+def test_other_bad_input():
+    rng = np.random.default_rng(0)
+    model = dyadic_model(rng)
+    with pytest.raises(ValueError, match="prior is 0"):
+        exact.kullback_bound(model, pt.Tree([0, -1, -1], [0.3, 0, 0], [1, 0, 0], [2, 0, 0]))
+    with pytest.raises(TypeError, match="tree is a str"):
+        exact.kullback_bound(model, "tree")
+    X = rng.random((6, 2))
+    penalised = pt.TreeModel(
+        X, [0, 1] * 3, tree_prior=pt.LeafPenalty(), leaf=pt.FrozenLaplace(), questions=pt.GridCuts(2), estimation=0.5
+    )
+    with pytest.raises(ValueError, match="not normalised"):
+        exact.kullback_bound(penalised, STUMP)

@@ -1,0 +1,249 @@
+"""The exact progressive mixture equals brute force over all trees and stages."""
+
+import warnings
+
+import numpy as np
+import pytest
+from model.problems import QUESTIONS, TREE_PRIORS, random_problem
+from reference.progressive import direct_on_full_tree, mean_law, mean_rows, stages
+
+import exact
+import pactree_mcmc as pt
+
+from .test_enumeration import _as_table, _new_rows, _rounded
+
+TIGHT = {"rel": 0, "abs": 1e-12}
+
+
+def frozen_model(n=60, depth=3, seed=0, n_classes=3, **parts):
+    """Three classes on a cyclic dyadic design, leaves frozen on half of the rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    y = np.where(rng.random(n) < 0.6, (X[:, 0] * n_classes).astype(int), rng.integers(n_classes, size=n))
+    y[:n_classes] = np.arange(n_classes)
+    parts = {"questions": pt.DyadicCuts((depth + 1) // 2, cyclic=True, bounds=[[0, 1]] * 2), **parts}
+    return pt.TreeModel(
+        X,
+        y,
+        tree_prior=pt.BranchingProcess(0.4, depth),
+        leaf=pt.FrozenLaplace(),
+        estimation=np.arange(n) % 2 == 0,
+        **parts,
+    )
+
+
+def assert_equal_laws(found, expected, tolerance):
+    found, expected = _rounded(found), _rounded(expected)
+    for key in set(found) | set(expected):
+        assert found.get(key, 0.0) == pytest.approx(expected.get(key, 0.0), **tolerance), key
+
+
+def assert_equals_brute_force(problem, model, rng, tolerance):
+    by_stage = stages(problem)
+    if len(by_stage) == 1:
+        with pytest.raises(ValueError, match="S is empty"):
+            exact.progressive_mixture(model)
+        return False
+    mixture = exact.progressive_mixture(model)
+    assert mixture.stage_log_evidence[0] == pytest.approx(np.array([s.log_evidence for s in by_stage]), **tolerance)
+    assert mixture.log_evidence == pytest.approx(by_stage[-1].log_evidence, **tolerance)
+    rows = _new_rows(problem, rng)
+    table = _as_table(model, rows)
+    values = mixture.predict_proba(table) if model.classes_ is not None else mixture.predict(table)[:, None]
+    expected = [mean_rows([s.predict(row) for s in by_stage]) for row in rows]
+    assert values == pytest.approx(np.array(expected), **tolerance)
+    law = dict(enumerate(mixture.n_leaves_pmf()))
+    assert_equal_laws({(0, m): q for m, q in law.items()}, keyed(mean_law([s.n_leaves() for s in by_stage])), tolerance)
+    assert mixture.feature_inclusion() == pytest.approx(mean_rows([s.inclusion() for s in by_stage]), **tolerance)
+    assert_equal_laws(mixture.root_split_pmf(), mean_law([s.root() for s in by_stage]), tolerance)
+    return True
+
+
+def keyed(law):
+    return {(0, m): q for m, q in law.items()}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tree_prior", TREE_PRIORS)
+@pytest.mark.parametrize("questions", QUESTIONS)
+def test_equals_brute_force_over_trees_and_stages(questions, tree_prior, seed):
+    rng = np.random.default_rng([QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), seed])
+    leaf = ["laplace", "laplace", str(rng.choice(["dirichlet", "nig", "known", "poisson", "loss"]))][seed]
+    for _ in range(20):
+        problem, model = random_problem(rng, questions=questions, tree_prior=tree_prior, leaf=leaf, max_trees=300)
+        if assert_equals_brute_force(problem, model, rng, {"rel": 1e-9, "abs": 1e-9}):
+            return
+    raise AssertionError("no problem had two stages")
+
+
+def test_equals_brute_force_to_twelve_digits_at_depth_three():
+    rng = np.random.default_rng(5)
+    found = 0
+    while found < 6:
+        problem, model = random_problem(rng, questions="dyadic", tree_prior="stopped", leaf="laplace", max_trees=1_000)
+        if len(problem.classes) == 3 and model.natural_depth >= 3:
+            found += assert_equals_brute_force(problem, model, rng, TIGHT)
+
+
+def test_equals_the_direct_computation_at_depth_eight():
+    depth, n = 8, 300
+    model = frozen_model(n, depth, n_classes=3)
+    mixture = exact.progressive_mixture(model)
+    cells, y = _bottom_cells(model), model.target.values
+    in_e = np.arange(n) % 2 == 0
+    theta = []
+    for j in range(depth + 1):
+        counts = np.ones((2**j, 3))
+        np.add.at(counts, (cells[in_e] >> (depth - j), y[in_e]), 1.0)
+        theta.append((counts / counts.sum(axis=1, keepdims=True)).tolist())
+    expected = np.array(direct_on_full_tree(cells[~in_e].tolist(), y[~in_e].tolist(), theta, 0.4, depth))
+    sides = (np.arange(16) + 0.5) / 16
+    X = np.array([[a, b] for a in sides for b in sides])
+    assert mixture.predict_proba(X) == pytest.approx(expected[_cell_of(X, depth)], **TIGHT)
+
+
+def _cell_of(X, depth):
+    bits = np.zeros(len(X), dtype=int)
+    codes = (X * 2 ** (depth // 2)).astype(int)
+    for level in range(depth // 2 - 1, -1, -1):
+        for k in range(2):
+            bits = 2 * bits + (codes[:, k] >> level & 1)
+    return bits
+
+
+def _bottom_cells(model):
+    n = model.n_rows
+    X = np.random.default_rng(0).random((n, 2))
+    return _cell_of(X, 8)
+
+
+def test_the_order_matters_and_the_last_stage_does_not_depend_on_it():
+    model = frozen_model()
+    mixtures = [exact.progressive_mixture(model, orders=2, rng=seed) for seed in (1, 2)]
+    first, second = (m.predict_proba([[0.3, 0.8]]) for m in mixtures)
+    assert abs(first - second).max() > 1e-6
+    truth = exact.solve(model).log_evidence
+    for m in mixtures:
+        assert m.stage_log_evidence[:, -1] == pytest.approx(truth, abs=1e-10)
+        assert m.stage_log_evidence[:, 0] == pytest.approx(0.0, abs=1e-10)
+        assert m.log_evidence == pytest.approx(truth, abs=1e-10)
+
+
+def test_orders_are_averaged():
+    problem_rng = np.random.default_rng(8)
+    while True:
+        problem, model = random_problem(
+            problem_rng, questions="dyadic", tree_prior="stopped", leaf="laplace", max_trees=300
+        )
+        if sum(not e for e in problem.estimation) >= 3 and min(problem.weights) > 0:
+            break
+    mixture = exact.progressive_mixture(model, orders=3, rng=4)
+    laws = [stages(problem, order.staged.tolist()) for order in mixture._orders]
+    assert len({tuple(order.staged) for order in mixture._orders}) > 1
+    row = problem.X[0]
+    expected = mean_rows([mean_rows([s.predict(row) for s in law]) for law in laws])
+    assert mixture.predict_proba(_as_table(model, [row]))[0] == pytest.approx(expected, **TIGHT)
+
+
+def test_resplit_parts_the_sample_anew():
+    model = frozen_model()
+    mixture = exact.progressive_mixture(model, orders=4, resplit=True, rng=0)
+    masks = [order.estimation for order in mixture._orders]
+    assert all(mask.sum() == 30 for mask in masks) and len({mask.tobytes() for mask in masks}) == 4
+    assert mixture.log_evidence is None
+    parts = [
+        exact.progressive_mixture(_with_mask(model, order.estimation)).stage_log_evidence[0, -1]
+        for order in mixture._orders
+    ]
+    assert mixture.stage_log_evidence[:, -1] == pytest.approx(parts, abs=1e-9)
+
+
+def test_resplit_leaves_rows_of_weight_zero_alone():
+    rng = np.random.default_rng(3)
+    X, weight = rng.random((20, 1)), rng.choice([0.0, 1.0], 20)
+    model = pt.TreeModel(
+        X,
+        rng.integers(2, size=20),
+        tree_prior=pt.BranchingProcess(0.4, 2),
+        questions=pt.DyadicCuts(2),
+        leaf=pt.FrozenLaplace(),
+        estimation=0.5,
+        sample_weight=weight,
+    )
+    mixture = exact.progressive_mixture(model, orders=5, resplit=True, rng=0)
+    assert mixture.stage_log_evidence.shape == (5, 1 + int(weight[:10].sum()))
+
+
+def _with_mask(model, mask):
+    X = np.random.default_rng(0).random((model.n_rows, 2))
+    return pt.TreeModel(
+        X,
+        model.classes_[model.target.values],
+        tree_prior=model.tree_prior,
+        questions=model.questions,
+        leaf=pt.FrozenLaplace(),
+        estimation=mask,
+    )
+
+
+def test_draws_follow_the_mean_law():
+    model = frozen_model()
+    mixture = exact.progressive_mixture(model, orders=2, rng=1)
+    draws = mixture.sample(4_000, rng=3)
+    n = 4_000
+    found, law = draws.n_leaves_pmf(), mixture.n_leaves_pmf()
+    assert abs(found - law[: len(found)]).max() < 5 * np.sqrt(0.25 / n)
+    X = np.random.default_rng(9).random((20, 2))
+    assert abs(draws.predict_proba(X) - mixture.predict_proba(X)).max() < 5 * np.sqrt(0.25 / n)
+    for t in range(5):
+        assert draws.log_prior[t] == pytest.approx(model.log_prior(draws.tree(t)), abs=1e-9)
+        assert draws.log_score[t] == pytest.approx(model.log_score(draws.tree(t)), abs=1e-9)
+    assert len(mixture.draw_trees(3, rng=1)) == 3
+    assert mixture.map_tree().n_leaves == exact.solve(model).map_tree().n_leaves
+
+
+def test_cell_probabilities_are_means():
+    mixture = exact.progressive_mixture(frozen_model())
+    found = mixture.cell_probabilities()
+    mixture._summed(0)[0].graph.check()
+    assert found.leaf[0] == pytest.approx(mixture.root_split_pmf()[None], **TIGHT)
+    assert found.leaf[0] + found.split[0] == pytest.approx(1.0, **TIGHT)
+
+
+def test_reading_interface():
+    mixture = exact.progressive_mixture(frozen_model())
+    assert isinstance(mixture, pt.Posterior)
+    assert "31 stages" in repr(mixture)
+    assert mixture.predict([[0.1, 0.1]]).shape == (1,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert mixture.to_arviz(draws=20, rng=0) is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"orders": 0}, "orders=0"),
+        ({"orders": 1.5}, r"orders=1\.5"),
+        ({"max_cells": 0}, "max_cells=0"),
+        ({"max_cells": 100}, "copies of cells"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        exact.progressive_mixture(frozen_model(), **arguments)
+
+
+def test_bad_samples():
+    X, y = np.random.default_rng(0).random((6, 2)), [0, 1, 0, 1, 0, 1]
+    everything = pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.ones(6, dtype=bool))
+    with pytest.raises(ValueError, match="S is empty"):
+        exact.progressive_mixture(everything)
+    with pytest.raises(ValueError, match="no E"):
+        exact.progressive_mixture(pt.TreeModel(X, y), resplit=True)
+    with pytest.raises(ValueError, match="not a sum over leaves"):
+        exact.progressive_mixture(pt.TreeModel(X, np.arange(6.0), leaf=pt.NormalSharedVariance()))
+    with pytest.raises(TypeError, match="TreeModel"):
+        exact.progressive_mixture(X)
+    with pytest.raises(ValueError, match="selects no row"):
+        pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.zeros(6, dtype=bool))

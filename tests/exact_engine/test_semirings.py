@@ -1,0 +1,386 @@
+"""Each semiring on each kind of graph equals enumeration on random small problems."""
+
+import numpy as np
+import pytest
+from reference.derivations import derivations, log_sum
+from reference.enumeration import LEAF, count_leaves, leaf_of, predictive
+
+import exact
+import pactree_mcmc as pt
+from exact._exponential import exp_down
+from exact._packed import pack_graph
+from exact.recursion import goes_left, grow_trees, inside
+from exact.semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
+from exact.sums import log_sums
+from exact.terms import likely_part
+from pactree_mcmc._numba import jit
+from pactree_mcmc.model import pack_model
+
+from .problems import KINDS, solved
+
+SEEDS = range(3)
+TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
+each_graph = pytest.mark.parametrize("kind", KINDS)
+each_seed = pytest.mark.parametrize("seed", SEEDS)
+
+
+def mean_and_variance(reference, statistic):
+    """By enumeration."""
+    values = np.array([statistic(tree) for tree, _ in reference.posterior()], dtype=float)
+    weights = np.array([probability for _, probability in reference.posterior()])
+    mean = weights @ values
+    return mean, weights @ (values - mean) ** 2
+
+
+def n_splits(tree, k):
+    return 0 if tree == LEAF else (tree[1] == k) + n_splits(tree[3], k) + n_splits(tree[4], k)
+
+
+def check_sum(reference, model, truth):
+    assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
+
+
+def check_best(reference, model, truth):
+    assert truth.map_log_joint == pytest.approx(reference.best_log_joint, **TOLERANCE)
+    assert model.log_posterior(truth.map_tree()) == pytest.approx(reference.best_log_joint, **TOLERANCE)
+
+
+def check_count(reference, model, truth):
+    assert truth.n_trees == reference.n_trees
+
+
+def check_size_law(reference, model, truth):
+    law, expected = truth.n_leaves_pmf(), reference.n_leaves()
+    for m in range(max(len(law), max(expected) + 1)):
+        assert (law[m] if m < len(law) else 0.0) == pytest.approx(expected.get(m, 0.0), abs=1e-12)
+
+
+def check_best_by_size(reference, model, truth):
+    best = {}
+    for (tree, _, _), log_joint in zip(reference.entries, reference.log_joints, strict=True):
+        best[count_leaves(tree)] = max(best.get(count_leaves(tree), -np.inf), log_joint)
+    found = truth.best_log_joint_by_size(max(best) + 2)
+    assert found == pytest.approx([best.get(m, -np.inf) for m in range(max(best) + 3)], **TOLERANCE)
+    assert truth.best_log_joint_by_size(2) == pytest.approx(found[:3], **TOLERANCE)
+    for m in best:
+        tree = truth.best_tree_of_size(m)
+        assert tree.n_leaves == m
+        assert model.log_posterior(tree) == pytest.approx(best[m], **TOLERANCE)
+    with pytest.raises(ValueError, match=f"n_leaves={max(best) + 1} leaves"):
+        truth.best_tree_of_size(max(best) + 1)
+
+
+def check_best_trees(reference, model, truth):
+    for k in (1, 7, reference.n_trees + 5):
+        trees, log_joint = truth.best_trees(k)
+        expected = sorted(reference.log_joints, reverse=True)[:k]
+        assert len(trees) == len(expected) == len(set(trees))
+        assert log_joint == pytest.approx(expected, **TOLERANCE)
+        assert [model.log_posterior(tree) for tree in trees[:20]] == pytest.approx(expected[:20], **TOLERANCE)
+
+
+def check_inclusion(reference, model, truth):
+    assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
+
+
+def check_moments(reference, model, truth):
+    graph = truth.graph
+    leaves = mean_and_variance(reference, count_leaves)
+    assert truth.mean_and_variance(np.ones(graph.n_cells)) == pytest.approx(leaves, **TOLERANCE)
+    uses = (graph.feature[:, None] == np.arange(model.n_features)).astype(float)
+    mean, variance = truth.mean_and_variance(of_split=uses)
+    expected = [mean_and_variance(reference, lambda tree, k=k: n_splits(tree, k)) for k in range(model.n_features)]
+    assert mean == pytest.approx([m for m, _ in expected], **TOLERANCE)
+    assert variance == pytest.approx([v for _, v in expected], **TOLERANCE)
+    assert truth.expected_splits() == pytest.approx(mean, **TOLERANCE)
+
+
+def check_prediction(reference, model, truth):
+    problem = reference.problem
+    rows = [problem.X[0], problem.X[-1]]
+    table = np.empty((len(rows), model.n_features), dtype=object)
+    for i, row in enumerate(rows):
+        table[i] = row
+    if model.columns.named:
+        import pandas as pd
+
+        table = pd.DataFrame({name: [row[k] for row in rows] for k, name in enumerate(model.columns.names)})
+    std = truth.predict_std(table).reshape(len(rows), -1)
+    for i, row in enumerate(rows):
+        values = np.array([predictive(problem, leaf_of(problem, tree, row)) for tree, _ in reference.posterior()])
+        weights = np.array([probability for _, probability in reference.posterior()])
+        variance = weights @ (values - weights @ values) ** 2
+        assert std[i] == pytest.approx(np.sqrt(variance), rel=1e-6, abs=1e-6)
+
+
+CHECKS = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
+
+
+@each_seed
+@each_graph
+@pytest.mark.parametrize("answer", CHECKS)
+def test_equals_enumeration(answer, kind, seed):
+    CHECKS[answer](*solved(kind, seed))
+
+
+def random_terms(graph, rng):
+    """The graph with random terms, some of them -inf."""
+    stop = rng.normal(size=graph.n_slots) - np.where(rng.random(graph.n_slots) < 0.1, np.inf, 0.0)
+    rule = rng.normal(size=graph.n_edges) - np.where(rng.random(graph.n_edges) < 0.1, np.inf, 0.0)
+    stop[0] = 0.0
+    return exact.with_terms(graph, log_stop=stop, log_split=rng.normal(size=graph.n_slots), log_rule=rule)
+
+
+@each_seed
+@each_graph
+def test_other_terms_on_the_same_graph(kind, seed):
+    rng = np.random.default_rng(seed)
+    graph = random_terms(solved(kind, seed)[2].graph, rng)
+    trees = derivations(graph)
+    weights = np.array([tree[0] for tree in trees])
+    assert exact.log_sum(graph) == pytest.approx(log_sum(weights), **TOLERANCE)
+    assert exact.best_log_weight(graph) == pytest.approx(max(weights), **TOLERANCE)
+    assert exact.count_trees(graph) == len(trees)
+    of_leaf, of_split = rng.normal(size=graph.n_cells), rng.normal(size=graph.n_edges)
+    value = np.array([sum(of_leaf[c] for c, _ in leaves) + sum(of_split[e] for e, _ in qs) for _, leaves, qs in trees])
+    share = np.exp(weights - log_sum(weights))
+    posterior = exact.ExactPosterior(solved(kind, seed)[1], graph)
+    mean, variance = posterior.mean_and_variance(of_leaf, of_split)
+    assert mean == pytest.approx(share @ value, **TOLERANCE)
+    assert variance == pytest.approx(share @ (value - share @ value) ** 2, **TOLERANCE)
+
+
+@each_seed
+@each_graph
+def test_sizes_with_a_tally(kind, seed):
+    """Every leaf may take one of two options, as a label that makes false alarms or one that misses."""
+    rng = np.random.default_rng([seed, 7])
+    graph, model = random_terms(solved(kind, seed)[2].graph, rng), solved(kind, seed)[1]
+    tally, gain = rng.integers(0, 3, size=(graph.n_slots, 2)), rng.normal(size=(graph.n_slots, 2))
+    best = {}
+    for weight, leaves, _ in derivations(graph):
+        options = {0: weight}
+        for _, slot in leaves:
+            longer = {}
+            for t, so_far in options.items():
+                for j in range(2):
+                    key, total = t + int(tally[slot, j]), so_far + gain[slot, j]
+                    longer[key] = max(longer.get(key, -np.inf), total)
+            options = longer
+        for t, total in options.items():
+            best[len(leaves), t] = max(best.get((len(leaves), t), -np.inf), total)
+    most_leaves, most_tally = 4, 5
+    sizes = exact.best_by_size(graph, most_leaves, tally=tally, gain=gain, max_tally=most_tally)
+    assert isinstance(sizes, BestBySize)
+    wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
+    found = sizes.value[: wide * tall].reshape(tall, wide)
+    for (m, t), value in best.items():
+        if m <= most_leaves and t <= most_tally:
+            assert found[t, m - 1] == pytest.approx(value, **TOLERANCE)
+    assert np.isfinite(found).sum() == sum(m <= most_leaves and t <= most_tally for m, t in best)
+    wanted = np.flatnonzero(np.isfinite(found.ravel()))
+    grown = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, wanted, pack_model(model.lowered))
+    assert (np.diff(grown.offset) + 1) // 2 == pytest.approx(wanted % wide + 1)
+
+
+@each_graph
+def test_outside_is_the_derivative_of_the_log_sum(kind):
+    graph, h = solved(kind, 1)[2].graph, 1e-4
+    occurs, asked = exact.occurrences(graph)
+    inner = log_sums(graph)
+    leaf = occurs * np.exp(graph.log_stop - inner)
+
+    def slope(**term):
+        name, (values, i) = next(iter(term.items()))
+        up, down = values.copy(), values.copy()
+        up[i] += h
+        down[i] -= h
+        return (exact.log_sum(graph._replace(**{name: up})) - exact.log_sum(graph._replace(**{name: down}))) / (2 * h)
+
+    for slot in range(min(graph.n_slots, 150)):
+        assert slope(log_stop=(graph.log_stop, slot)) == pytest.approx(leaf[slot], abs=1e-7)
+    for e in range(min(graph.n_edges, 150)):
+        assert slope(log_rule=(graph.log_rule, e)) == pytest.approx(asked[e], abs=1e-7)
+
+
+@each_seed
+@each_graph
+def test_the_cells_of_a_row_share_one_leaf(kind, seed):
+    """Leaf probabilities over the cells that hold a row sum to one."""
+    _, model, truth = solved(kind, seed)
+    graph, leaf = truth.graph, truth.cell_probabilities().leaf
+    units = model.units
+    rng = np.random.default_rng(0)
+    packed = pack_graph(graph)
+    router = truth._router._replace(local=False)
+    for i in rng.integers(units.n_units, size=2):
+        code = units.codes[:, i].astype(np.int64)
+        holds = np.zeros(graph.n_cells, dtype=bool)
+        holds[0] = True
+        for cell in range(graph.n_cells):
+            if holds[cell] and graph.rows[cell] > 0:
+                for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+                    left = goes_left(packed, router, e, cell, code.astype(float), code)
+                    holds[graph.left[e] if left else graph.right[e]] = True
+        assert leaf[holds].sum() == pytest.approx(1.0, abs=1e-9)
+    of_split = np.repeat(graph.rows, np.diff(graph.first_edge))
+    probabilities, asked = truth.cell_probabilities(), truth.question_probabilities()
+    assert leaf @ graph.rows == pytest.approx(graph.rows[0])
+    by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), asked)
+    assert by_cell == pytest.approx(probabilities.split[: len(by_cell)], **TOLERANCE)
+    assert asked @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
+
+
+@each_graph
+def test_plain_python_agrees(kind):
+    """The loop and the semirings as Python functions give the compiled numbers."""
+    graph = solved(kind, 0)[2].graph
+    n, m = graph.n_slots, 2
+    inner = log_sums(graph)
+
+    def semirings():
+        yield LogSum(np.empty(n), np.empty(int(np.diff(graph.first_edge).max()) + 1))
+        yield Best(np.empty(n))
+        yield Residue(np.empty(n, dtype=np.uint64), np.uint64(101))
+        yield Moments(np.empty((n, m)), np.empty((n, m)), np.ones((graph.n_cells, m)), np.empty((0, m)), inner)
+        spare = np.full(n, 1e-20)
+        yield Products(
+            np.empty((n, m)), np.ones(m), np.full(graph.feature.max(initial=0) + 1, -1), graph.feature, inner, spare
+        )
+        counters = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)]
+        yield SizeLaw(*counters, np.zeros(50 * n), np.zeros(50), np.zeros(1, dtype=np.int64), inner, spare)
+
+    for plain, compiled in zip(semirings(), semirings(), strict=True):
+        inside.py_func(graph, plain)
+        inside(pack_graph(graph), compiled)
+        # the value of a prime is the same number, and rows at work may hold anything
+        for a, b in zip(plain[:2], compiled[:2], strict=True):
+            assert np.asarray(a) == pytest.approx(np.asarray(b), rel=1e-12)
+
+
+def steps(n):
+    """One feature, two levels of P(y = 1)."""
+    rng = np.random.default_rng(n)
+    x = rng.random(n)
+    y = rng.random(n) < np.where(x < 0.4, 0.9, 0.2)
+    return pt.TreeModel(x[:, None], y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=8))
+
+
+def test_the_likely_part_loses_no_more_than_it_may():
+    truth = exact.solve(steps(60))
+    for loss in (1e-14, 1e-9, 1e-3, 0.1):
+        part, slots = likely_part(truth.graph, truth._occurrences, loss)
+        assert part.n_edges < truth.graph.n_edges or loss < 1e-6
+        assert slots.sum() == part.n_slots
+        kept = np.exp(exact.log_sum(part) - truth.log_inside[0])
+        assert 1.0 - loss - 1e-12 <= kept <= 1.0 + 1e-12
+        assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
+
+
+def test_the_law_of_sizes_of_a_larger_problem():
+    truth = exact.solve(steps(60))
+    law = truth.n_leaves_pmf()
+    sizes = np.arange(len(law))
+    mean, variance = truth.mean_and_variance(np.ones(truth.graph.n_cells))
+    assert law.sum() == pytest.approx(1.0, abs=1e-13)
+    assert law @ sizes == pytest.approx(mean, abs=1e-11)
+    assert law @ (sizes - mean) ** 2 == pytest.approx(variance, abs=1e-10)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 8])
+def test_trees_of_complete_designs(levels):
+    """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, 46 digits at 8 levels; two free coordinates likewise."""
+    x = (np.arange(1 << levels) + 0.5) / (1 << levels)
+    prior = pt.LeafPenalty(1.0)
+    one = exact.solve(
+        pt.TreeModel(
+            x[:, None], np.arange(len(x)) % 2, tree_prior=prior, questions=pt.DyadicCuts(levels, bounds=[[0, 1]])
+        )
+    )
+    count = 1
+    for _ in range(levels):
+        count = 1 + count**2
+    assert one.n_trees == count
+    if levels <= 2:
+        X = np.array([(a, b) for a in x for b in x])
+        questions = pt.DyadicCuts(levels, bounds=[[0, 1]] * 2)
+        two = exact.solve(pt.TreeModel(X, np.arange(len(X)) % 2, tree_prior=prior, questions=questions))
+        table = {}
+        for i in range(levels + 1):
+            for j in range(levels + 1):
+                table[i, j] = 1 + sum(table[a, b] ** 2 for a, b in ((i - 1, j), (i, j - 1)) if min(a, b) >= 0)
+        assert two.n_trees == table[levels, levels]
+
+
+def test_trees_over_a_line_of_points():
+    """A cell of n points is a leaf or is cut in one of n - 1 places: 1 + sum of products."""
+    n = 40
+    counts = [0, 1]
+    for m in range(2, n + 1):
+        counts.append(1 + sum(counts[j] * counts[m - j] for j in range(1, m)))
+    model = pt.TreeModel(np.arange(n)[:, None], np.arange(n) % 2, tree_prior=pt.LeafPenalty(1.0))
+    assert exact.solve(model).n_trees == counts[n]
+    # depth by depth, the same trees
+    layered = pt.TreeModel(np.arange(n)[:, None], np.arange(n) % 2, tree_prior=pt.ChipmanPrior(0.9, 1.0))
+    assert exact.solve(layered).n_trees == counts[n]
+
+
+def test_best_trees_of_many():
+    """Far beyond enumeration: distinct, ordered, the law of sizes and the draws agree with them."""
+    model = steps(60)
+    truth = exact.solve(model)
+    trees, log_joint = truth.best_trees(300)
+    assert len(set(trees)) == 300
+    assert np.all(np.diff(log_joint) <= 1e-12)
+    assert log_joint[0] == pytest.approx(truth.map_log_joint)
+    assert [model.log_posterior(t) for t in trees[::60]] == pytest.approx(log_joint[::60].tolist())
+    # every likely tree drawn is among them
+    draws = truth.sample(2000, rng=1)
+    likely = np.flatnonzero(draws.log_prior + draws.log_score > log_joint[-1] + 1e-9)
+    assert len(likely) > 10
+    assert {draws.tree(int(t)) for t in likely} <= set(trees)
+    by_size = truth.best_log_joint_by_size(12)
+    for tree, value in zip(trees, log_joint, strict=True):
+        assert value <= by_size[tree.n_leaves] + 1e-9
+    assert max(by_size) == pytest.approx(log_joint[0])
+
+
+def test_bad_input():
+    truth = exact.solve(steps(20))
+    graph = truth.graph
+    with pytest.raises(ValueError, match="k=0 is out of range"):
+        truth.best_trees(0)
+    with pytest.raises(ValueError, match="max_leaves=-1"):
+        truth.best_log_joint_by_size(-1)
+    with pytest.raises(ValueError, match="neither"):
+        truth.mean_and_variance()
+    with pytest.raises(ValueError, match=r"of_leaf has shape \(3,\)"):
+        truth.mean_and_variance(np.ones(3))
+    with pytest.raises(ValueError, match="finite"):
+        truth.mean_and_variance(np.full(graph.n_cells, np.nan))
+    with pytest.raises(ValueError, match="columns"):
+        truth.mean_and_variance(np.ones((graph.n_cells, 2)), np.ones((graph.n_edges, 3)))
+    with pytest.raises(ValueError, match=r"log_stop has shape \(2,\)"):
+        exact.with_terms(graph, log_stop=np.zeros(2))
+    with pytest.raises(ValueError, match=r"log_rule holds NaN or \+inf"):
+        exact.with_terms(graph, log_rule=np.inf)
+    tally, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
+    with pytest.raises(exact.Intractable, match="max_leaves"):
+        exact.best_by_size(graph, 20, tally=tally, gain=gain)
+
+
+def test_exp_of_what_is_not_positive():
+    """Within two units in the last place of the library's, and 0 where there is nothing."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([-700 * rng.random(20_000), -(10.0 ** rng.uniform(-17, 2, 20_000)), [0.0, -0.0, 1e-13]])
+    ours, theirs = _exp_each(x), np.exp(x.astype(np.longdouble))
+    assert float(np.max(np.abs(ours / theirs - 1))) < 2 * np.finfo(float).eps
+    assert _exp_each(np.array([-np.inf, np.nan, -800.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+@jit
+def _exp_each(x):
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        out[i] = exp_down(x[i])
+    return out

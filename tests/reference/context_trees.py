@@ -1,0 +1,50 @@
+"""Context-tree weighting by the plain recursion over all contexts, and by enumerating all tree sources."""
+
+import math
+from itertools import product
+
+from scipy.special import gammaln
+
+
+def log_estimate(counts, alpha):
+    """Log of the Dirichlet mixture of sequences with these counts."""
+    prior, total = alpha * len(counts), sum(counts)
+    return sum(gammaln(c + alpha) - gammaln(alpha) for c in counts) + gammaln(prior) - gammaln(total + prior)
+
+
+def counts_after(pairs, context, m):
+    """How often each symbol follows a context, most recent symbol first."""
+    found = [0] * m
+    for before, symbol in pairs:
+        if tuple(before[: len(context)]) == context:
+            found[symbol] += 1
+    return found
+
+
+def log_weighted(pairs, depth, m, alpha, rho, context=()):
+    """Log of the mixture over all sources below a context; ``rho`` by length."""
+    own = log_estimate(counts_after(pairs, context, m), alpha)
+    d = len(context)
+    if d == depth:
+        return own
+    below = sum(log_weighted(pairs, depth, m, alpha, rho, (*context, a)) for a in range(m))
+    return float(math.log((1 - rho[d]) * math.exp(own) + rho[d] * math.exp(below)))
+
+
+def sources(depth, m, context=()):
+    """All sets of contexts that make a tree below a context."""
+    found = [[context]]
+    if len(context) < depth:
+        for below in product(*(sources(depth, m, (*context, a)) for a in range(m))):
+            found.append([leaf for part in below for leaf in part])
+    return found
+
+
+def log_joint(pairs, source, depth, m, alpha, rho):
+    """Log prior plus log probability of the symbols under one source."""
+    inner = {leaf[:d] for leaf in source for d in range(len(leaf))}
+    total = sum(math.log(rho[len(s)]) for s in inner)
+    for leaf in source:
+        total += math.log(1 - rho[len(leaf)]) if len(leaf) < depth else 0.0
+        total += log_estimate(counts_after(pairs, leaf, m), alpha)
+    return float(total)

@@ -1,0 +1,258 @@
+"""The progressive mixture by Monte Carlo against the exact one, and how examples enter a tree."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import _stages
+
+FAST = {"kernel": "grow-prune", "chains": 12, "particles": 60, "draws": 200}
+
+
+def table(n, seed=0):
+    """Two numbers, the first one coarse, and three classes that follow them."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(6, size=n) / 6, rng.random(n)])
+    y = np.where(rng.random(n) < 0.7, (X[:, 0] * 3).astype(int), rng.integers(3, size=n))
+    y[:3] = [0, 1, 2]
+    return X, y
+
+
+def frozen(n=60, **parts):
+    X, y = table(n)
+    given = {"tree_prior": pt.BranchingProcess(0.4, 3), "questions": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), **parts}
+    return pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=0.5, **given)
+
+
+def dyadic():
+    return frozen()
+
+
+def local_with_ties():
+    return frozen(24, tree_prior=pt.ChipmanPrior(0.7, 1.0), questions=pt.LocalCuts())
+
+
+def penalised_grid():
+    return frozen(40, tree_prior=pt.LeafPenalty(1.0, max_depth=3), questions=pt.GridCuts(3))
+
+
+def conditioned_with_weights():
+    X, y = table(30)
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], 30)
+    prior = pt.BranchingProcess(0.4, 2, conditioned=True)
+    return pt.TreeModel(
+        X, y, tree_prior=prior, questions=pt.GridCuts(2), leaf=pt.DirichletMultinomial(), sample_weight=weight
+    )
+
+
+def regression_with_categories():
+    rng = np.random.default_rng(3)
+    X = np.array([["a", "b", "c"][i] for i in rng.integers(3, size=25)], dtype=object)[:, None]
+    X = np.column_stack([X, rng.integers(4, size=25).astype(object)])
+    y = np.where(X[:, 0] == "b", 1.5, 0.0) + rng.normal(size=25)
+    leaf = pt.NormalInverseGamma(0.0, 0.5, 2.0, 2.0)
+    return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 1.0), leaf=leaf, nominal=[0])
+
+
+PROBLEMS = [dyadic, local_with_ties, penalised_grid, conditioned_with_weights, regression_with_categories]
+
+
+def points(model):
+    if model.columns.is_nominal.any():
+        return np.array([["a", 0.0], ["b", 3.0], ["c", 1.5]], dtype=object)
+    return np.array([[0.1, 0.2], [0.5, 0.9], [0.9, 0.4]])
+
+
+def values_of(mixture, X):
+    """Predictions (n, d), and their standard errors if there are any."""
+    if mixture.model.classes_ is None:
+        errors = mixture.predict_se(X)[:, None] if hasattr(mixture, "predict_se") else None
+        return mixture.predict(X)[:, None], errors
+    return mixture.predict_proba(X), mixture.predict_proba_se(X) if hasattr(mixture, "predict_proba_se") else None
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.__name__)
+def test_smc_agrees_with_exact_within_its_error(problem):
+    model = problem()
+    truth, sampled = exact.progressive_mixture(model), pt.progressive_mixture(model, **FAST, rng=2)
+    expected, _ = values_of(truth, points(model))
+    found, error = values_of(sampled, points(model))
+    assert np.all(abs(found - expected) < 5 * error + 1e-12)
+    assert error.max() < 0.1 * max(1.0, abs(expected).max())
+    assert abs(sampled.log_evidence - truth.log_evidence) < 5 * sampled.log_evidence_se
+    assert sampled.log_evidence_se < 0.5
+    law, of_draws = truth.n_leaves_pmf(), sampled.n_leaves_pmf()
+    size = max(len(law), len(of_draws))
+    assert abs(np.pad(law, (0, size - len(law))) - np.pad(of_draws, (0, size - len(of_draws)))).max() < 0.06
+    assert model.log_posterior(sampled.map_tree()) <= model.log_posterior(truth.map_tree()) + 1e-9
+
+
+def test_mcmc_is_biased_and_less_so_with_more_steps():
+    model = frozen(80)
+    X = np.random.default_rng(5).random((50, 2))
+    expected = exact.progressive_mixture(model).predict_proba(X)
+    errors = []
+    for steps in (1, 100):
+        sampled = pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", steps=steps, chains=8, rng=4)
+        difference, error = sampled.predict_proba(X) - expected, sampled.predict_proba_se(X)
+        errors.append(abs(difference).mean())
+        assert sampled.log_evidence is None
+    assert errors[0] > 2 * errors[1]
+    assert np.all(abs(difference) < 5 * error)
+
+
+def test_statistics_of_draws_are_those_of_their_stage():
+    model = frozen()
+    sampled = pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", steps=3, chains=2, draws=31, rng=0)
+    assert sampled.stage.min() == 0 and sampled.stage.max() == 30
+    staged = np.flatnonzero(~model.target.estimation)
+    X, y = table(60)
+    for draw in range(0, 31, 5):
+        t, seen = int(sampled.tree_of_draw[0, draw]), int(sampled.stage[0, draw])
+        weight = np.ones(60)
+        weight[staged[seen:]] = 0.0
+        at_stage = pt.TreeModel(
+            X,
+            y,
+            tree_prior=model.tree_prior,
+            questions=model.questions,
+            leaf=pt.FrozenLaplace(),
+            estimation=0.5,
+            sample_weight=weight,
+        )
+        tree = sampled.tree(t)
+        assert sampled.log_score[t] == pytest.approx(at_stage.log_score(tree), abs=1e-9)
+        assert sampled.log_prior[t] == pytest.approx(at_stage.log_prior(tree), abs=1e-9)
+
+
+def test_moments_of_a_regression_enter():
+    model = regression_with_categories()
+    sampled = pt.progressive_mixture(model, kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
+    tree = sampled.map_tree()
+    assert sampled._best.log_score.max() <= 0.0
+    best = int(np.argmax(sampled._best.log_prior + sampled._best.log_score))
+    assert sampled._best.log_score[best] == pytest.approx(model.log_score(tree), abs=1e-9)
+
+
+def test_weights_that_stay_behind_are_noticed(monkeypatch):
+    """Planted bug: examples enter the trees, but new nodes do not count them."""
+    before_the_first, enter_all, kept = _stages._before_the_first, _stages.enter_all, []
+
+    def keep_weights(model, order):
+        lowered, rows = before_the_first(model, order)
+        kept.append((lowered.units.weight, lowered.units.weight.copy()))
+        return lowered, rows
+
+    def forgetful(*arguments):
+        enter_all(*arguments)
+        for weight, first in kept:
+            weight[:] = first
+
+    monkeypatch.setattr(_stages, "_before_the_first", keep_weights)
+    monkeypatch.setattr(_stages, "enter_all", forgetful)
+    model = frozen()
+    sampled = pt.progressive_mixture(model, **FAST, rng=2)
+    truth = exact.progressive_mixture(model)
+    assert not np.all(
+        abs(sampled.predict_proba(points(model)) - truth.predict_proba(points(model)))
+        < 5 * sampled.predict_proba_se(points(model))
+    )
+
+
+def test_blocks_of_examples_and_shuffled_orders():
+    model = frozen()
+    coarse = pt.progressive_mixture(model, **FAST, block=7, rng=1)
+    assert np.unique(coarse.stage).tolist() == [0, 7, 14, 21, 28, 30]
+    assert np.bincount(coarse.stage[0])[0] == pytest.approx(200 * 7 / 31, abs=1)
+    truth = exact.progressive_mixture(model)
+    assert abs(coarse.log_evidence - truth.log_evidence) < 5 * coarse.log_evidence_se
+    shuffled = pt.progressive_mixture(model, **FAST, shuffle=True, rng=1)
+    symmetric = exact.progressive_mixture(model, orders=200, rng=1)
+    X = points(model)
+    difference = abs(shuffled.predict_proba(X) - symmetric.predict_proba(X))
+    assert np.all(difference < 5 * shuffled.predict_proba_se(X))
+
+
+def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
+    model = frozen()
+    arguments = {"kernel": "grow-prune", "chains": 3, "particles": 10, "draws": 20, "rng": 7}
+    many = pt.progressive_mixture(model, **arguments)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    one = pt.progressive_mixture(model, **arguments)
+    assert np.array_equal(many.tree_of_draw, one.tree_of_draw)
+    assert np.array_equal(many.stage_log_evidence, one.stage_log_evidence)
+
+
+def test_interrupted_runs_keep_the_stages_done(monkeypatch):
+    enter, run, sent = _stages.Stages._enter, _stages.Stages.run, []
+
+    def run_noting_stop(self, stop=None):
+        self.noted = stop
+        return run(self, stop)
+
+    def enter_and_interrupt(self, first, last, stage):
+        enter(self, first, last, stage)
+        if stage == 20:
+            if not sent:
+                sent.append(True)
+                os.kill(os.getpid(), signal.SIGINT)
+            self.noted.wait(60)
+
+    monkeypatch.setattr(_stages.Stages, "run", run_noting_stop)
+    monkeypatch.setattr(_stages.Stages, "_enter", enter_and_interrupt)
+    with pytest.warns(UserWarning, match="interrupted: the mean is over the first"):
+        post = pt.progressive_mixture(frozen(), kernel="grow-prune", engine="mcmc", chains=2, draws=310, rng=0)
+    assert 190 < post.n_draws < 220
+    assert post.stage.max() <= 20
+    assert post.predict_proba([[0.5, 0.5]]).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="last stage was not reached"):
+        post.map_tree()
+
+
+def test_reading_interface():
+    post = pt.progressive_mixture(frozen(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
+    assert isinstance(post, pt.SampledPosterior)
+    assert "2 repetitions x 10 draws over 31 stages" in repr(post)
+    assert len(post.draw_trees(3, 0)) == 3
+    assert post.stage_log_evidence.shape == (2, 31)
+    with pytest.raises(ValueError, match="use predict_proba_se"):
+        post.predict_se([[0.5, 0.5]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert post.to_arviz() is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"engine": "gibbs"}, "engine='gibbs' is unknown"),
+        ({"particles": 1}, "particles=1"),
+        ({"steps": 0}, "steps=0"),
+        ({"block": 0}, "block=0"),
+        ({"chains": 1}, "chains=1"),
+        ({"draws": 0}, "draws=0"),
+        ({"threshold": 0.0}, r"threshold=0\.0"),
+        ({"kernel": "no"}, "kernel='no'"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pt.progressive_mixture(frozen(), **arguments)
+
+
+def test_bad_models():
+    X, y = table(10)
+    with pytest.raises(ValueError, match="S is empty"):
+        pt.progressive_mixture(pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.ones(10, dtype=bool)))
+    with pytest.raises(ValueError, match="not a sum over leaves"):
+        pt.progressive_mixture(pt.TreeModel(X, y.astype(float), leaf=pt.NormalSharedVariance()))
+    X, y = pt.contexts([0, 1, 2, 0, 1, 2, 2], 1, 3)
+    with pytest.raises(ValueError, match="joint nodes"):
+        pt.progressive_mixture(pt.TreeModel(X, y, questions=pt.context_tree(1, 3)))
+    with pytest.raises(TypeError, match="TreeModel"):
+        pt.progressive_mixture(X)
