@@ -4,6 +4,7 @@ Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance,
 Comparison: compare, Comparison.
 Progressive mixture: progressive_mixture, ProgressiveMixture, kullback_bound, KullbackBound.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
+Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
@@ -11,6 +12,7 @@ Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurren
 
 from .compare import Comparison, compare
 from .context_weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .counts import DesignCounts
 from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
 from .kullback import KullbackBound, kullback_bound

@@ -7,7 +7,7 @@ cell is ever searched for. Vectors come in layers of equal sum, which is the dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import log
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from pactree_mcmc.model import Lowered, TreeModel, pack_model
 from pactree_mcmc.model._questions import CYCLIC
 
 from ._builder import pack_cut
+from ._limits import Limit, refuse_bytes
 from ._units import add_unit, cell_scores
 
 NO_CHILD = -1
@@ -73,6 +74,7 @@ def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cycli
         yield here
         if len(made) == 0:
             return
+        refuse_bytes(8 * len(vectors) * n, "the groups of all units by each vector of levels")
         groups = np.empty((len(vectors), n), dtype=np.int32)
         n_groups = split_groups_into(groups, vectors, last, parent, here.groups, here.n_groups, codes, levels)
         has_empty = need_empty(here.child, here.n_groups, here.has_empty, n_groups)
@@ -276,8 +278,8 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
     return out
 
 
-def build_dyadic(model: TreeModel, refuse_above: Callable[[int, int], None]) -> dict[str, np.ndarray]:
-    """Cells and edges of a dyadic model as columns of the graph; ``refuse_above`` hears how many there are so far.
+def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
+    """Cells and edges of a dyadic model as columns of the graph, as many as ``limit`` allows.
 
     Time and memory O(cells and edges, and units times vectors of levels).
     """
@@ -289,7 +291,7 @@ def build_dyadic(model: TreeModel, refuse_above: Callable[[int, int], None]) -> 
     before = None
     n_edges = 0
     for layer in layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
-        refuse_above(int(layer.first_cell[0]) + layer.n_cells, n_edges)
+        limit.refuse_above(int(layer.first_cell[0]) + layer.n_cells, n_edges)
         if before is not None:
             n_edges += _link(before, layer, codes, levels, weight, n_edges, parts)
         n_cells = layer.n_cells

@@ -45,15 +45,15 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
     """Add every unit to each node it passes."""
-    design, feature = model.questions.design, model.questions.feature
-    for i in range(model.units.codes.shape[1]):
+    design, feature, codes = model.questions.design, model.questions.feature, model.units.codes
+    for i in range(codes.shape[1]):
         node = 0
         while True:
             add_unit(stats, rows, node, model.units, i)
             k = design[node].feature
             if k == LEAF:
                 break
-            code = np.int64(model.units.codes[k, i])
+            code = np.int64(codes[k, i])
             if feature[k].nominal:
                 left = (design[node].categories >> code) & 1 == 1
             else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,35 +13,8 @@ from . import _builder
 from ._bounds import least_cells
 from ._dyadic import build_dyadic
 from ._fixed import build_fixed
+from ._limits import Intractable, Limit
 from ._work import Cells, Edges, Points, Scratch, pack_work
-
-EDGES_PER_CELL = 32
-"""Edges allowed for each cell allowed: the other half of the memory bound."""
-
-BYTES_PER_CELL = 128
-"""A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
-
-
-class Intractable(ValueError):
-    """The sum over trees needs more cells than allowed.
-
-    Attributes
-    ----------
-    needed : int
-        Cells needed, or a number the need exceeds.
-    allowed : int
-        The ``max_cells`` given.
-    """
-
-    def __init__(self, needed: int, allowed: int, what: str = "cells") -> None:
-        self.needed, self.allowed = int(needed), int(allowed)
-        super().__init__(
-            f"the exact sum needs at least {self.needed:.3g} {what}; {self.allowed:.3g} are allowed. Give fewer or "
-            "coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells, or sample."
-        )
-
-    def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed)
 
 
 class CellGraph(NamedTuple):
@@ -135,32 +106,17 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
         If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
         cell allowed.
     """
-    allowed = min(max_cells, memory_bytes() // BYTES_PER_CELL)
-
-    def refuse_above(n_cells: int, n_edges: int = 0) -> None:
-        if n_cells > allowed:
-            raise Intractable(n_cells, allowed)
-        if n_edges > EDGES_PER_CELL * allowed:
-            raise Intractable(n_edges, EDGES_PER_CELL * allowed, "questions (32 a cell)")
-
+    limit = Limit(max_cells)
     kind = model.questions.kind
     if kind == FIXED:
-        refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
+        limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return _with_slots(model, build_fixed(model))
     if kind in (DYADIC, CYCLIC):
-        refuse_above(least_cells(model, model.units.codes, allowed))
-        return _with_slots(model, build_dyadic(model, refuse_above))
+        limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
+        return _with_slots(model, build_dyadic(model, limit))
     points = distinct_points(model)
-    refuse_above(least_cells(model, points.codes, allowed))
-    return _with_slots(model, _renumbered(*_run_builder(model, points, refuse_above)))
-
-
-def memory_bytes() -> int:
-    """Memory of the machine; without limit where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 1 << 62
+    limit.refuse_above(least_cells(model, points.codes, limit.cells))
+    return _with_slots(model, _renumbered(*_run_builder(model, points, limit)))
 
 
 def distinct_points(model: TreeModel) -> Points:
@@ -185,7 +141,7 @@ def distinct_points(model: TreeModel) -> Points:
 
 
 def _run_builder(
-    model: TreeModel, points: Points, refuse_above: Callable[[int, int], None]
+    model: TreeModel, points: Points, limit: Limit
 ) -> tuple[Cells, Edges, int, int]:
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
@@ -212,7 +168,7 @@ def _run_builder(
         if status == _builder.TOO_MANY_WAYS:
             most = _builder.MAX_NOMINAL_WAYS
             raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
-        refuse_above(n_cells, n_edges)
+        limit.refuse_above(n_cells, n_edges)
         if status == _builder.FINISHED:
             return cells, edges, n_cells, n_edges
         if status == _builder.MORE_CELLS:

@@ -9,12 +9,13 @@ import numpy as np
 
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model._coding import DyadicScale, Scale
-from pactree_mcmc.model._questions import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model._questions import CYCLIC, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior import SAVED_TREE, Posterior, SampledPosterior, Saved
 from pactree_mcmc.trees import CODED_NODE, LEAF, Tree
 
 from ._builder import UPPER_BITS
 from ._packed import pack_graph
+from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .graph import CellGraph, build_graph
 from .k_best import rank_trees
 from .recursion import CELL, FEATURE, QUESTION, RIGHT, Occurrences, Router, average_rows, grow_trees
@@ -414,8 +415,15 @@ class ExactPosterior(Posterior):
         low, high = np.concatenate([*lows, [0.0]]), np.concatenate([*highs, [0.0]])
         return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal)
 
+    @cached_property
+    def _paths(self) -> DyadicPaths | TreePaths:
+        """Prediction on a fixed design."""
+        kind = DyadicPaths if self.model.questions.kind == CYCLIC else TreePaths
+        leaf, split = self.cell_probabilities()
+        return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, self.cell_values))
+
     def _values(self, X: np.ndarray) -> np.ndarray:
-        return self._averages(X, self.cell_values)
+        return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
         """Posterior means (n, d) of the values by cell (n_cells, d) that rows of numbers reach."""

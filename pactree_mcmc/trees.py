@@ -22,6 +22,7 @@ import numpy as np
 
 from ._columns import Columns
 from ._numba import jit
+from ._routing import Routes, routes
 
 LEAF = -1
 
@@ -149,6 +150,11 @@ class Tree:
         """The tree in the form compiled code takes."""
         return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
 
+    def routes(self, default_left: np.ndarray | None = None) -> Routes:
+        """The tree in the form in which many rows go down it; ``default_left`` (m,) may replace the tree's own."""
+        unknown_left = self.default_left if default_left is None else default_left
+        return routes(self.feature, self.threshold, self.right, self.categories, unknown_left)
+
     def apply(self, X: Any) -> np.ndarray:
         """Leaf (node number) that each row of ``X`` reaches.
 
@@ -169,7 +175,7 @@ class Tree:
                 raise ValueError(f"X has {table.ndim} dimension(s); give a table of shape (n, p).")
         if table.shape[1] <= self.feature.max():
             raise ValueError(f"X has {table.shape[1]} columns; the tree asks about feature {self.feature.max()}.")
-        return apply_tree(self.arrays, 0, table)
+        return self.routes().leaves(table)
 
     def predict(self, X: Any) -> np.ndarray:
         """What the tree alone predicts: class labels (n,) when it has ``classes``, else means (n,).
@@ -405,15 +411,6 @@ def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
         node = trees.left[here] if left else trees.right[here]
         k = trees.feature[start + node]
     return node
-
-
-@jit
-def apply_tree(trees: TreeArrays, tree: int, X: np.ndarray) -> np.ndarray:
-    """Leaf of tree number ``tree`` that each row of ``X`` (n, p) reaches, (n,) int64."""
-    out = np.empty(X.shape[0], dtype=np.int64)
-    for i in range(X.shape[0]):
-        out[i] = descend(trees, trees.offset[tree], X[i])
-    return out
 
 
 @jit

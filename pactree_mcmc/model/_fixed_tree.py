@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from .._columns import Columns, Table, ordered_values
-from .._numba import jit
-from ..trees import LEAF, Tree, apply_tree, check_tree
+from .._routing import depths_between
+from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question
 from ._coding import AnyScale, given_scale, nominal_scale
 from ._questions import DESIGN, FIXED, Questions
@@ -99,13 +99,13 @@ class FixedTree(Questions):
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:
         """Leaf of the tree that each row (n,) lies in."""
-        arrays, out = self.tree.arrays, np.empty(table.n_rows, dtype=np.uint32)
+        routes, out = self.tree.routes(), np.empty(table.n_rows, dtype=np.uint32)
         for start in range(0, table.n_rows, ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
             some = table.take(rows)
             # a plain array was checked column by column; only its layout may be unfit
             plain = table.array is not None and table.array.dtype == np.float64 and not columns.is_nominal.any()
-            out[rows] = apply_tree(arrays, 0, np.ascontiguousarray(some) if plain else columns.numbers(some))
+            out[rows] = routes.leaves(np.ascontiguousarray(some) if plain else columns.numbers(some))
         return out
 
     def bind(self, scales: list[AnyScale]) -> Questions:
@@ -164,13 +164,3 @@ class _BoundFixedTree(FixedTree):
 
     def design(self) -> np.recarray:
         return self.asked
-
-
-@jit
-def depths_between(feature: np.ndarray, right: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """How many ancestors of each node of a tree are not joint, (n_nodes,) int64."""
-    out = np.zeros(len(feature), dtype=np.int64)
-    for i in range(len(feature)):
-        if feature[i] != LEAF:
-            out[i + 1] = out[right[i]] = out[i] + (0 if joint[i] else 1)
-    return out

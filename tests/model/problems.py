@@ -264,7 +264,8 @@ def _library_questions(problem):
     def mask_of(k, labels):
         return sum(1 << j for j, c in enumerate(sorted(problem.categories[k])) if c in labels)
 
-    return pt.FixedTree(to_tree(design["tree"], mask_of))
+    tree = to_tree(design["tree"], mask_of)
+    return pt.FixedTree(tree, np.isin(np.arange(tree.n_nodes), list(design.get("joint", ()))))
 
 
 def _library_leaf(problem):

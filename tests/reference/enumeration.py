@@ -87,10 +87,15 @@ def child_cells(problem, cell, k, rule):
         left_number = cell.number + 1
         right_number = left_number + count_nodes(left_fixed)
     n_splits = {**cell.n_splits, k: cell.n_splits[k] + 1}
-    depth = cell.depth + 1
+    depth = cell.depth + (0 if is_joint(problem, cell) else 1)
     left = Cell(left_rows, {**cell.box, k: left_side}, n_splits, depth, left_fixed, left_number)
     right = Cell(right_rows, {**cell.box, k: right_side}, n_splits, depth, right_fixed, right_number)
     return left, right
+
+
+def is_joint(problem, cell):
+    """Whether the node of the fixed design continues its parent's question."""
+    return cell.number in problem.questions.get("joint", ())
 
 
 def partitions(categories):
@@ -142,7 +147,7 @@ RULES = {"local": local_rules, "grid": grid_rules, "dyadic": dyadic_rules, "fixe
 
 def admissible_questions(problem, cell):
     """List of (feature, rule, R) at a cell; with one question per cell, R = 1 whatever the weights."""
-    if cell.depth >= problem.max_depth:
+    if cell.depth >= problem.max_depth and not is_joint(problem, cell):
         return []
     design = problem.questions
     weights = design.get("weights")
@@ -175,7 +180,7 @@ def split_probability(problem, depth, number):
 
 def log_split(problem, cell):
     """Log factor of an internal node, its question apart."""
-    if problem.tree_prior["kind"] == "penalty":
+    if problem.tree_prior["kind"] == "penalty" or is_joint(problem, cell):
         return 0.0
     return safe_log(split_probability(problem, cell.depth, cell.number))
 
@@ -183,6 +188,8 @@ def log_split(problem, cell):
 def log_stop(problem, cell, can_split):
     """Log factor of a leaf, its score apart."""
     prior = problem.tree_prior
+    if is_joint(problem, cell):
+        return -math.inf
     if prior["kind"] == "penalty":
         return -prior["cost"] if cell.rows else -prior.get("empty_cost", prior["cost"])
     if prior["kind"] in ("stopped", "chipman") and not can_split:
@@ -192,21 +199,23 @@ def log_stop(problem, cell, can_split):
 
 def mass(problem, depth, node, number):
     """Z of the conditioned prior, below a node of the fixed tree (None: of the full binary tree)."""
-    rho = split_probability(problem, depth, number)
-    if depth == problem.max_depth or node == LEAF:
+    rho, joint = split_probability(problem, depth, number), number in problem.questions.get("joint", ())
+    if node == LEAF or (depth == problem.max_depth and not joint):
         return 1 - rho
     if node is None:
         return (1 - rho) + rho * mass(problem, depth + 1, None, number) ** 2
-    left = mass(problem, depth + 1, node[3], number + 1)
-    right = mass(problem, depth + 1, node[4], number + 1 + count_nodes(node[3]))
-    return (1 - rho) + rho * left * right
+    below = depth if joint else depth + 1
+    left = mass(problem, below, node[3], number + 1)
+    right = mass(problem, below, node[4], number + 1 + count_nodes(node[3]))
+    return left * right if joint else (1 - rho) + rho * left * right
 
 
 def log_normaliser(problem):
     """Log of what the product of the tree prior's factors is divided by."""
     if problem.tree_prior["kind"] != "conditioned":
         return 0.0
-    return math.log(mass(problem, 0, problem.questions["tree"] if rho_by_node(problem) else None, 0))
+    by_node = rho_by_node(problem) or problem.questions.get("joint")
+    return math.log(mass(problem, 0, problem.questions["tree"] if by_node else None, 0))
 
 
 def counts(problem, rows):

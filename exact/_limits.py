@@ -1,0 +1,62 @@
+"""What may be asked for: more cells than allowed, or than memory holds, are refused before they are made."""
+
+from __future__ import annotations
+
+import os
+
+EDGES_PER_CELL = 32
+"""Edges allowed for each cell allowed: the other half of the memory bound."""
+
+BYTES_PER_CELL = 128
+"""A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
+
+
+class Intractable(ValueError):
+    """The sum over trees needs more cells than allowed.
+
+    Attributes
+    ----------
+    needed : int
+        Cells needed, or a number the need exceeds.
+    allowed : int
+        The ``max_cells`` given, or the number that memory holds.
+    """
+
+    def __init__(self, needed: int, allowed: int, what: str = "cells") -> None:
+        self.needed, self.allowed = int(needed), int(allowed)
+        super().__init__(
+            f"the exact sum needs at least {self.needed:.3g} {what}; {self.allowed:.3g} are allowed. Give fewer or "
+            "coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or "
+            "sample."
+        )
+
+    def __reduce__(self) -> tuple:
+        return Intractable, (self.needed, self.allowed)
+
+
+class Limit:
+    """How many cells a graph may have: ``max_cells``, or as many as the memory of the machine holds."""
+
+    def __init__(self, max_cells: int) -> None:
+        self.cells = min(max_cells, memory_bytes() // BYTES_PER_CELL)
+
+    def refuse_above(self, n_cells: int, n_edges: int = 0) -> None:
+        """Raise Intractable if a graph of this size is not allowed."""
+        if n_cells > self.cells:
+            raise Intractable(n_cells, self.cells)
+        if n_edges > EDGES_PER_CELL * self.cells:
+            raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "questions (32 a cell)")
+
+
+def refuse_bytes(n_bytes: int, what: str) -> None:
+    """Raise Intractable if an array would fill more than half of the memory of the machine."""
+    if n_bytes > memory_bytes() // 2:
+        raise Intractable(n_bytes, memory_bytes() // 2, f"bytes for {what}")
+
+
+def memory_bytes() -> int:
+    """Memory of the machine; without limit where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62

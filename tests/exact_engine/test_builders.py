@@ -1,0 +1,136 @@
+"""Graphs of dyadic cells and of fixed trees: their size, order, statistics and sums."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+from .naive_dyadic import dyadic_answers
+
+
+def _table(rng, n, p, n_values):
+    X = rng.integers(0, n_values, size=(n, p)) / n_values
+    X[:, rng.integers(p)] = 0.5 if rng.random() < 0.3 else X[:, 0]
+    return X, rng.integers(0, 3, size=n)
+
+
+@pytest.mark.parametrize("cyclic", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_equals_the_recursion_over_boxes(cyclic, seed):
+    rng = np.random.default_rng([seed, cyclic])
+    p, levels, n = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(2, 40))
+    X, y = _table(rng, n, p, 7)
+    weights = None if cyclic else rng.choice([0.0, 1.0, 2.5], p)
+    weights = None if weights is None or not weights.any() else weights
+    w = rng.choice([0.0, 1.0, 2.0], n) if seed % 2 else None
+    limit = int(rng.integers(1, 6))
+    questions = pt.DyadicCuts(levels, cyclic, [[0.0, 1.0]] * p, feature_weights=weights)
+    model = pt.TreeModel(X, y, questions=questions, tree_prior=pt.BranchingProcess(0.4, limit), sample_weight=w)
+    truth = exact.solve(model)
+    truth.graph.check()
+    codes = np.minimum((np.ceil(X.T * 2**levels) - 1).clip(0), 2**levels - 1).astype(np.int64)
+    classes = np.unique(y, return_inverse=True)[1]
+    evidence, leaf = dyadic_answers(codes, classes, classes.max() + 1, levels, 0.4, limit, cyclic, weights, w)
+    assert truth.log_evidence == pytest.approx(evidence, rel=1e-12)
+    found = truth.cell_probabilities().leaf[truth.graph.rows > 0]
+    assert len(found) == len(leaf)
+    assert np.sort(found) == pytest.approx(np.sort(list(leaf.values())), rel=1e-9, abs=1e-12)
+
+
+def test_cells_of_one_row_set_are_counted_by_vectors_of_levels():
+    """Distinct points far apart: (L + 1)^p vectors, each with as many cells as it tells points apart."""
+    X, y = np.array([[0.0, 0.0], [1.0, 1.0]]), [0, 1]
+    graph = exact.solve(pt.TreeModel(X, y, questions=pt.DyadicCuts(3), tree_prior=pt.ChipmanPrior())).graph
+    assert int((graph.rows > 0).sum()) == 1 + 2 * (4 * 4 - 1)
+    assert int((graph.rows == 0).sum()) <= 4 * 4
+
+
+def test_a_path_longer_than_a_word():
+    """Ten features of seven levels: 70 bits, more than the units are sorted by."""
+    rng = np.random.default_rng(3)
+    X, y = rng.random((60, 10)), rng.integers(0, 2, 60)
+    rest = rng.permutation(60)
+    prior = pt.BranchingProcess(0.7, max_depth=70)
+    questions = pt.DyadicCuts(7, cyclic=True)
+    a = exact.solve(pt.TreeModel(X, y, questions=questions, tree_prior=prior))
+    b = exact.solve(pt.TreeModel(X[rest], y[rest], questions=questions, tree_prior=prior))
+    a.graph.check()
+    assert a.graph.depth.max() == 70
+    assert a.log_evidence == pytest.approx(b.log_evidence, rel=1e-12)
+    assert a.cell_probabilities().leaf[a.graph.rows > 0].sum() < 60
+
+
+def test_the_finest_levels_there_are():
+    model = pt.TreeModel([[0.0], [1e-9], [1.0]], [0, 1, 1], questions=pt.DyadicCuts(31, bounds=[[0.0, 1.0]]))
+    truth = exact.solve(model)
+    truth.graph.check()
+    assert truth.graph.rows.max() == 3
+    assert sorted(truth.graph.rows[truth.graph.depth == 31]) == [0, 1, 1, 1]
+    with pytest.raises(ValueError, match="levels=32: codes would overflow; give at most 31"):
+        pt.DyadicCuts(32)
+
+
+@pytest.mark.parametrize("questions", [pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), "tree"])
+@pytest.mark.parametrize("leaf", [pt.FrozenLaplace(), pt.NormalInverseGamma(), pt.PacBayesLoss(1.0, 0.5)])
+def test_statistics_of_every_cell_add_up(questions, leaf):
+    rng = np.random.default_rng(5)
+    X, y = rng.random((50, 2)), rng.integers(0, 3, 50)
+    given = {"estimation": rng.random(50) < 0.5} if leaf.uses_estimation else {}
+    design = pt.kd_tree(X, 4) if questions == "tree" else questions
+    weight = rng.random(50)
+    model = pt.TreeModel(X, y, questions=design, leaf=leaf, sample_weight=weight, tree_prior=pt.ChipmanPrior(), **given)
+    graph = exact.build_graph(model)
+    parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+    for whole, parts in ((graph.rows, graph.rows), (graph.stats, graph.stats)):
+        assert whole[parent] == pytest.approx(parts[graph.left] + parts[graph.right], rel=1e-12, abs=1e-12)
+    assert graph.rows[0] == 50
+    assert graph.score[0] == pytest.approx(model.log_score(pt.Tree([-1], [0], [0], [0])), rel=1e-12)
+
+
+def test_two_rows_of_equal_values():
+    for questions in (pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), pt.FixedTree(pt.Tree([-1], [0], [0], [0]))):
+        model = pt.TreeModel([[1.0], [1.0]], [0, 1], questions=questions, tree_prior=pt.BranchingProcess(0.5, 2))
+        assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
+
+
+def test_a_tree_that_does_not_fit_the_columns():
+    design = pt.FixedTree(pt.Tree([3, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+    with pytest.raises(ValueError, match="asks about feature 3; there are 2 features"):
+        pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], questions=design)
+
+
+def test_hopeless_problems_are_refused_at_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((2000, 12)), rng.integers(0, 2, 2000)
+    many = pt.TreeModel(X, y, questions=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
+    with pytest.raises(exact.Intractable) as caught:
+        exact.solve(many, max_cells=10**12)
+    assert caught.value.allowed < 10**12
+    few = pt.TreeModel(X[:, :4], y, questions=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
+    with pytest.raises(exact.Intractable, match="cells; 1e"):
+        exact.solve(few, max_cells=1000)
+    monkeypatch.setattr("exact._limits.memory_bytes", lambda: 1 << 20)
+    with pytest.raises(exact.Intractable, match="needs at least"):
+        exact.solve(few)
+
+
+def _graph():
+    model = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1], questions=pt.DyadicCuts(2))
+    return exact.build_graph(model)
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "message"),
+    [
+        ("left", lambda a: np.where(np.arange(len(a)) == 1, 0, a), "edge 1 leads from cell 1 to cell 0.*topological"),
+        ("right", lambda a: a + 100, "right must hold"),
+        ("first_edge", lambda a: a[::-1], "first_edge must rise from 0"),
+        ("first_slot", lambda a: a[:-1], "first_slot must rise"),
+    ],
+)
+def test_a_broken_graph_is_named(column, change, message):
+    graph = _graph()
+    graph.check()
+    with pytest.raises(ValueError, match=message):
+        graph._replace(**{column: change(getattr(graph, column))}).check()

@@ -1,0 +1,131 @@
+"""Joint nodes, m-ary splits and context trees: the exact engine, the model and plain enumeration agree."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from model.problems import model_of, random_problem
+from reference.enumeration import LEAF, Reference
+
+import exact
+import pactree_mcmc as pt
+
+TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
+
+
+def _inner_nodes(tree, number=0):
+    if tree == LEAF:
+        return []
+    left = _inner_nodes(tree[3], number + 1)
+    n_left = 1 if tree[3] == LEAF else 2 * len(left) + 1
+    return [number, *left, *_inner_nodes(tree[4], number + 1 + n_left)]
+
+
+def _with_joint_nodes(rng, prior):
+    """A random problem over a fixed tree some of whose inner nodes are joint, and its model."""
+    while True:
+        problem, _ = random_problem(rng, questions="fixed", tree_prior=prior, max_trees=400)
+        inner = _inner_nodes(problem.questions["tree"])[1:]
+        joint = {i for i in inner if rng.random() < 0.5}
+        if joint:
+            problem = replace(problem, questions={**problem.questions, "joint": joint})
+            return problem, model_of(problem, rng)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("prior", ["stopped", "conditioned", "chipman", "penalty"])
+def test_joint_nodes_equal_enumeration(prior, seed):
+    rng = np.random.default_rng([seed, len(prior)])
+    problem, model = _with_joint_nodes(rng, prior)
+    reference, truth = Reference(problem), exact.solve(model)
+    assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
+    assert truth.map_log_joint == pytest.approx(reference.best_log_joint, **TOLERANCE)
+    law, pmf = reference.n_leaves(), truth.n_leaves_pmf()
+    for m in set(law) | set(range(len(pmf))):
+        assert (pmf[m] if m < len(pmf) else 0.0) == pytest.approx(law.get(m, 0.0), **TOLERANCE)
+    assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
+    draws = truth.sample(20, rng=seed)
+    for t in range(draws.n_trees):
+        assert model.log_prior(draws.tree(t)) == pytest.approx(draws.log_prior[t], **TOLERANCE)
+
+
+def test_a_joint_node_is_never_a_leaf_and_adds_no_depth():
+    design = pt.context_tree(1, 3)
+    X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
+    model = pt.TreeModel(X, y, questions=design, tree_prior=pt.BranchingProcess(0.3, max_depth=1))
+    two = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    assert model.log_prior(two) == -math.inf
+    assert model.log_prior(design.tree) == pytest.approx(math.log(0.3))
+    assert model.natural_depth == 1
+    assert set(np.flatnonzero(exact.solve(model).n_leaves_pmf())) == {1, 3}
+
+
+def test_rho_by_node_skips_joint_nodes():
+    design = pt.context_tree(1, 3)
+    X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
+    evidence = [
+        exact.solve(
+            pt.TreeModel(X, y, questions=design, tree_prior=pt.BranchingProcess([0.3, 0.0, unused, 0.0, 0.0], 5))
+        ).log_evidence
+        for unused in (0.1, 0.9)
+    ]
+    assert evidence[0] == evidence[1]
+
+
+def _weighted_contexts(symbols, depth, m, rho, alpha):
+    """Evidence of context-tree weighting by its own recursion over contexts, in logs."""
+
+    def estimate(counts):
+        total, log = m * alpha, 0.0
+        for n in counts:
+            log += math.lgamma(n + alpha) - math.lgamma(alpha)
+        return log + math.lgamma(total) - math.lgamma(total + sum(counts))
+
+    def weigh(context):
+        counts = [0] * m
+        for i in range(depth, len(symbols)):
+            if tuple(symbols[i - 1 - r] for r in range(len(context))) == context:
+                counts[symbols[i]] += 1
+        if len(context) == depth:
+            return estimate(counts)
+        split = sum(weigh((*context, s)) for s in range(m))
+        return np.logaddexp(math.log(1 - rho) + estimate(counts), math.log(rho) + split)
+
+    return weigh(())
+
+
+@pytest.mark.parametrize(("depth", "m"), [(1, 2), (3, 2), (2, 3), (2, 4)])
+def test_a_context_tree_is_context_tree_weighting(depth, m):
+    rng = np.random.default_rng([depth, m])
+    symbols = rng.integers(0, m, size=40).tolist()
+    table = pt.contexts(symbols, depth, m)
+    model = pt.TreeModel(
+        table.X,
+        table.y,
+        questions=pt.context_tree(depth, m),
+        tree_prior=pt.BranchingProcess(0.4, max_depth=None),
+        leaf=pt.DirichletMultinomial(0.5),
+    )
+    expected = _weighted_contexts(symbols, depth, m, 0.4, 0.5)
+    assert exact.solve(model).log_evidence == pytest.approx(expected, rel=1e-12)
+
+
+def test_chains_refuse_joint_nodes():
+    model = pt.TreeModel([[0], [1], [2]], [0, 1, 1], questions=pt.context_tree(1, 3))
+    with pytest.raises(ValueError, match=r"joint nodes.*exact\.solve"):
+        pt.sample(model, 10, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("joint", "message"),
+    [
+        ([True, False, False], "the root cannot be joint"),
+        ([False, True, False], "node 1, a leaf of the tree, cannot be joint"),
+        ([False, False], r"joint has dtype bool and shape \(2,\); give booleans of shape \(3,\)"),
+        ([0, 0, 0], "joint has dtype int64"),
+    ],
+)
+def test_bad_joint_masks(joint, message):
+    with pytest.raises(ValueError, match=message):
+        pt.FixedTree(pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]), joint)
