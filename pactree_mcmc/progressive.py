@@ -6,7 +6,7 @@ import math
 import os
 import time
 import warnings
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
 from threading import Event
 from typing import Any
 
@@ -164,8 +164,13 @@ def rows_of_s(model: TreeModel) -> np.ndarray:
 def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
     stop = Event()
     with ThreadPoolExecutor(min(len(plans), os.cpu_count() or 1)) as pool:
-        futures = [pool.submit(_run, plan, stop) for plan in plans]
+        futures = pending = [pool.submit(_run, plan, stop) for plan in plans]
         try:
+            while pending:
+                # a wait without end may not hear Ctrl-C
+                pending = list(wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION).not_done)
+                if any(future.done() and future.exception() for future in futures):
+                    stop.set()
             return [future.result() for future in futures]
         except KeyboardInterrupt:
             stop.set()
