@@ -319,7 +319,9 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
         raise ValueError(f"node {int(np.argmax(tree.feature < LEAF))}: feature is below -1.")
     _check_preorder(tree)
     leaf = tree.feature == LEAF
-    unused = (tree.threshold != 0.0) | (tree.left != 0) | (tree.right != 0) | tree.default_left | (tree.categories != -1)
+    unused = (
+        (tree.threshold != 0.0) | (tree.left != 0) | (tree.right != 0) | tree.default_left | (tree.categories != -1)
+    )
     asks = np.zeros(m, dtype=np.bool_) if n_features is None else tree.feature >= n_features
     wrong = np.where(leaf, unused, (tree.categories < -1) | np.isnan(tree.threshold) | asks)
     if not wrong.any():

@@ -177,6 +177,7 @@ class BranchingProcess:
         rho = self._rho(shape.depth, np.arange(len(shape.depth)))
         return float(mass_of_root(np.array(rho), shape.joint, shape.inner(self.max_depth), shape.left, shape.right))
 
+
 @dataclass(frozen=True)
 class ChipmanPrior:
     """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
@@ -277,9 +278,7 @@ class LeafPenalty:
 
 
 @jit
-def mass_of_root(
-    rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> float:
+def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
     """Mass of the prunings of a fixed tree under an unstopped process: ``z = (1 - rho) + rho z_left z_right``."""
     z = np.empty(len(rho))
     for i in range(len(rho) - 1, -1, -1):
