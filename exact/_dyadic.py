@@ -66,15 +66,15 @@ def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cycli
     )
     before_child, depth = no_child, 0
     while True:
-        made = np.empty(0)
+        vectors = here.vectors[:0]
         if depth < limit:
             turn = depth % p if cyclic else -1
             vectors, last, parent, child = extend(
                 here.vectors, here.last, here.parent, before_child, weight, levels, turn
             )
-            here, made = here._replace(child=child), vectors
+            here = here._replace(child=child)
         yield here
-        if len(made) == 0:
+        if len(vectors) == 0:
             return
         refuse_bytes(8 * len(vectors) * n, "the groups of all units by each vector of levels")
         groups = np.empty((len(vectors), n), dtype=np.int32)
@@ -186,13 +186,8 @@ def link_into(
     levels: int,
 ) -> None:
     """Children and question of every edge of a layer; edges by cell, then feature."""
-    vectors, child, groups, n_groups, has_empty = (
-        layer.vectors,
-        layer.child,
-        layer.groups,
-        layer.n_groups,
-        layer.has_empty,
-    )
+    vectors, child, groups = layer.vectors, layer.child, layer.groups
+    n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
     first = 0
     for v in range(len(vectors)):

@@ -27,14 +27,13 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
     has_edge = np.zeros(len(kept), dtype=np.int64)
     has_edge[number[split]] = 1
     feature, cut = design.feature[split], design.cut[split]
+    packed_cut = (cut << UPPER_BITS) | (cut + 1)
     return {
         "first_edge": np.concatenate([[0], np.cumsum(has_edge)]),
         "left": number[split + 1],
         "right": number[design.right[split]],
         "feature": feature.astype(np.int32),
-        "question": np.where(
-            model.columns.is_nominal[feature], design.categories[split], (cut << UPPER_BITS) | (cut + 1)
-        ),
+        "question": np.where(model.columns.is_nominal[feature], design.categories[split], packed_cut),
         "log_rule": np.zeros(len(split)),
         "rows": rows[kept],
         "stats": stats[kept],

@@ -226,6 +226,7 @@ def _merged_numbers(
     mean = np.bincount(of_row, weights=share * y, minlength=n)
     away = np.sqrt(np.bincount(of_row, weights=share * (y - mean[of_row]) ** 2, minlength=n))
     twice = away > 0.0
-    X, mean, away, half = (np.concatenate([a, a[twice]]) for a in (X[first], mean, away, np.where(twice, total / 2, total)))
+    half = np.where(twice, total / 2, total)
+    X, mean, away, half = (np.concatenate([a, a[twice]]) for a in (X[first], mean, away, half))
     away[n:] *= -1.0
     return X, mean + away, half, estimation

@@ -140,9 +140,7 @@ def distinct_points(model: TreeModel) -> Points:
     return Points(codes, stats, rows, key, order)
 
 
-def _run_builder(
-    model: TreeModel, points: Points, limit: Limit
-) -> tuple[Cells, Edges, int, int]:
+def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells, Edges, int, int]:
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())

@@ -44,9 +44,9 @@ def counted_by(client, rows):
 
 def main():
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        with Client(cluster) as client:
-            counts = counted_by(client, rows)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        counts = counted_by(client, rows)
     truth = counts.solve(tree_prior=PRIOR)
     X, y = (np.concatenate(columns) for columns in zip(*(piece(i, rows) for i in range(PIECES)), strict=True))
     batch = exact.solve(pt.TreeModel(X, y, questions=DESIGN, tree_prior=PRIOR))

@@ -82,35 +82,34 @@ def grow_kd(
     x: np.ndarray, unit: np.ndarray, depth: int, rule: int, coordinate: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Feature, threshold, left and right of the nodes in preorder; ``unit`` (p,) measures ranges."""
-    n, p = x.shape
+    n = len(x)
     most = 2 * n - 1 if depth >= 40 else min(2 * n - 1, (1 << (depth + 1)) - 1)
     feature, threshold = np.full(most, LEAF, dtype=np.int32), np.zeros(most)
     left, right = np.zeros(most, dtype=np.int32), np.zeros(most, dtype=np.int32)
     order, value = np.arange(n), np.empty(n)
-    todo = np.empty((depth + 2, 4), dtype=np.int64)  # first row, behind the last, depth, parent if a right child
-    todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, n, 0, -1
-    n_todo, m = 1, 0
-    while n_todo > 0:
-        n_todo -= 1
-        start, stop, here, parent = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
-        if parent >= 0:
-            right[parent] = m
+    # waiting cells: range of the rows, depth, and the parent of a right child
+    first, behind = np.empty(depth + 2, dtype=np.int64), np.empty(depth + 2, dtype=np.int64)
+    level, parent = np.empty(depth + 2, dtype=np.int64), np.empty(depth + 2, dtype=np.int64)
+    first[0], behind[0], level[0], parent[0] = 0, n, 0, -1
+    waiting, m = 1, 0
+    while waiting > 0:
+        waiting -= 1
+        start, stop, here = first[waiting], behind[waiting], level[waiting]
+        if parent[waiting] >= 0:
+            right[parent[waiting]] = m
         k = np.int64(-1) if here == depth else _coordinate(x, order, start, stop, here, unit, coordinate)
         if k >= 0:
             for i in range(start, stop):
                 value[i] = x[order[i], k]
-            middle, cut = (
-                _median_cut(value, order, start, stop) if rule == MEDIAN else _middle_cut(value, order, start, stop)
-            )
+            if rule == MEDIAN:
+                middle, cut = _median_cut(value, order, start, stop)
+            else:
+                middle, cut = _middle_cut(value, order, start, stop)
             feature[m], threshold[m], left[m] = k, cut, m + 1
-            todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = middle, stop, here + 1, m
-            todo[n_todo + 1, 0], todo[n_todo + 1, 1], todo[n_todo + 1, 2], todo[n_todo + 1, 3] = (
-                start,
-                middle,
-                here + 1,
-                -1,
-            )
-            n_todo += 2
+            first[waiting], behind[waiting], level[waiting], parent[waiting] = middle, stop, here + 1, m
+            waiting += 1
+            first[waiting], behind[waiting], level[waiting], parent[waiting] = start, middle, here + 1, -1
+            waiting += 1
         m += 1
     return feature[:m], threshold[:m], left[:m], right[:m]
 
@@ -145,7 +144,7 @@ def _median_cut(value: np.ndarray, order: np.ndarray, start: int, stop: int) -> 
         return middle, _halfway(largest, pivot)
     below = _gather_left(value, order, start, stop, pivot, False)
     upto = _gather_left(value, order, below, stop, pivot, True)
-    if upto == stop or (below > start and middle - below <= upto - middle):
+    if upto == stop or (below > start and start + stop - 2 * below <= 2 * upto - start - stop):
         return below, _between(value, start, below, stop)
     return upto, _between(value, start, upto, stop)
 
@@ -307,12 +306,11 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
     [False, False, True, False, False]
     """
     _check_alphabet(depth, n_symbols)
-    # a node of m children is 2 (m - 1) nodes more than a leaf
     log_leaves = depth * math.log(n_symbols)
     if log_leaves > math.log(MOST_NODES) - math.log(2.0):
         raise ValueError(
-            f"depth={depth} and n_symbols={n_symbols} make a tree of {2 * math.exp(min(log_leaves, 700)):.3g} nodes; at "
-            f"most {MOST_NODES:,} are allowed: give a smaller depth."
+            f"depth={depth} and n_symbols={n_symbols} make a tree of {2 * math.exp(min(log_leaves, 700)):.3g} nodes; "
+            f"at most {MOST_NODES:,} are allowed: give a smaller depth."
         )
     feature, threshold, left, right, joint = grow_contexts(int(depth), int(n_symbols))
     return FixedTree(Tree(feature, threshold, left, right), joint)

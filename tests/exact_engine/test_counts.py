@@ -1,0 +1,140 @@
+"""Counts fed in pieces or merged from workers give the posterior of all rows at once."""
+
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+DESIGNS = {
+    "cyclic": pt.DyadicCuts(3, cyclic=True, bounds=[[0.0, 1.0]] * 2),
+    "free": pt.DyadicCuts(2, bounds=[[0.0, 1.0]] * 2),
+    "grid": pt.GridCuts([[0.3, 0.6], [0.5]]),
+    "tree": pt.FixedTree(pt.Tree([0, 1, -1, -1, -1], [0.4, 0.7, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])),
+}
+PRIOR = pt.BranchingProcess(0.5, 6)
+
+
+def _fed(design, pieces):
+    counts = exact.DesignCounts(design)
+    for piece in pieces:
+        counts.update(*piece[:2], **piece[2])
+    return counts
+
+
+def _pieces(X, y, ends, **given):
+    starts = [0, *ends]
+    stops = [*ends, len(X)]
+    return [(X[a:b], y[a:b], {name: column[a:b] for name, column in given.items()}) for a, b in zip(starts, stops)]
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_pieces_and_workers_equal_the_batch_exactly(name, monkeypatch):
+    monkeypatch.setattr("exact.counts.LEAST_PENDING", 40)
+    rng = np.random.default_rng(1)
+    X, y = rng.random((500, 2)), np.array(["no", "yes", "who"])[rng.integers(0, 3, 500)]
+    batch = exact.solve(pt.TreeModel(X, y, questions=DESIGNS[name], tree_prior=PRIOR))
+    pieces = _pieces(X, y, [1, 2, 60, 61, 300])
+    streamed = _fed(DESIGNS[name], pieces)
+    merged = _fed(DESIGNS[name], pieces[3:]) + _fed(DESIGNS[name], pieces[:1]) + _fed(DESIGNS[name], pieces[1:3])
+    for counts in (streamed, merged):
+        assert counts.n_rows == 500
+        assert counts.n_cells <= 3 * 64
+        truth = counts.solve(tree_prior=PRIOR)
+        assert truth.log_evidence == batch.log_evidence
+        assert np.array_equal(truth.predict_proba(X), batch.predict_proba(X))
+        assert np.array_equal(truth.cell_probabilities().leaf, batch.cell_probabilities().leaf)
+
+
+def test_estimation_rows_stay_apart():
+    rng = np.random.default_rng(2)
+    X, y, mask = rng.random((200, 2)), rng.integers(0, 2, 200), rng.random(200) < 0.4
+    batch = exact.solve(
+        pt.TreeModel(X, y, questions=DESIGNS["free"], tree_prior=PRIOR, leaf=pt.FrozenLaplace(), estimation=mask)
+    )
+    counts = _fed(DESIGNS["free"], _pieces(X, y, [70, 90], estimation=mask))
+    assert counts.n_cells <= 4 * 16
+    assert counts.solve(tree_prior=PRIOR, leaf=pt.FrozenLaplace()).log_evidence == batch.log_evidence
+
+
+@pytest.mark.parametrize("leaf", [None, pt.NormalKnownVariance(1.0, 0.0, 0.5)])
+def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
+    monkeypatch.setattr("exact.counts.LEAST_PENDING", 40)
+    rng = np.random.default_rng(3)
+    X, y, w = rng.random((400, 2)), 1e3 + rng.normal(size=400), rng.choice([0.0, 0.5, 2.0], 400)
+    batch = exact.solve(pt.TreeModel(X, y, questions=DESIGNS["cyclic"], tree_prior=PRIOR, leaf=leaf, sample_weight=w))
+    counts = _fed(DESIGNS["cyclic"], _pieces(X, y, [100, 101, 150, 390], sample_weight=w))
+    truth = counts.solve(tree_prior=PRIOR, leaf=leaf)
+    assert counts.n_cells <= 2 * 64
+    assert truth.log_evidence == pytest.approx(batch.log_evidence, rel=1e-12)
+    assert truth.predict(X) == pytest.approx(batch.predict(X), rel=1e-12)
+
+
+def test_all_rows_in_one_cell():
+    counts = exact.DesignCounts(DESIGNS["grid"]).update([[0.1, 0.1]], [1]).update([[0.2, 0.2]], [1])
+    assert counts.n_cells == 1
+    batch = pt.TreeModel([[0.1, 0.1], [0.2, 0.2]], [1, 1], questions=DESIGNS["grid"], tree_prior=PRIOR)
+    assert counts.solve(tree_prior=PRIOR).log_evidence == exact.solve(batch).log_evidence
+
+
+def test_counts_survive_a_pickle():
+    counts = exact.DesignCounts(DESIGNS["tree"]).update([[0.1, 0.2], [0.8, 0.9]], [0, 1])
+    again = pickle.loads(pickle.dumps(counts)) + exact.DesignCounts(DESIGNS["tree"])
+    assert again.solve(tree_prior=PRIOR).log_evidence == counts.solve(tree_prior=PRIOR).log_evidence
+
+
+@pytest.mark.parametrize(
+    ("questions", "message"),
+    [
+        (pt.LocalCuts(), "looks at the data"),
+        (pt.GridCuts(4), "looks at the data"),
+        (pt.DyadicCuts(2), "give DyadicCuts with bounds"),
+    ],
+)
+def test_designs_that_look_at_the_data_are_refused(questions, message):
+    with pytest.raises(ValueError, match=message):
+        exact.DesignCounts(questions)
+
+
+def test_bad_pieces():
+    with pytest.raises(TypeError, match="questions is 3"):
+        exact.DesignCounts(3)
+    counts = exact.DesignCounts(DESIGNS["cyclic"]).update([[0.1, 0.2]], [1])
+    with pytest.raises(ValueError, match="1 rows were fed"):
+        counts.solve(tree_prior=PRIOR)
+    with pytest.raises(ValueError, match="bounds has 2 rows; X has 1 columns"):
+        counts.update([[0.1]], [1])
+    with pytest.raises(ValueError, match=r"y has shape \(2,\); X has 1 rows"):
+        counts.update([[0.1, 0.2]], [1, 2])
+    with pytest.raises(ValueError, match="y has dtype float64; the pieces before have int64"):
+        counts.update([[0.1, 0.2]], [0.5])
+    with pytest.raises(ValueError, match="estimation was given for some pieces only"):
+        counts.update([[0.1, 0.2]], [1], estimation=[True])
+    with pytest.raises(ValueError, match="give finite weights >= 0"):
+        counts.update([[0.1, 0.2]], [1], sample_weight=[-1.0])
+    with pytest.raises(ValueError, match="different designs"):
+        counts + exact.DesignCounts(DESIGNS["free"])
+    with pytest.raises(ValueError, match="PoissonGamma needs each count"):
+        counts.update([[0.1, 0.2]], [1]).solve(leaf=pt.PoissonGamma())
+    assert counts.n_rows == 2
+
+
+def test_dask_workers_count_like_one_batch():
+    distributed = pytest.importorskip("dask.distributed", reason="the extra dask is not installed")
+    examples = str(Path(__file__).resolve().parents[2] / "examples")
+    sys.path.insert(0, examples)
+    try:
+        import dask_counts
+
+        with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+            counts = dask_counts.counted_by(client, 300)
+    finally:
+        sys.path.remove(examples)
+    pieces = [dask_counts.piece(i, 300) for i in range(dask_counts.PIECES)]
+    X, y = (np.concatenate(columns) for columns in zip(*pieces))
+    batch = exact.solve(pt.TreeModel(X, y, questions=dask_counts.DESIGN, tree_prior=dask_counts.PRIOR))
+    assert counts.solve(tree_prior=dask_counts.PRIOR).log_evidence == batch.log_evidence
