@@ -152,12 +152,12 @@ class DesignCounts:
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
         columns = learn_rows(X)
-        x = columns.numbers(X)
+        x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
         n = len(x)
         self.questions.scales(Table(x), learn_rows(x))
-        labels = np.asarray(y).reshape(-1)
-        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.asarray(estimation)
+        labels = np.array(y).reshape(-1)
+        weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(estimation)
         for name, column in (("y", labels), ("sample_weight", weight), ("estimation", mask)):
             if column.shape != (n,) and not (name == "estimation" and estimation is None):
                 raise ValueError(f"{name} has shape {column.shape}; X has {n} rows: give one value a row, ({n},).")

@@ -62,6 +62,8 @@ class Columns:
     def numbers(self, X: Any) -> np.ndarray:
         """Table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
 
+        An array that is so already is returned itself: do not write to it.
+
         Raises
         ------
         ValueError
@@ -79,6 +81,9 @@ class Columns:
                     f"X has {table.n_features} columns; the model was built on {self.n_features}: {list(self.names)}."
                 )
             where = range(self.n_features)
+        plain = table.array is not None and table.array.dtype == np.float64 and not self.is_nominal.any()
+        if plain and np.isfinite(table.array).all():
+            return np.ascontiguousarray(table.array)
         out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
         for k, j in enumerate(where):
             categories = self.categories[k]

@@ -102,10 +102,7 @@ class FixedTree(Questions):
         routes, out = self.tree.routes(), np.empty(table.n_rows, dtype=np.uint32)
         for start in range(0, table.n_rows, ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            some = table.take(rows)
-            # a plain array was checked column by column; only its layout may be unfit
-            plain = table.array is not None and table.array.dtype == np.float64 and not columns.is_nominal.any()
-            out[rows] = routes.leaves(np.ascontiguousarray(some) if plain else columns.numbers(some))
+            out[rows] = routes.leaves(columns.numbers(table.take(rows)))
         return out
 
     def bind(self, scales: list[AnyScale]) -> Questions:

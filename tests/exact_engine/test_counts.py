@@ -81,6 +81,15 @@ def test_all_rows_in_one_cell():
     assert counts.solve(tree_prior=PRIOR).log_evidence == exact.solve(batch).log_evidence
 
 
+def test_a_buffer_may_be_filled_anew():
+    X, y = np.array([[0.1, 0.2], [0.8, 0.9]]), np.array([0, 1])
+    counts = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
+    expected = counts.solve(tree_prior=PRIOR).log_evidence
+    again = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
+    X[:], y[:] = 0.0, 1
+    assert again.solve(tree_prior=PRIOR).log_evidence == expected
+
+
 def test_counts_survive_a_pickle():
     counts = exact.DesignCounts(DESIGNS["tree"]).update([[0.1, 0.2], [0.8, 0.9]], [0, 1])
     again = pickle.loads(pickle.dumps(counts)) + exact.DesignCounts(DESIGNS["tree"])

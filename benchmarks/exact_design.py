@@ -1,0 +1,174 @@
+"""The exact engine on designs: seconds, cells and memory, with a scikit-learn tree fitted to the same rows as rival.
+
+Memory is what the run adds to the process; ask for one problem alone to have it clean.
+Run: python benchmarks/exact_design.py [cyclic kd free predict slope] [--rows 1000000] [--no-rival]
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+from exact.posterior import ExactPosterior
+
+FEATURES = 10
+FREE = {"p=2, 10 levels": (2, 10, 10_000), "p=4, 4 levels": (4, 4, 10_000), "p=6, 3 levels": (6, 3, 2_000)}
+
+
+def table(n, p=FEATURES):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, p))
+    noise = 0.3 * rng.standard_normal(n)
+    return X, (X[:, 0] + X[:, 1] * X[:, -1] + noise > 0.75).astype(np.int64)
+
+
+def reset_peak():
+    """Forget the largest resident size so far, where the system allows it; bytes held now."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        pass
+    return peak()
+
+
+def peak():
+    """Largest resident size, bytes."""
+    try:
+        with open("/proc/self/status") as file:
+            line = next(line for line in file if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def run(X, y, questions, prior):
+    """Seconds of coding, graph, inside, outside; the posterior; bytes beside what was held before."""
+    before = reset_peak()
+    marks = [time.perf_counter()]
+    model = pt.TreeModel(X, y, questions=questions, tree_prior=prior)
+    marks.append(time.perf_counter())
+    graph = exact.build_graph(model, 200_000_000)
+    marks.append(time.perf_counter())
+    truth = ExactPosterior(model, graph)
+    marks.append(time.perf_counter())
+    truth.cell_probabilities()
+    marks.append(time.perf_counter())
+    return np.diff(marks), truth, peak() - before
+
+
+def best_of(times, X, y, questions, prior):
+    """The fastest of several runs."""
+    runs = [run(X, y, questions, prior) for _ in range(times)]
+    return min(runs, key=lambda r: r[0].sum())
+
+
+def rival_seconds(X, y):
+    from sklearn.tree import DecisionTreeClassifier
+
+    began = time.perf_counter()
+    DecisionTreeClassifier(max_depth=20).fit(X, y)
+    return time.perf_counter() - began
+
+
+def report(name, seconds, truth, memory, X, rival=None):
+    g = truth.graph
+    coding, graph, inside, outside = seconds
+    line = f"{name}: {seconds.sum():.2f} s (coding {coding:.2f}, graph {graph:.2f}, inside {inside:.2f}, outside "
+    line += f"{outside:.2f}), {g.n_cells:,} cells, {g.n_edges:,} questions, inside and outside "
+    line += (
+        f"{g.n_edges / (inside + outside) / 1e6:.1f} million questions/s, {g.n_cells / seconds[:3].sum() / 1e6:.2f} "
+    )
+    line += f"million cells/s with building, memory {memory / 1e6:.0f} MB = {memory / X.nbytes:.1f} X"
+    if rival is not None:
+        line += f"; scikit-learn {rival:.1f} s, ratio {rival / seconds.sum():.1f}"
+    print(line, flush=True)
+
+
+def design(kind, X):
+    """Questions and prior of a fixed design, and the seconds it takes to make them."""
+    began = time.perf_counter()
+    if kind == "cyclic":
+        questions, prior = pt.DyadicCuts(2, cyclic=True), pt.BranchingProcess(0.5, 20)
+    else:
+        questions, prior = pt.kd_tree(X, 15), pt.BranchingProcess(0.5, 15)
+    return questions, prior, time.perf_counter() - began
+
+
+def fixed(kind, n, with_rival):
+    X, y = table(n)
+    run(X[:2000], y[:2000], *design(kind, X[:2000])[:2])
+    questions, prior, made = design(kind, X)
+    seconds, truth, memory = best_of(2, X, y, questions, prior)
+    report(f"{kind}, n={n:,}", seconds, truth, memory, X, rival_seconds(X, y) if with_rival else None)
+    if kind == "kd":
+        print(f"    making the KD tree: {made:.2f} s", flush=True)
+
+
+def slope(kind, sizes=(10_000, 100_000, 1_000_000)):
+    seconds = []
+    for n in sizes:
+        X, y = table(n)
+        questions, prior, _ = design(kind, X)
+        best_of(1, X[:2000], y[:2000], questions, prior)
+        seconds.append(best_of(3, X, y, questions, prior)[0].sum())
+    fitted = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    print(f"{kind}, rows {sizes}: {np.round(seconds, 3).tolist()} s, log-log slope {fitted:.2f}", flush=True)
+
+
+def free():
+    for name, (p, levels, n) in FREE.items():
+        X, y = table(n, p)
+        questions, prior = pt.DyadicCuts(levels), pt.ChipmanPrior()
+        run(X[:200], y[:200], questions, prior)
+        seconds, truth, memory = best_of(2, X, y, questions, prior)
+        report(f"free dyadic, {name}, n={n:,}", seconds, truth, memory, X)
+
+
+def predict(n):
+    X, y = table(n)
+    new = np.random.default_rng(1).random((n, FEATURES))
+    questions, prior, _ = design("cyclic", X)
+    truth = run(X, y, questions, prior)[1]
+    codes = np.array(
+        [s.encode(np.ascontiguousarray(x)) for s, x in zip(truth.model.scales, new.T, strict=True)], dtype=np.uint8
+    )
+    truth._paths.of_codes(codes[:, :10])
+    rows = {
+        "cyclic, depth 20, codes to probabilities": lambda: truth._paths.of_codes(codes),
+        "cyclic, depth 20, predict_proba": lambda: truth.predict_proba(new),
+    }
+    tree = run(X, y, pt.kd_tree(X, 20), pt.BranchingProcess(0.5, 20))[1]
+    tree.predict_proba(new[:10])
+    rows["KD tree, depth 20, numbers to probabilities"] = lambda: tree._paths(new)
+    rows["KD tree, depth 20, predict_proba"] = lambda: tree.predict_proba(new)
+    for name, call in rows.items():
+        seconds = []
+        for _ in range(5):
+            began = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - began)
+        print(f"{name}, {n:,} rows: {n / min(seconds) / 1e6:.1f} million rows/s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=["cyclic", "kd", "free", "predict", "slope"])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--no-rival", action="store_true")
+    given = parser.parse_args()
+    for what in given.what:
+        if what in ("cyclic", "kd"):
+            fixed(what, given.rows, not given.no_rival)
+        elif what == "slope":
+            slope("cyclic")
+            slope("kd")
+        else:
+            free() if what == "free" else predict(given.rows)
+
+
+if __name__ == "__main__":
+    main()
