@@ -4,13 +4,11 @@ Run: python benchmarks/certificates.py [--splits 5]. The first run compiles the 
 """
 
 import argparse
-import gzip
-import os
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+from data import read_table
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
@@ -18,8 +16,6 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.certificates import compression
 
-DATA = Path(os.environ.get("PACTREE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-MISSING = -1.0
 TABLE_1 = (  # table, attributes as counted there, size of the tree, bound
     ("vote", 17, 11, 0.36),
     ("pima_diabetes", 9, 39, 0.78),
@@ -31,15 +27,6 @@ TABLE_1 = (  # table, attributes as counted there, size of the tree, bound
     ("heart_statlog", 14, 35, 0.90),
     ("sick", 29, 61, 0.25),
 )
-
-
-def read_table(name):
-    """Features (n, p), missing ones -1; classes (n,); the nominal columns, those with missing values too."""
-    with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:
-        header = file.readline().strip().split(",")
-        table = np.nan_to_num(np.genfromtxt(file, delimiter=","), nan=MISSING)
-    X, y = table[:, :-1], table[:, -1].astype(int)
-    return X, y, [k for k in range(X.shape[1]) if header[k].endswith("__cat") or np.any(X[:, k] == MISSING)]
 
 
 def known_to(X, E, nominal):

@@ -1,6 +1,13 @@
-"""Generated tables the benchmarks share."""
+"""Tables the benchmarks share: generated ones, and real ones from the data folder."""
+
+import gzip
+import os
+from pathlib import Path
 
 import numpy as np
+
+DATA = Path(os.environ.get("PACTREE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+MISSING = -1.0
 
 
 def friedman(n, seed=0):
@@ -22,3 +29,12 @@ def four_levels(n=200, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.random(n)
     return x[:, None], rng.random(n) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
+
+
+def read_table(name):
+    """Features (n, p), missing ones -1; classes (n,); the nominal columns, those with missing values too."""
+    with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:
+        header = file.readline().strip().split(",")
+        table = np.nan_to_num(np.genfromtxt(file, delimiter=","), nan=MISSING)
+    X, y = table[:, :-1], table[:, -1].astype(int)
+    return X, y, [k for k in range(X.shape[1]) if header[k].endswith("__cat") or np.any(X[:, k] == MISSING)]

@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._columns import Columns, Table, ordered_values
+from .._columns import Columns, Table, learn_columns, ordered_values
+from .._numba import jit
 from .._routing import depths_between
 from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question
@@ -74,6 +75,66 @@ class FixedTree(Questions):
             If ``fitted`` holds no tree.
         """
         return cls(Tree.from_sklearn(fitted))
+
+    def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
+        """Split probabilities by node that pay for the choice of each question: ``rho`` times R under local cuts.
+
+        A tree fitted to the data has questions picked among many. With these probabilities its prunings weigh, up to a
+        factor, what they weigh among all trees with local questions, so that no more is believed than the data say.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            The rows by which the questions were picked. Features that the tree asks by categories are nominal.
+        rho : float, default 0.95
+            Split probability of a cell, question apart; in [0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            For ``BranchingProcess(rho)``; 0 in leaves and joint nodes, and where no question parts the rows.
+
+        Raises
+        ------
+        ValueError
+            If rho is out of range, or X does not fit the tree.
+
+        Notes
+        -----
+        With I_k distinct values of feature k among the rows of a node and p' features that have two or more,
+        ``R = 1 / (p' (I_k - 1))``, or ``1 / (p' (2^(I_k - 1) - 1))`` of a nominal feature (formula sheet, section 2).
+        Cost O(n p depth).
+
+        Examples
+        --------
+        >>> from pactree_mcmc import Tree
+        >>> design = FixedTree(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+        >>> design.split_probabilities([[1.0], [2.0], [3.0], [4.0]], rho=0.6).round(3).tolist()
+        [0.2, 0.0, 0.0]
+        """
+        if not 0.0 <= rho < 1.0:
+            raise ValueError(f"rho={rho!r} is out of range; give 0 <= rho < 1.")
+        tree = self.tree
+        columns = tree.columns
+        if columns is None:
+            columns = learn_columns(Table(X), sorted(set(tree.feature[tree.categories >= 0].tolist())))
+        check_tree(tree, columns.n_features)
+        numbers = columns.numbers(X)
+        leaf = tree.routes().leaves(numbers).astype(np.int64)
+        order = np.argsort(leaf, kind="stable")
+        ranks = np.array([np.unique(x[order], return_inverse=True)[1] for x in numbers.T], dtype=np.int64)
+        end = np.arange(1, tree.n_nodes + 1)
+        for i in range(tree.n_nodes - 1, -1, -1):
+            if tree.feature[i] != LEAF:
+                end[i] = end[tree.right[i]]
+        bounds = np.searchsorted(leaf[order], [np.arange(tree.n_nodes), end])
+        values = count_values(ranks, *bounds)
+        nominal = columns.is_nominal
+        ways = np.where(nominal, np.exp2(np.maximum(values - 1, 0)) - 1.0, np.maximum(values - 1, 0))
+        asked = ways[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
+        usable = (ways > 0.0).sum(axis=1)
+        splits = (tree.feature != LEAF) & ~self.joint & (asked > 0.0)
+        return np.where(splits, rho / np.maximum(usable * asked, 1.0), 0.0)
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         check_tree(self.tree, columns.n_features)
@@ -161,3 +222,18 @@ class _BoundFixedTree(FixedTree):
 
     def design(self) -> np.recarray:
         return self.asked
+
+
+@jit
+def count_values(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """Distinct values (m, p) of the ``ranks`` (p, n) of each feature in each of m ranges of rows."""
+    p = ranks.shape[0]
+    out = np.zeros((len(start), p), dtype=np.int64)
+    for k in range(p):
+        seen = np.full(ranks[k].max() + 1, -1)
+        for i in range(len(start)):
+            for j in range(start[i], stop[i]):
+                if seen[ranks[k, j]] != i:
+                    seen[ranks[k, j]] = i
+                    out[i, k] += 1
+    return out
