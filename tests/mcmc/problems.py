@@ -44,6 +44,7 @@ def _leaf(package, leaf):
         "laplace": package.FrozenLaplace,
         "nig": package.NormalInverseGamma,
         "known": package.NormalKnownVariance,
+        "shared": package.NormalSharedVariance,
         "poisson": package.PoissonGamma,
         "loss": package.PacBayesLoss,
     }

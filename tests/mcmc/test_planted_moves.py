@@ -28,7 +28,7 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE = (
 )
 AHEAD, MERGE, SCAN, TURN = "mcmc._ahead", "mcmc._merge", "mcmc._scan", "mcmc._turn"
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
-MERGE_LITTLE = ((MERGE, "MOST_MERGED", 3),)
+MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
 REGROW_LITTLE = ((REGROW, "MOST_INTERNAL", 1),)
 
 
@@ -139,7 +139,7 @@ ROTATE_BUGS = {
     "cut: a merge too many": Bug("rotate", "five_corners", only_within(ROTATE, "cut_step", "n_merges", one_more)),
     "merge: the last one never": Bug("rotate", "five_corners", ((ROTATE, "n_merges", one_less),)),
     "cut: too large to merge": Bug(
-        "rotate", "corners", only_within(ROTATE, "cut_step", "too_large", never), MERGE_LITTLE
+        "rotate", "five_corners", only_within(ROTATE, "cut_step", "too_large", never), MERGE_LITTLE
     ),
 }
 
