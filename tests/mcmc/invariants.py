@@ -56,9 +56,35 @@ def check_places(chain):
         assert all(node[at][i] == -1 for i in used if i not in expected[name])
 
 
-def check_contents(model, chain):
+class Plainly:
+    """What the model's plain formulas say of cells, each cell once."""
+
+    def __init__(self, model):
+        self.model = model
+        self.known = {}
+
+    def say(self, what, cell, *args):
+        """``what(model, cell, *args)``."""
+        place = cell.index.tobytes(), cell.low.tobytes(), cell.high.tobytes(), cell.depth, cell.node
+        if (what, place, args) not in self.known:
+            self.known[what, place, args] = what(self.model, cell, *args)
+        return self.known[what, place, args]
+
+
+def stats_and_score(model, cell):
+    """Leaf statistics and score of a cell, 0 where it has no rows."""
+    stats = cell.stats(model.leaf.n_stats(model.target))
+    return stats, model.leaf.log_score(stats, model.target) if len(cell.index) else 0.0
+
+
+def is_splittable(model, cell):
+    """Whether some question can be asked in a cell."""
+    return not model.is_forced(cell)
+
+
+def check_contents(model, chain, plainly=None):
     """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
-    state = chain.state
+    state, plainly = chain.state, plainly or Plainly(model)
     log_prior = float(_saving.log_prior_of(chain.model, chain.packed))
     log_score = float(_state.subtree_log_score(chain.packed, 0))
     tree = saved_tree(model, chain)
@@ -70,17 +96,17 @@ def check_contents(model, chain):
         here = state.node[i]
         assert sorted(state.order[here.start : here.stop].tolist()) == cell.index.tolist()
         assert here.rows == cell.n_rows
-        stats = cell.stats(model.leaf.n_stats(model.target))
+        stats, score = plainly.say(stats_and_score, cell)
         assert np.allclose(state.stats[i], stats, rtol=1e-12, atol=1e-9)
-        score = model.leaf.log_score(stats, model.target) if len(cell.index) else 0.0
         assert np.isclose(here.score, score, rtol=1e-10, atol=1e-9)
-        assert here.splittable == (not model.is_forced(cell))
+        assert here.splittable == plainly.say(is_splittable, cell)
         if state.box.shape[1]:
             assert (state.box[i, :, 0] == cell.low).all()
             ordered = ~model.columns.is_nominal
             assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
-        if here.splittable and len(state.cell) > 1 and model.questions.kind != FIXED and few_ways(model, cell):
-            check_scan(model, chain, i, cell)
+        if here.splittable and len(state.cell) > 1 and model.questions.kind != FIXED and plainly.say(few_ways, cell):
+            expected = plainly.say(log_w, cell, float(state.beta[0]))
+            assert np.isclose(_scan.scan(chain.model, chain.packed, i), expected, rtol=1e-9, atol=1e-8)
         if question is not None:
             left, _ = model.children(cell, question)
             assert here.default_left == (2 * left.n_rows >= cell.n_rows)
@@ -93,18 +119,15 @@ def few_ways(model, cell):
     return all(rules.ways(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
 
 
-def check_scan(model, chain, node, cell):
-    """What is kept of a cell, or found afresh, is W summed plainly: no table is stale."""
-    total, n_stats, beta = 0.0, model.leaf.n_stats(model.target), float(chain.state.beta[0])
-    here = model.leaf.log_score(cell.stats(n_stats), model.target) if len(cell.index) else 0.0
+def log_w(model, cell, beta):
+    """Log W summed plainly, which a table kept of the cell must equal: else it is stale."""
+    total, here = 0.0, stats_and_score(model, cell)[1]
     for question in all_questions(model, cell):
         log_rule = model._rules.log_probability(cell, question)
         if log_rule > -np.inf:
-            sides = [child for child in model.children(cell, question) if len(child.index)]
-            gain = sum(model.leaf.log_score(side.stats(n_stats), model.target) for side in sides) - here
+            gain = sum(stats_and_score(model, side)[1] for side in model.children(cell, question)) - here
             total += np.exp(log_rule + beta * gain)
-    found = _scan.scan(chain.model, chain.packed, node)
-    assert np.isclose(found, np.log(total), rtol=1e-9, atol=1e-8)
+    return np.log(total)
 
 
 def all_questions(model, cell):
