@@ -1,4 +1,4 @@
-"""Negative controls: what is kept of a cell and taken for another cell, or for another beta, breaks detailed balance."""
+"""Negative controls: what is kept of a cell and taken for another cell, or another beta, breaks detailed balance."""
 
 import numpy as np
 import pytest

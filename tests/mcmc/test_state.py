@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _saving, _state
+from pactree_mcmc.mcmc import _saving, _scan, _state
 from pactree_mcmc.mcmc._chain import Chain
 from pactree_mcmc.mcmc._kernels import STEPS, read_kernel
 from pactree_mcmc.posterior import SampledPosterior
@@ -180,6 +180,17 @@ def test_the_checks_see_a_broken_state():
         check_everything(model, chain)
     chain.state.stats[0, 0] -= 1.0
     check_everything(model, chain)
+
+
+def test_the_checks_see_a_stale_table():
+    """A log W kept of the root's cell that is not its own fails."""
+    model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
+    chain = new_chain(model, "default", 2)
+    place = int(_scan.scanned(chain.model, chain.packed, 0))
+    check_everything(model, chain)
+    chain.state.cell.log_w[place] += 1e-6
+    with pytest.raises(AssertionError):
+        check_everything(model, chain)
 
 
 def check_everything(model, chain):
