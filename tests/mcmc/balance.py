@@ -21,10 +21,10 @@ def tempered_law(naive, beta):
     return {tree: weight / total for (tree, _, _), weight in zip(entries, weights, strict=True)}
 
 
-def check_balance(naive, kernel, beta=1.0, walker=None):
+def check_balance(naive, kernel, beta=1.0, walker=None, chain=None):
     """The chain reaches exactly the trees of positive prior and is reversible with respect to the posterior."""
     model = build_model(plain_package().package, naive)
-    space = explore(model, kernel, beta, walker)
+    space = explore(model, kernel, beta, walker, chain)
     law = posterior_of(model, space.trees, beta)
     expected = tempered_law(naive, beta)
     nested = [nested_tree(naive, tree) for tree in space.trees]

@@ -1,11 +1,15 @@
 """What must hold of a chain's arrays after every step, checked afresh from the data."""
 
+from math import isclose
+
 import numpy as np
 
 from pactree_mcmc.mcmc import _saving, _scan, _state
 from pactree_mcmc.model._cells import Question
 from pactree_mcmc.model._questions import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior import SampledPosterior
+
+from .records import Copies
 
 LISTS = (
     ("growable", "growable_at", _state.N_GROWABLE),
@@ -14,73 +18,104 @@ LISTS = (
 )
 
 
-def preorder(state):
-    """Nodes in use, children after parents, left before right."""
+def preorder(node):
+    """Nodes in use, children after parents, left before right; ``node`` holds the records of a state."""
     out, todo = [], [0]
     while todo:
-        node = todo.pop()
-        out.append(node)
-        if state.node.left[node] >= 0:
-            todo += [int(state.node.right[node]), int(state.node.left[node])]
+        here = todo.pop()
+        out.append(here)
+        if node[here].left >= 0:
+            todo += [node[here].right, node[here].left]
     return out
 
 
 def check_places(chain):
     """Nodes, free list, links, depths, ranges and both lists fit together."""
     state = chain.state
-    node, used = state.node, preorder(state)
-    n_free = state.count[_state.N_FREE]
-    assert state.count[_state.N_NODES] == len(used)
-    assert sorted(used + node.free[:n_free].tolist()) == list(range(len(node)))
+    node, count = Copies(state.node), state.count.tolist()
+    used = preorder(node)
+    assert count[_state.N_NODES] == len(used)
+    assert sorted(used + node.first(count[_state.N_FREE], "free")) == list(range(len(state.node)))
     assert sorted(state.order.tolist()) == list(range(len(state.order)))
-    assert (node.parent[0], node.depth[0], node.start[0], node.stop[0]) == (-1, 0, 0, len(state.order))
-    leaves = [i for i in used if node.left[i] < 0]
+    root = node[0]
+    assert (root.parent, root.depth, root.start, root.stop) == (-1, 0, 0, len(state.order))
+    leaves = {i for i in used if node[i].left < 0}
     for i in leaves:
-        assert (node.left[i], node.right[i], node.feature[i], node.log_rule[i]) == (-1, -1, -1, 0.0)
-    for i in set(used) - set(leaves):
-        left, right = node.left[i], node.right[i]
-        assert node.parent[left] == node.parent[right] == i
-        assert node.depth[left] == node.depth[right] == node.depth[i] + 1
-        assert (node.start[left], node.stop[right]) == (node.start[i], node.stop[i])
-        assert node.start[left] <= node.stop[left] == node.start[right] <= node.stop[right]
+        here = node[i]
+        assert (here.left, here.right, here.feature, here.log_rule) == (-1, -1, -1, 0.0)
+    for i in set(used) - leaves:
+        here = node[i]
+        left, right = node[here.left], node[here.right]
+        assert left.parent == right.parent == i
+        assert left.depth == right.depth == here.depth + 1
+        assert (left.start, right.stop) == (here.start, here.stop)
+        assert left.start <= left.stop == right.start <= right.stop
     expected = {
-        "growable": {i for i in leaves if node.splittable[i]},
-        "internal": set(used) - set(leaves),
-        "prunable": {i for i in used if i not in leaves and {node.left[i], node.right[i]} <= set(leaves)},
+        "growable": {i for i in leaves if node[i].splittable},
+        "internal": set(used) - leaves,
+        "prunable": {i for i in set(used) - leaves if {node[i].left, node[i].right} <= leaves},
     }
     for name, at, length in LISTS:
-        listed = node[name][: state.count[length]].tolist()
+        listed = node.first(count[length], name)
         assert len(listed) == len(set(listed))
         assert set(listed) == expected[name]
-        assert all(node[at][i] == place for place, i in enumerate(listed))
-        assert all(node[at][i] == -1 for i in used if i not in expected[name])
+        assert all(getattr(node[i], at) == place for place, i in enumerate(listed))
+        assert all(getattr(node[i], at) == -1 for i in used if i not in expected[name])
 
 
-def check_contents(model, chain):
+class Plainly:
+    """What the model's plain formulas say of cells, each cell once."""
+
+    def __init__(self, model):
+        self.model = model
+        self.known = {}
+
+    def say(self, what, cell, *args):
+        """``what(model, cell, *args)``."""
+        place = cell.index.tobytes(), cell.low.tobytes(), cell.high.tobytes(), cell.depth, cell.node
+        if (what, place, args) not in self.known:
+            self.known[what, place, args] = what(self.model, cell, *args)
+        return self.known[what, place, args]
+
+
+def stats_and_score(model, cell):
+    """Leaf statistics and score of a cell, 0 where it has no rows."""
+    stats = cell.stats(model.leaf.n_stats(model.target))
+    return stats, model.leaf.log_score(stats, model.target) if len(cell.index) else 0.0
+
+
+def is_splittable(model, cell):
+    """Whether some question can be asked in a cell."""
+    return not model.is_forced(cell)
+
+
+def check_contents(model, chain, plainly=None):
     """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
-    state = chain.state
+    state, plainly = chain.state, plainly or Plainly(model)
     log_prior = float(_saving.log_prior_of(chain.model, chain.packed))
     log_score = float(_state.subtree_log_score(chain.packed, 0))
     tree = saved_tree(model, chain)
-    assert np.isclose(log_prior, model.log_prior(tree), rtol=1e-12, atol=1e-10)
-    assert np.isclose(log_score, model.log_score(tree), rtol=1e-10, atol=1e-9)
-    numbers = preorder(state)
+    assert isclose(log_prior, model.log_prior(tree), rel_tol=1e-12, abs_tol=1e-10)
+    assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
+    node = Copies(state.node)
+    numbers, scans = preorder(node), len(state.cell) > 1 and model.questions.kind != FIXED
     for number, cell, question in model.visit(tree):
         i = numbers[number]
-        here = state.node[i]
+        here = node[i]
         assert sorted(state.order[here.start : here.stop].tolist()) == cell.index.tolist()
         assert here.rows == cell.n_rows
-        stats = cell.stats(model.leaf.n_stats(model.target))
-        assert np.allclose(state.stats[i], stats, rtol=1e-12, atol=1e-9)
-        score = model.leaf.log_score(stats, model.target) if len(cell.index) else 0.0
-        assert np.isclose(here.score, score, rtol=1e-10, atol=1e-9)
-        assert here.splittable == (not model.is_forced(cell))
+        stats, score = plainly.say(stats_and_score, cell)
+        for found, expected in zip(state.stats[i].tolist(), stats.tolist(), strict=True):
+            assert isclose(found, expected, rel_tol=1e-12, abs_tol=1e-9)
+        assert isclose(here.score, score, rel_tol=1e-10, abs_tol=1e-9)
+        assert here.splittable == plainly.say(is_splittable, cell)
         if state.box.shape[1]:
-            assert (state.box[i, :, 0] == cell.low).all()
             ordered = ~model.columns.is_nominal
+            assert (state.box[i, :, 0] == cell.low).all()
             assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
-        if here.splittable and len(state.cell) > 1 and model.questions.kind != FIXED and few_ways(model, cell):
-            check_scan(model, chain, i, cell)
+        if here.splittable and scans and plainly.say(few_ways, cell):
+            expected = plainly.say(log_w, cell, float(state.beta[0]))
+            assert isclose(_scan.scan(chain.model, chain.packed, i), expected, rel_tol=1e-9, abs_tol=1e-8)
         if question is not None:
             left, _ = model.children(cell, question)
             assert here.default_left == (2 * left.n_rows >= cell.n_rows)
@@ -93,18 +128,15 @@ def few_ways(model, cell):
     return all(rules.ways(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
 
 
-def check_scan(model, chain, node, cell):
-    """What is kept of a cell, or found afresh, is W summed plainly: no table is stale."""
-    total, n_stats, beta = 0.0, model.leaf.n_stats(model.target), float(chain.state.beta[0])
-    here = model.leaf.log_score(cell.stats(n_stats), model.target) if len(cell.index) else 0.0
+def log_w(model, cell, beta):
+    """Log W summed plainly, which a table kept of the cell must equal: else it is stale."""
+    total, here = 0.0, stats_and_score(model, cell)[1]
     for question in all_questions(model, cell):
         log_rule = model._rules.log_probability(cell, question)
         if log_rule > -np.inf:
-            sides = [child for child in model.children(cell, question) if len(child.index)]
-            gain = sum(model.leaf.log_score(side.stats(n_stats), model.target) for side in sides) - here
+            gain = sum(stats_and_score(model, side)[1] for side in model.children(cell, question)) - here
             total += np.exp(log_rule + beta * gain)
-    found = _scan.scan(chain.model, chain.packed, node)
-    assert np.isclose(found, np.log(total), rtol=1e-9, atol=1e-8)
+    return np.log(total)
 
 
 def all_questions(model, cell):
@@ -138,12 +170,13 @@ def check_untouched_ranges(model, chain):
     """After a refused growth the units of the leaves may be permuted, not exchanged; scratch is clean."""
     state = chain.state
     assert (state.codes[1] == 0).all()
-    for i in preorder(state):
-        here = state.node[i]
+    node = Copies(state.node)
+    for i in preorder(node):
+        here = node[i]
         if here.left >= 0:
             codes = model.units.codes[here.feature].astype(np.int64)
             goes_left = codes <= here.cut if here.categories < 0 else (here.categories >> codes) & 1 == 1
-            middle = state.node.stop[here.left]
+            middle = node[here.left].stop
             assert goes_left[state.order[here.start : middle]].all()
             assert not goes_left[state.order[middle : here.stop]].any()
 

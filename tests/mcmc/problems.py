@@ -44,6 +44,7 @@ def _leaf(package, leaf):
         "laplace": package.FrozenLaplace,
         "nig": package.NormalInverseGamma,
         "known": package.NormalKnownVariance,
+        "shared": package.NormalSharedVariance,
         "poisson": package.PoissonGamma,
         "loss": package.PacBayesLoss,
     }
@@ -179,6 +180,12 @@ CORNERS = {
 }
 """Six corners of a cube: the same question can stand on both sides of another."""
 
+FIVE_CORNERS = {
+    "X": [(0.0, 0.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0)],
+    "y": [0, 1, 1, 0, 1],
+}
+"""Five of them, among which one question can part another's cell as a third does."""
+
 PRISM = {
     "X": [(a, 0.0, c) for a in "ab" for c in (0.0, 1.0)] + [("a", 1.0, 0.0), ("b", 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1, 0],
@@ -275,6 +282,8 @@ SPECIAL = {
     "four_letters": (FOUR_LETTERS, LOCAL, 2),
     "corners": (CORNERS, LOCAL, 3),
     "prism": (PRISM, LOCAL, 3),
+    "five_corners": (FIVE_CORNERS, LOCAL, 3),
+    "short_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, 2),
     "line_of_four": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, None),
 }
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""

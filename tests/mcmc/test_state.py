@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _saving, _state
+from pactree_mcmc.mcmc import _saving, _scan, _state
 from pactree_mcmc.mcmc._chain import Chain
 from pactree_mcmc.mcmc._kernels import STEPS, read_kernel
 from pactree_mcmc.posterior import SampledPosterior
 
-from .invariants import check_contents, check_places, check_untouched_ranges
+from .invariants import Plainly, check_contents, check_places, check_untouched_ranges
 from .laws import seed_of
 from .problems import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
 from .transitions import tree_key
@@ -44,14 +44,14 @@ def new_chain(model, kernel, seed):
 
 def run_and_check(model, kernel, seed, n_steps, every=1):
     """Step by step, the moves in turn: places always, contents if the tree has changed; returns the largest tree."""
-    chain, largest = new_chain(model, kernel, seed), 1
+    chain, plainly, largest = new_chain(model, kernel, seed), Plainly(model), 1
     for step in range(n_steps // every):
         chain.state.count[_state.CHANGED] = 0
         chain.make(chain.kernel.runs[step % len(chain.kernel.runs)], every)
         check_places(chain)
         check_untouched_ranges(model, chain)
         if chain.state.count[_state.CHANGED]:
-            check_contents(model, chain)
+            check_contents(model, chain, plainly)
         largest = max(largest, int(chain.state.count[_state.N_NODES]))
     return largest
 
@@ -122,7 +122,7 @@ def test_trees_that_outgrow_the_first_arrays():
     """Leaves are free and weigh nothing: the tree grows beyond the 64 nodes there is room for at first."""
     data = {**table(7, 200), "weights": [0.0] * 240}
     naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
-    assert run_and_check(build_model(pt, naive), "grow-prune", 7, 3000, every=150) > 130
+    assert run_and_check(build_model(pt, naive), "grow-prune", 7, 3000, every=500) > 130
 
 
 def test_draws_that_outgrow_the_first_arrays():
@@ -180,6 +180,17 @@ def test_the_checks_see_a_broken_state():
         check_everything(model, chain)
     chain.state.stats[0, 0] -= 1.0
     check_everything(model, chain)
+
+
+def test_the_checks_see_a_stale_table():
+    """A log W kept of the root's cell that is not its own fails."""
+    model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
+    chain = new_chain(model, "default", 2)
+    place = int(_scan.scanned(chain.model, chain.packed, 0))
+    check_everything(model, chain)
+    chain.state.cell.log_w[place] += 1e-6
+    with pytest.raises(AssertionError):
+        check_everything(model, chain)
 
 
 def check_everything(model, chain):

@@ -205,13 +205,14 @@ def transition_row(chain, snapshot, kernel, seen):
     return row
 
 
-def explore(model, kernel, beta=1.0, walker=None):
+def explore(model, kernel, beta=1.0, walker=None, chain=None):
     """The space of trees reached from the stump and the transition matrix.
 
-    ``walker`` explores it: the kernel itself if it reaches every tree, else grow-prune.
+    ``walker`` explores it: the kernel itself if it reaches every tree, else grow-prune. A ``chain`` given is at the
+    stump, and keeps its beta.
     """
     walker = walker or (kernel if kernel in KERNELS else "grow-prune")
-    chain = new_chain(model, beta)
+    chain = chain or new_chain(model, beta)
     chain.reserve(MOST_TREES)
     keys, number, waiting, rows, after_pruning = [], {}, [], [], {}
 

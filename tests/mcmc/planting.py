@@ -1,0 +1,106 @@
+"""Errors planted in the plain copy of the package."""
+
+from typing import NamedTuple
+
+from plain import plain_package
+
+from .problems import build_model, case_problem
+from .transitions import explore, imbalance, posterior_of
+
+BREACH = 1e-3
+"""Imbalance that a planted error must cause at least."""
+BALANCED = 1e-12
+REMEMBERED = {}
+"""What one planted function leaves to another."""
+
+
+class Bug(NamedTuple):
+    """An error of a step, and the space that shows it."""
+
+    step: str
+    case: str
+    changes: tuple
+    """Of (module, function, what stands in for it)."""
+    settings: tuple = ()
+    """Of (module, name, value) without which the space does not show it; right as well."""
+    prior: str = "chipman"
+
+
+def plant(patch, bug, right=False):
+    """Put the changes of a bug in place; if ``right``, functions that change nothing."""
+    for module, name, value in bug.settings:
+        patch.setattr(plain_package().module(module), name, value)
+    for module, name, wrong in bug.changes:
+        where = plain_package().module(module)
+        patch.setattr(where, name, standing_in(getattr(where, name), pass_on if right else wrong))
+
+
+def standing_in(right, wrong):
+    return lambda *args: wrong(right, *args)
+
+
+def pass_on(right, *args):
+    """What is planted where nothing is to change."""
+    return right(*args)
+
+
+def breach(bug):
+    """Imbalance of the bug's step on the space that shows it; grow-prune explores it."""
+    model = build_model(plain_package().package, case_problem(bug.case, bug.prior, "nig"))
+    space = explore(model, bug.step, walker="grow-prune")
+    return imbalance(space.transition, posterior_of(model, space.trees))
+
+
+def zero(right, *args):
+    """A term is computed and forgotten."""
+    right(*args)
+    return 0.0
+
+
+def never(right, *args):
+    return False
+
+
+def always(right, *args):
+    return True
+
+
+def one_more(right, *args):
+    return right(*args) + 1
+
+
+def one_less(right, *args):
+    return right(*args) - 1
+
+
+def remember(right, *args):
+    REMEMBERED["value"] = right(*args)
+    return REMEMBERED["value"]
+
+
+def remembered(right, *args):
+    return REMEMBERED["value"]
+
+
+def only_within(module, outer, name, wrong):
+    """Changes: ``wrong`` stands in for function ``name`` while ``outer``, of the same module, runs."""
+
+    def enter(right, *args):
+        REMEMBERED[outer] = True
+        out = right(*args)
+        REMEMBERED[outer] = False
+        return out
+
+    def inside(right, *args):
+        return wrong(right, *args) if REMEMBERED.get(outer) else right(*args)
+
+    return (module, outer, enter), (module, name, inside)
+
+
+def in_proposal(error):
+    """``replacement`` with a log proposal ratio that is wrong by ``error(state, old, new)``."""
+
+    def wrong(right, model, state, kind, node, top, log_proposal_ratio):
+        return right(model, state, kind, node, top, log_proposal_ratio + error(state, node, top))
+
+    return wrong

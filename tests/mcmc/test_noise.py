@@ -1,0 +1,239 @@
+"""A shared noise variance: given it, every move keeps the posterior, by whichever guess of it tables are kept."""
+
+from dataclasses import replace
+from math import log, pi
+
+import numpy as np
+import pytest
+from plain import plain_package
+
+from .balance import check_balance
+from .planting import BALANCED, BREACH, Bug, plant
+from .problems import build_model, case_problem
+from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, posterior_of
+
+SIGMA2, GUESS = 0.4, 1.2
+SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
+GIVEN = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
+AHEAD, COLLAPSED, GROW_PRUNE, REDRAW, REGROW, SUBTREE = (
+    f"mcmc.{name}"
+    for name in ("_ahead", "_moves.collapsed", "_moves.grow_prune", "_moves.redraw", "_moves.regrow", "_subtree")
+)
+
+
+def noise():
+    return plain_package().module("mcmc._noise")
+
+
+def given_variance(case, prior="chipman"):
+    """The naive problem of a case, the noise variance known."""
+    return replace(case_problem(case, prior, "known"), leaf=GIVEN)
+
+
+def shared_model(naive):
+    """The plain model of a naive problem, the variance unknown."""
+    return build_model(plain_package().package, replace(naive, leaf=SHARED))
+
+
+def put_variance(chain, sigma2):
+    """Let the variance of a chain be ``sigma2``."""
+    names, params = noise(), chain.model.leaf.params
+    params[names.SIGMA2], params[names.LOG_SCALE], params[names.HALF_PRECISION] = (
+        sigma2,
+        log(2.0 * pi * sigma2),
+        0.5 / sigma2,
+    )
+    names.rescore(chain.model, chain.packed)
+
+
+def noisy_chain(naive):
+    """A chain at the stump with the variance SIGMA2 and tables by the guess GUESS."""
+    chain = new_chain(shared_model(naive))
+    put_variance(chain, SIGMA2)
+    noise().guess_noise(chain.model, chain.packed, GUESS)
+    return chain
+
+
+SPACES = {"regrow-2": ("shallow_ties", "box"), "rotate": ("ties", "five_corners")}
+
+
+@pytest.mark.parametrize(
+    ("step", "case"), [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
+)
+def test_balance_given_the_variance(step, case):
+    naive = given_variance(case)
+    chain = noisy_chain(naive)
+    assert chain.state.node[0].guess != pytest.approx(chain.state.node[0].score, rel=0.01)
+    check_balance(naive, step, chain=chain)
+    assert chain.model.guess.params[noise().SIGMA2] == GUESS
+
+
+def breach(step):
+    naive = given_variance("shallow_ties")
+    model = build_model(plain_package().package, naive)
+    space = explore(model, step, walker="grow-prune", chain=noisy_chain(naive))
+    return imbalance(space.transition, posterior_of(model, space.trees))
+
+
+def by_variance(right, state, node):
+    return plain_package().module("mcmc._moves._growth").growth_score_ratio(state, node)
+
+
+def by_guess(right, state, node):
+    return plain_package().module("mcmc._moves._growth").guessed_score_ratio(state, node)
+
+
+def guessed_sum(right, state, root):
+    """Sum of the guessed scores of the leaves."""
+    total, todo = 0.0, [root]
+    while todo:
+        here = state.node[todo.pop()]
+        total += here.guess if here.left < 0 else 0.0
+        todo += [] if here.left < 0 else [here.left, here.right]
+    return total
+
+
+WRONG = {
+    "grow-prune: score by the guess": Bug("grow-prune", "", ((GROW_PRUNE, "growth_score_ratio", by_guess),)),
+    "collapsed: score by the guess": Bug("collapsed", "", ((COLLAPSED, "growth_score_ratio", by_guess),)),
+    "collapsed: guess not corrected": Bug("collapsed", "", ((COLLAPSED, "guessed_score_ratio", by_variance),)),
+    "redraw: guess not corrected": Bug("redraw", "", ((REDRAW, "guessed_score_ratio", by_variance),)),
+    "regrow-1: guess not corrected": Bug("regrow-1", "", ((REGROW, "guessed_score_ratio", by_variance),)),
+    "regrow-2: guess not corrected": Bug("regrow-2", "", ((REGROW, "guessed_score_ratio", by_variance),)),
+    "regrow-2: ahead by the variance": Bug("regrow-2", "", ((AHEAD, "guessed_score_ratio", by_variance),)),
+}
+WRONG |= {
+    f"{step}: score by the guess": Bug(step, "", ((SUBTREE, "subtree_log_score", guessed_sum),))
+    for step in ("redraw", "change", "rotate", "regrow-1", "regrow-2")
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
+    plant(monkeypatch, WRONG[name])
+    assert breach(WRONG[name].step) > BREACH
+
+
+def test_planting_changes_nothing_by_itself(monkeypatch):
+    for bug in WRONG.values():
+        plant(monkeypatch, bug, right=True)
+    for step in ("grow-prune", "collapsed", "redraw", "regrow-1"):
+        assert breach(step) < BALANCED
+
+
+def tables_kept(right, model, state, sigma2):
+    """The guess changes and the tables stay."""
+    right(model, state, sigma2)
+    state.count[plain_package().module("mcmc._state").SCAN] -= 1
+
+
+@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_tables_follow_the_guess(step, wrong, monkeypatch):
+    """While a chain tunes, the guess follows the variance; tables by the old one are stale."""
+    naive = given_variance("short_line")
+    model, chain = build_model(plain_package().package, naive), noisy_chain(naive)
+    stump = Snapshot(chain.state)
+    explore(model, step, walker="grow-prune", chain=chain)
+    stump.restore(chain.state)
+    plant(monkeypatch, Bug(step, "", (("mcmc._noise", "guess_noise", tables_kept),)), right=not wrong)
+    noise().follow_noise(chain.model, chain.packed)
+    assert chain.model.guess.params[noise().SIGMA2] == SIGMA2
+    space = explore(model, step, walker="grow-prune", chain=chain)
+    found = imbalance(space.transition, posterior_of(model, space.trees))
+    assert found > BREACH if wrong else found < BALANCED
+
+
+def some_numbers():
+    """A model of thirty rows, the variance unknown."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 5, (30, 2)).astype(float)
+    package = plain_package().package
+    with np.errstate(over="ignore"):
+        return package.TreeModel(X, X[:, 0] + rng.normal(size=30), leaf=package.NormalSharedVariance())
+
+
+def plain_kernel():
+    return plain_package().module("mcmc._kernels").read_kernel({"collapsed": 0.1, "grow-prune": 0.9})
+
+
+def variances(chain):
+    """The variance of a chain and its guess."""
+    return tuple(float(rule.params[noise().SIGMA2]) for rule in (chain.lowered.leaf, chain.lowered.guess))
+
+
+def check_guesses(chain):
+    """Every node's guessed score is that by the guess."""
+    kernels = plain_package().module("model._leaf_kernels")
+    for node in [0, int(chain.state.node[0].left), int(chain.state.node[0].right)]:
+        if node >= 0:
+            expected = kernels.leaf_score(chain.lowered.guess, chain.state.stats, node)
+            assert chain.state.node[node].guess == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_guess_moves_while_a_chain_tunes_only():
+    chains = plain_package().module("mcmc._chain")
+    with np.errstate(over="ignore"):
+        chain = chains.Chain(some_numbers().lowered, plain_kernel(), np.random.default_rng(1))
+        noise().guess_noise(chain.model, chain.packed, 50.0)
+        chain.tune(1, 1, 1)
+        variance, guess = variances(chain)
+        assert abs(log(variance / guess)) < noise().STRAYED
+        scan, met = int(chain.state.count[chains.N_FREE + 2]), {variance}
+        for _ in range(3):
+            chain.proceed(1)
+            met.add(variances(chain)[0])
+            assert variances(chain)[1] == guess
+            check_guesses(chain)
+    assert len(met) == 4
+    assert scan == int(chain.state.count[chains.N_FREE + 2])
+
+
+def shared_ladder(n_blocks):
+    """A ladder of three levels after some blocks of tuning."""
+    tempering, betas = plain_package().module("mcmc._tempering"), np.array([1.0, 0.3, 0.05])
+    ladder = tempering.Ladder(some_numbers().lowered, plain_kernel(), np.random.default_rng(2), (betas, False))
+    ladder.tune(n_blocks, n_blocks, n_blocks)
+    return ladder
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
+    """Replicas change places, their variances with them; the guesses stay, unless they are not exchanged."""
+    if not exchanged:
+        monkeypatch.setattr(plain_package().module("mcmc._tempering"), "exchange_guesses", lambda a, b: None)
+    with np.errstate(over="ignore"):
+        ladder = shared_ladder(1)
+        for i, chain in enumerate(ladder.replicas):
+            noise().guess_noise(chain.model, chain.packed, 1.0 + i)
+        replicas, before = list(ladder.replicas), [variances(chain)[0] for chain in ladder.replicas]
+        ladder._swap(0)
+        ladder._swap(1)
+        assert [replicas.index(chain) for chain in ladder.replicas] == [1, 2, 0]
+        assert [variances(chain)[0] for chain in ladder.replicas] == [before[1], before[2], before[0]]
+        if not exchanged:
+            assert [variances(chain)[1] for chain in ladder.replicas] == [2.0, 3.0, 1.0]
+            return
+        ladder.proceed(2)
+        assert [variances(chain)[1] for chain in ladder.replicas] == [1.0, 2.0, 3.0]
+        for chain in ladder.replicas:
+            check_guesses(chain)
+
+
+@pytest.mark.parametrize("step", ["collapsed", "regrow-1"])
+def test_balance_after_an_exchange(step):
+    """A replica that comes to another level with another guess has that level's law there."""
+    naive = given_variance("short_line")
+    chains = [noisy_chain(naive) for _ in range(2)]
+    tempering = plain_package().module("mcmc._tempering")
+    ladder = tempering.Ladder.__new__(tempering.Ladder)
+    ladder.replicas, ladder.betas, ladder.journey, ladder.trips = chains[:], np.array([1.0, 0.4]), [False, True], 0
+    ladder.generation = 0
+    ladder._number_levels()
+    noise().guess_noise(chains[1].model, chains[1].packed, 2.0)
+    stump = Snapshot(chains[0].state)
+    check_balance(naive, step, chain=chains[0])
+    stump.restore(chains[0].state)
+    ladder._swap(0)
+    assert chains[0].model.guess.params[noise().SIGMA2] == 2.0
+    check_balance(naive, step, 0.4, chain=chains[0])

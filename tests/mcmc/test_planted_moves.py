@@ -1,0 +1,236 @@
+"""Negative controls: every wrong ratio, count or check planted in a move breaks detailed balance."""
+
+from math import inf, log
+
+import pytest
+from plain import plain_package
+
+from .planting import (
+    BALANCED,
+    BREACH,
+    Bug,
+    always,
+    breach,
+    in_proposal,
+    never,
+    one_less,
+    one_more,
+    only_within,
+    plant,
+    remember,
+    remembered,
+    zero,
+)
+from .transitions import KERNELS, STEPS
+
+COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE = (
+    f"mcmc._moves.{name}" for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure")
+)
+AHEAD, MERGE, SCAN, TURN = "mcmc._ahead", "mcmc._merge", "mcmc._scan", "mcmc._turn"
+FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
+MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
+REGROW_LITTLE = ((REGROW, "MOST_INTERNAL", 1),)
+
+
+def growth_without_rule(right, state, node, *counts):
+    """R of the question is not taken off."""
+    return right(state, node, *counts) + state.node[node].log_rule
+
+
+def rule_forgotten(state, old, new):
+    """What a proposal ratio of R(old) / R(new) lacks without it."""
+    return state.node[new].log_rule - state.node[old].log_rule
+
+
+def parent_never_loses_its_place(right, state, node, n_growable, n_prunable):
+    """The parent of a grown leaf is counted as if it could still be pruned."""
+    moves = plain_package().module("mcmc._moves.grow_prune")
+    before = n_prunable + 1 - moves.parent_is_prunable_without(state, node)
+    return right(state, node, n_growable, n_prunable) + log(before) - log(n_prunable + 1)
+
+
+COLLAPSED_BUGS = {
+    "R dropped": Bug("collapsed", "ties", ((COLLAPSED, "growth_proposal_ratio", growth_without_rule),)),
+    "W dropped": Bug("collapsed", "ties", ((COLLAPSED, "scan", zero),)),
+    "gain dropped": Bug("collapsed", "ties", ((COLLAPSED, "guessed_score_ratio", zero),)),
+    "prunable nodes": Bug("collapsed", "ties", ((COLLAPSED, "growth_proposal_ratio", parent_never_loses_its_place),)),
+    "second stage": Bug(
+        "collapsed", "ties", ((COLLAPSED, "hopeful_ratio", remember), (COLLAPSED, "log_ratio", remembered))
+    ),
+    "candidates": Bug("collapsed", "four_letters", ((COLLAPSED, "is_candidate", always),), FEW_CANDIDATES),
+}
+REDRAW_BUGS = {
+    "R dropped": Bug("redraw", "ties", ((REDRAW, "replacement", in_proposal(rule_forgotten)),)),
+    "gain dropped": Bug("redraw", "ties", ((REDRAW, "guessed_score_ratio", zero),)),
+    "candidates": Bug("redraw", "four_letters", ((REDRAW, "is_candidate", always),), FEW_CANDIDATES),
+}
+
+
+def cut_at_the_end(right, model, state, node, by):
+    """A shift beyond the last cut stops there."""
+    cut = right(model, state, node, by)
+    while cut == state.node[node].cut and by != 0:
+        by -= 1 if by > 0 else -1
+        cut = right(model, state, node, by)
+    return cut
+
+
+def rather_down(right, rng, probability):
+    return right(rng, 0.7)
+
+
+NO_FREEDOM = ((CHANGE, "loosen_plan", zero), (CHANGE, "freedom_below", zero))
+CHANGE_BUGS = {
+    "R dropped": Bug("change", "ties", ((CHANGE, "replacement", in_proposal(rule_forgotten)),)),
+    "freedom dropped": Bug("change", "ties", NO_FREEDOM),
+    "freedom of the new tree": Bug("change", "min_leaf_mixed", NO_FREEDOM[1:]),
+}
+SHIFT_BUGS = {
+    "freedom dropped": Bug("shift", "trivial_line", NO_FREEDOM),
+    "freedom of the old tree": Bug("shift", "trivial_line", NO_FREEDOM[:1]),
+    "stops at the last cut": Bug("shift", "grid_line", ((CHANGE, "shifted_cut", cut_at_the_end),)),
+    "rather down than up": Bug("shift", "line_of_four", ((CHANGE, "flip", rather_down),)),
+}
+
+
+def other_child_ignored(right, state, a, b):
+    """Whether the other child asks what the parent asks."""
+    return a != 0 and right(state, a, b)
+
+
+SWAP_BUGS = {
+    "freedom of the top": Bug("swap", "min_leaf_mixed", ((SWAP, "log_freedom", zero),)),
+    "freedom below": Bug("swap", "min_leaf_mixed", ((SWAP, "freedom_below", zero),)),
+    "other child ignored": Bug("swap", "trivial_line", ((SWAP, "same_question", other_child_ignored),)),
+}
+
+
+def depths_ignored(right, *args):
+    """Subtrees that cannot lie so deep apart."""
+    return min(right(*args), 0.0) if right(*args) == -inf else 0.0
+
+
+def old_rule_kept(right, model, state, v):
+    rule = state.node[v].log_rule
+    return right(model, state, v) + rule
+
+
+def new_rule_left_out(right, model, state, v):
+    ratio = right(model, state, v)
+    return ratio - state.node[v].log_rule
+
+
+def places_ignored(state, old, new):
+    """The new tree has other internal nodes to pick from than the old one."""
+    leaves = plain_package().module(MERGE).n_leaves_of
+    edges = state.count[plain_package().module("mcmc._state").N_INTERNAL] - 1
+    return log(edges + leaves(state, new) - leaves(state, old)) - log(edges)
+
+
+ROTATE_BUGS = {
+    "turn: depths ignored": Bug("rotate", "line_of_four", ((TURN, "sunk", depths_ignored),)),
+    "turn: old R kept": Bug("rotate", "line_of_four", ((ROTATE, "turn", old_rule_kept),)),
+    "turn: new R left out": Bug("rotate", "line_of_four", ((ROTATE, "turn", new_rule_left_out),)),
+    "cut: wider questions": Bug("rotate", "ties", ((ROTATE, "plan_wider", zero),)),
+    "merge: wider questions": Bug("rotate", "min_leaf_mixed", ((ROTATE, "log_wider", zero),)),
+    "places": Bug("rotate", "five_corners", ((ROTATE, "replacement", in_proposal(places_ignored)),)),
+    "cut: parted elsewhere": Bug("rotate", "five_corners", ((ROTATE, "parted_elsewhere", never),)),
+    "cut: a way back too many": Bug("rotate", "five_corners", only_within(ROTATE, "cut_step", "n_options", one_more)),
+    "cut: a merge too many": Bug("rotate", "five_corners", only_within(ROTATE, "cut_step", "n_merges", one_more)),
+    "merge: the last one never": Bug("rotate", "five_corners", ((ROTATE, "n_merges", one_less),)),
+    "cut: too large to merge": Bug(
+        "rotate", "five_corners", only_within(ROTATE, "cut_step", "too_large", never), MERGE_LITTLE
+    ),
+}
+
+
+def term_without_rule(right, model, state, node, ahead):
+    return right(model, state, node, ahead) - state.node[node].log_rule
+
+
+def one_level_is_none(right, model, state, node, ahead):
+    """The children of a node drawn by looking two levels ahead are weighed by none."""
+    return 0.0 if ahead == 1 else right(model, state, node, ahead)
+
+
+def depth_not_counted(right, model, state, node):
+    """A sum over two levels kept at another depth is taken."""
+    place = plain_package().module("mcmc._questions").cell_of(state, node)
+    state.cell[place].depth = state.node[node].depth
+    return right(model, state, node)
+
+
+REGROW_1_BUGS = {
+    "places": Bug("regrow-1", "shallow_ties", ((REGROW, "n_choices", zero),)),
+    "R dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "log_split_term", term_without_rule),)),
+    "gain dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "guessed_score_ratio", zero),)),
+    "candidates": Bug("regrow-1", "three_letters", ((REGROW, "is_candidate", always),), FEW_CANDIDATES),
+    "too large to come back": Bug("regrow-1", "shallow_ties", ((REGROW, "may_regrow", always),), REGROW_LITTLE),
+}
+REGROW_2_BUGS = {
+    "places": Bug("regrow-2", "three_letters", ((REGROW, "n_choices", zero),)),
+    "R dropped": Bug("regrow-2", "three_letters", ((REGROW, "log_split_term", term_without_rule),)),
+    "gain dropped": Bug("regrow-2", "three_letters", ((REGROW, "guessed_score_ratio", zero),)),
+    "gain dropped ahead": Bug("regrow-2", "three_letters", ((AHEAD, "guessed_score_ratio", zero),)),
+    "children not looked at": Bug("regrow-2", "line_of_four", ((REGROW, "log_z", one_level_is_none),)),
+    "depth not counted": Bug("regrow-2", "trivial_one", ((AHEAD, "two_levels", depth_not_counted),), (), "penalty"),
+}
+
+
+def first_choice_forgotten(right, model, state, top):
+    """The choice among the questions of the top is left out of the way back."""
+    ways = plain_package().module(RESTRUCTURE).n_ways_in_all(model, state, state.node[top].saved_at)
+    return right(model, state, top) + log(ways)
+
+
+RESTRUCTURE_BUGS = {
+    "way back dropped": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", zero),)),
+    "first choice forgotten": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", first_choice_forgotten),)),
+    "questions alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_alike", zero),)),
+}
+BUGS = [
+    pytest.param(bug, id=f"{bug.step}: {name}")
+    for bugs in (
+        COLLAPSED_BUGS,
+        REDRAW_BUGS,
+        CHANGE_BUGS,
+        SHIFT_BUGS,
+        SWAP_BUGS,
+        ROTATE_BUGS,
+        REGROW_1_BUGS,
+        REGROW_2_BUGS,
+        RESTRUCTURE_BUGS,
+    )
+    for name, bug in bugs.items()
+]
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_an_error_is_noticed(bug, monkeypatch):
+    plant(monkeypatch, bug)
+    assert breach(bug) > BREACH
+
+
+def spaces():
+    """Every space above once, with all that is changed in it."""
+    found = {}
+    for bug in (param.values[0] for param in BUGS):
+        place = (bug.step, bug.case, bug.settings, bug.prior)
+        found[place] = found.get(place, ()) + bug.changes
+    return [Bug(step, case, changes, *rest) for (step, case, *rest), changes in found.items()]
+
+
+@pytest.mark.parametrize("bug", spaces(), ids=lambda bug: f"{bug.step} {bug.case} {len(bug.settings)}")
+def test_planting_changes_nothing_by_itself(bug, monkeypatch):
+    """With the right functions planted at the same places, the same spaces are in balance."""
+    plant(monkeypatch, bug, right=True)
+    assert breach(bug) < BALANCED
+
+
+def test_every_new_move_has_its_errors():
+    count = {}
+    for param in BUGS:
+        count[param.values[0].step] = count.get(param.values[0].step, 0) + 1
+    assert set(count) == set(STEPS) - {"grow-prune", "blanchard"}
+    assert min(count.values()) >= 2
+    assert set(KERNELS) < set(STEPS)

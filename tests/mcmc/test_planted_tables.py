@@ -1,0 +1,140 @@
+"""Negative controls: what is kept of a cell and taken for another cell, or another beta, breaks detailed balance."""
+
+import numpy as np
+import pytest
+from plain import plain_package
+
+from .planting import BALANCED, BREACH, Bug, breach, plant
+from .problems import build_model, case_problem
+from .transitions import Snapshot, explore, imbalance, new_chain, posterior_of
+
+AHEAD, CHAIN, GROWTH, QUESTIONS, SCAN, TURN = (
+    f"mcmc.{name}" for name in ("_ahead", "_chain", "_moves._growth", "_questions", "_scan", "_turn")
+)
+LAST_ROW = 3
+
+
+def upper_end_by_twos(right, state, node, k):
+    """A box hashes as one that ends a code later."""
+    mixed = plain_package().module("_compiled").mixed
+    return mixed(mixed(mixed(k) + state.box[node, k, 0]) + state.box[node, k, 1] // 2)
+
+
+def last_row_ignored(right, x):
+    """A set of rows hashes as the same without the last row."""
+    return 0 if x == LAST_ROW else right(x)
+
+
+def one_place(state, node):
+    """`cell_of` with room for one cell."""
+    cell = state.cell[0]
+    if cell.hash != state.node[node].hash:
+        cell.hash, cell.weight = state.node[node].hash, -1.0
+        cell.scan = cell.ahead = -1
+    return 0
+
+
+def not_emptied(right, state, node):
+    """The place is taken for the node's whichever cell it holds."""
+    return 0
+
+
+BOX_HASH = tuple((module, "side_hash", upper_end_by_twos) for module in (CHAIN, GROWTH, TURN))
+ROW_HASH = tuple((module, "mixed", last_row_ignored) for module in (CHAIN, GROWTH))
+ONE_PLACE = tuple((module, "cell_of", one_place) for module in (AHEAD, QUESTIONS, SCAN))
+SCANNING = ("collapsed", "redraw", "regrow-1")
+BOXES = {"collapsed": "grid_line", "redraw": "grid_box", "regrow-1": "grid_line", "regrow-2": "grid_line"}
+BUGS = {f"{step}: end of the box": Bug(step, case, BOX_HASH) for step, case in BOXES.items()}
+BUGS |= {f"{step}: a row": Bug(step, "short_line", ROW_HASH) for step in SCANNING}
+BUGS |= {
+    f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "cell_of", not_emptied),), ONE_PLACE)
+    for step in SCANNING
+}
+BUGS["regrow-2: another cell's sum"] = Bug("regrow-2", "short_line", ((AHEAD, "cell_of", not_emptied),), ONE_PLACE)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
+    plant(monkeypatch, BUGS[name])
+    assert breach(BUGS[name]) > BREACH
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_room_for_one_cell_is_enough(name, monkeypatch):
+    """With the right functions planted at the same places, the same spaces are in balance."""
+    plant(monkeypatch, BUGS[name], right=True)
+    assert breach(BUGS[name]) < BALANCED
+
+
+BETAS = [1.0, 0.4, 0.0]
+
+
+def ladder_of(model):
+    """A plain ladder whose replicas can be followed through all outcomes."""
+    plain = plain_package()
+    kernel, rng = plain.module("mcmc._kernels").read_kernel({"redraw": 1.0}), np.random.default_rng(0)
+    with np.errstate(over="ignore"):
+        ladder = plain.module("mcmc._tempering").Ladder(model.lowered, kernel, rng, (np.array(BETAS), True))
+    ladder.replicas = [new_chain(model) for _ in BETAS]
+    ladder._number_levels()
+    return ladder
+
+
+def go_down(ladder):
+    """The first replica changes places with the second."""
+    ladder._swap(0)
+
+
+def adapt(ladder):
+    """The level in the middle moves."""
+    ladder.tried[:], ladder.acceptance[:] = 10, [9.0, 2.0]
+    ladder._adapt()
+
+
+def breaches_on_a_ladder(step, level, *changes):
+    """Imbalance of the replica first at a level of the ladder, at once and after each change of its beta."""
+    model = build_model(plain_package().package, case_problem("short_line", "chipman", "nig"))
+    ladder = ladder_of(model)
+    chain = ladder.replicas[level]
+    stump, found = Snapshot(chain.state), []
+    for change in (None, *changes):
+        before = float(chain.state.beta[0])
+        if change:
+            stump.restore(chain.state)
+            change(ladder)
+            assert chain.state.beta[0] != before
+        space = explore(model, step, walker="grow-prune", chain=chain)
+        found.append(imbalance(space.transition, posterior_of(model, space.trees, float(chain.state.beta[0]))))
+    return found
+
+
+@pytest.mark.parametrize("step", [*SCANNING, "regrow-2"])
+def test_tables_follow_beta(step):
+    assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
+
+
+def levels_share_tables(ladder, i):
+    """The number of tables tells ladders apart, not levels."""
+    state = ladder.replicas[i].state
+    state.beta[0], state.count[ladder_scan()] = ladder.betas[i], ladder.generation
+
+
+def ladders_share_tables(ladder, i):
+    """The number of tables tells levels apart, not ladders."""
+    state = ladder.replicas[i].state
+    state.beta[0], state.count[ladder_scan()] = ladder.betas[i], i
+
+
+def ladder_scan():
+    return plain_package().module("mcmc._state").SCAN
+
+
+@pytest.mark.parametrize("step", SCANNING)
+@pytest.mark.parametrize(
+    ("wrong", "level", "change"), [(levels_share_tables, 0, go_down), (ladders_share_tables, 1, adapt)]
+)
+def test_tables_of_another_beta_are_noticed(step, wrong, level, change, monkeypatch):
+    monkeypatch.setattr(plain_package().module("mcmc._tempering").Ladder, "_put_level", wrong)
+    before, after = breaches_on_a_ladder(step, level, change)
+    assert before < BALANCED
+    assert after > BREACH
