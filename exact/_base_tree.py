@@ -1,0 +1,125 @@
+"""A fixed tree with its nodes as cells: the counts of rows, the label of each node, weights of its subtrees, votes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc._numba import jit
+from pactree_mcmc._routing import Routes, depths_between
+from pactree_mcmc.trees import LEAF, Tree
+
+from ._paths import sum_down
+from .graph import CellGraph
+from .sums import best_sums, log_sums, occurrences
+from .terms import with_terms
+
+
+class BaseTree(NamedTuple):
+    """A tree T0 whose subtrees are weighed, and the rows that count; its nodes are numbered in preorder."""
+
+    tree: Tree
+    routes: Routes
+    graph: CellGraph
+    """Cells are the nodes; ``stats`` the counts (n_nodes, K) of the rows that weigh, ``rows`` their sums."""
+    label: np.ndarray
+    """(n_nodes,) int64: the commonest class of the rows that label, the smallest of several; see `base_tree`."""
+    dummy: np.ndarray
+    """(n_nodes,) bool: the node holds no row that labels."""
+    errors: np.ndarray
+    """(n_nodes,) float64: rows of the node that its label gets wrong."""
+
+
+def base_tree(
+    tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_follow: bool = True
+) -> BaseTree:
+    """Nodes of ``tree`` with the counts (n_nodes, K) of the rows that label them, and of those that weigh subtrees.
+
+    A dummy takes the label of its parent, or class 0 unless ``dummies_follow``. Dummies have no children.
+    """
+    counts = labelling if counts is None else counts
+    dummy = labelling.sum(axis=1) == 0.0
+    label = np.argmax(labelling, axis=1)
+    inner = np.flatnonzero(tree.feature != LEAF)
+    if dummies_follow:
+        for child in (tree.left[inner], tree.right[inner]):
+            bare = dummy[child]
+            label[child[bare]] = label[inner[bare]]
+    errors = counts.sum(axis=1) - np.take_along_axis(counts, label[:, None], axis=1)[:, 0]
+    return BaseTree(tree, tree.routes(), _graph_of(tree, inner, counts), label, dummy, errors)
+
+
+def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray) -> CellGraph:
+    """The nodes as cells, without prior and score; its questions are those of the tree and not named again."""
+    m = tree.n_nodes
+    has_edge = tree.feature != LEAF
+    return CellGraph(
+        first_edge=np.concatenate([[0], np.cumsum(has_edge)]),
+        left=tree.left[inner],
+        right=tree.right[inner],
+        feature=tree.feature[inner],
+        question=np.zeros(len(inner), dtype=np.int64),
+        log_rule=np.zeros(len(inner)),
+        rows=counts.sum(axis=1).astype(np.int64),
+        stats=counts,
+        score=np.zeros(m),
+        design=np.arange(m, dtype=np.int32),
+        depth=depths_between(tree.feature, tree.right, np.zeros(m, dtype=np.bool_)),
+        first_slot=np.arange(m + 1),
+        log_stop=np.zeros(m),
+        log_split=np.where(has_edge, 0.0, -np.inf),
+        layered=False,
+    )
+
+
+@jit
+def count_down(
+    feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, x: np.ndarray, label: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """Rows of each class that pass each node of a tree in preorder, (n_nodes, n_classes) float64."""
+    out = np.zeros((len(feature), n_classes))
+    for i in range(len(x)):
+        node = np.int64(0)
+        while True:
+            out[node, label[i]] += 1.0
+            k = feature[node]
+            if k < 0:
+                break
+            node = node + 1 if x[i, k] <= threshold[node] else np.int64(right[node])
+    return out
+
+
+class Weights(NamedTuple):
+    """Which subtrees of a base tree are meant, and how much each weighs."""
+
+    leaf: np.ndarray
+    """(n_nodes,): weight of the subtrees in which the node is a leaf, out of 1."""
+    log_total: float
+    """Log of the sum of the weights before they were divided by it; of a single subtree, its log weight."""
+
+
+def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: np.ndarray | None = None) -> Weights:
+    """Subtrees in proportion to the product of ``exp(log_stop)`` over their leaves (and ``log_split`` over the rest).
+
+    One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
+    """
+    weighed = with_terms(graph, log_stop=log_stop, log_split=log_split)
+    log_inside = log_sums(weighed)
+    occurs = occurrences(weighed, log_inside).slot
+    return Weights(occurs * np.exp(weighed.log_stop - log_inside), float(log_inside[0]))
+
+
+def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
+    """The subtree of the largest sum of ``log_stop`` alone; of several, a node that may stop does."""
+    priced = with_terms(graph, log_stop=log_stop)
+    best = best_sums(priced)
+    stops = best <= log_stop
+    occurs = occurrences(with_terms(priced, log_split=np.where(stops, -np.inf, 0.0)), best).slot
+    return Weights(np.where(stops & (occurs > 0.5), 1.0, 0.0), float(best[0]))
+
+
+def votes_down(graph: CellGraph, leaf: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Sums (n_nodes, K) of ``leaf * value`` from the root down to each node."""
+    every = np.ones(graph.n_cells, dtype=np.int64)
+    return sum_down(graph.first_edge, graph.left, graph.right, every, leaf, value)
