@@ -10,7 +10,7 @@ from pactree_mcmc._numba import jit
 from pactree_mcmc._routing import Routes, depths_between
 from pactree_mcmc.trees import LEAF, Tree
 
-from ._paths import sum_down
+from ._exponential import exp_down
 from .graph import CellGraph
 from .sums import best_sums, log_sums, occurrences
 from .terms import with_terms
@@ -29,28 +29,30 @@ class BaseTree(NamedTuple):
     """(n_nodes,) bool: the node holds no row that labels."""
     errors: np.ndarray
     """(n_nodes,) float64: rows of the node that its label gets wrong."""
+    dummies_abstain: bool
+    """Whether dummies vote only where nothing else does."""
 
 
 def base_tree(
-    tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_follow: bool = True
+    tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_abstain: bool = True
 ) -> BaseTree:
     """Nodes of ``tree`` with the counts (n_nodes, K) of the rows that label them, and of those that weigh subtrees.
 
-    A dummy takes the label of its parent, or class 0 unless ``dummies_follow``. Dummies have no children.
+    A dummy takes the label of its parent if ``dummies_abstain``, else class 0. Dummies have no children.
     """
-    counts = labelling if counts is None else counts
-    dummy = labelling.sum(axis=1) == 0.0
-    label = np.argmax(labelling, axis=1)
+    n_labelling = labelling.sum(axis=1)
+    dummy, label = n_labelling == 0.0, np.argmax(labelling, axis=1)
+    counts, rows = (labelling, n_labelling) if counts is None else (counts, counts.sum(axis=1))
     inner = np.flatnonzero(tree.feature != LEAF)
-    if dummies_follow:
+    if dummies_abstain:
         for child in (tree.left[inner], tree.right[inner]):
             bare = dummy[child]
             label[child[bare]] = label[inner[bare]]
-    errors = counts.sum(axis=1) - np.take_along_axis(counts, label[:, None], axis=1)[:, 0]
-    return BaseTree(tree, tree.routes(), _graph_of(tree, inner, counts), label, dummy, errors)
+    errors = rows - counts[np.arange(len(label)), label]
+    return BaseTree(tree, tree.routes(), _graph_of(tree, inner, counts, rows), label, dummy, errors, dummies_abstain)
 
 
-def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray) -> CellGraph:
+def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
     """The nodes as cells, without prior and score; its questions are those of the tree and not named again."""
     m = tree.n_nodes
     has_edge = tree.feature != LEAF
@@ -61,7 +63,7 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray) -> CellGraph:
         feature=tree.feature[inner],
         question=np.zeros(len(inner), dtype=np.int64),
         log_rule=np.zeros(len(inner)),
-        rows=counts.sum(axis=1).astype(np.int64),
+        rows=rows.astype(np.int64),
         stats=counts,
         score=np.zeros(m),
         design=np.arange(m, dtype=np.int32),
@@ -93,21 +95,20 @@ def count_down(
 class Weights(NamedTuple):
     """Which subtrees of a base tree are meant, and how much each weighs."""
 
-    leaf: np.ndarray
-    """(n_nodes,): weight of the subtrees in which the node is a leaf, out of 1."""
+    log_leaf: np.ndarray
+    """(n_nodes,): log of the share of the subtrees, by weight, in which the node is a leaf."""
     log_total: float
     """Log of the sum of the weights before they were divided by it; of a single subtree, its log weight."""
 
 
-def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: np.ndarray | None = None) -> Weights:
-    """Subtrees in proportion to the product of ``exp(log_stop)`` over their leaves (and ``log_split`` over the rest).
+def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
+    """Subtrees in proportion to the product of ``exp(log_stop)`` over their leaves and ``exp(log_split)`` over the rest.
 
     One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
     """
     weighed = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighed)
-    occurs = occurrences(weighed, log_inside).slot
-    return Weights(occurs * np.exp(weighed.log_stop - log_inside), float(log_inside[0]))
+    return Weights(_log(occurrences(weighed, log_inside).slot) + log_stop - log_inside, float(log_inside[0]))
 
 
 def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
@@ -116,10 +117,40 @@ def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
     best = best_sums(priced)
     stops = best <= log_stop
     occurs = occurrences(with_terms(priced, log_split=np.where(stops, -np.inf, 0.0)), best).slot
-    return Weights(np.where(stops & (occurs > 0.5), 1.0, 0.0), float(best[0]))
+    return Weights(np.where(stops & (occurs > 0.5), 0.0, -np.inf), float(best[0]))
 
 
-def votes_down(graph: CellGraph, leaf: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Sums (n_nodes, K) of ``leaf * value`` from the root down to each node."""
-    every = np.ones(graph.n_cells, dtype=np.int64)
-    return sum_down(graph.first_edge, graph.left, graph.right, every, leaf, value)
+def _log(share: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(share)
+
+
+@jit
+def votes_down(
+    left: np.ndarray, right: np.ndarray, log_leaf: np.ndarray, value: np.ndarray, abstains: np.ndarray
+) -> np.ndarray:
+    """Votes (n_nodes, K) on the way down to each node of a tree: ``value`` of its ancestors and itself, by weight.
+
+    Relative to the heaviest of them, so that weights may be as small as they like. A node that ``abstains`` has a vote
+    only where no ancestor has one.
+    """
+    m, n_classes = value.shape
+    out, top = np.empty((m, n_classes)), np.full(m, -np.inf)
+    for j in range(n_classes):
+        out[0, j] = value[0, j]
+    top[0] = log_leaf[0]
+    for i in range(m):
+        if left[i] == 0:
+            continue
+        for side in range(2):
+            child = np.int64(left[i] if side == 0 else right[i])
+            heaviest = max(top[i], log_leaf[child])
+            if abstains[child] and top[i] > -np.inf:
+                heaviest = top[i]
+            before, here = exp_down(top[i] - heaviest), exp_down(log_leaf[child] - heaviest)
+            if abstains[child] and top[i] > -np.inf:
+                here = 0.0
+            top[child] = heaviest
+            for j in range(n_classes):
+                out[child, j] = before * out[i, j] + here * value[child, j]
+    return out

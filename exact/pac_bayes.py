@@ -27,7 +27,7 @@ def practical_terms(base: BaseTree, lambda1: float, lambda2: float) -> np.ndarra
 
 
 def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
-    """``-lambda * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0``, 0 for dummies (section 4); |T0| without dummies."""
+    """``-lambda * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0``, 0 for dummies, which |T0| does not count."""
     n_nodes = int(np.sum(~base.dummy))
     price = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
     return np.where(base.dummy, 0.0, -lam * price - 3.0 * depth)

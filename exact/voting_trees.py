@@ -109,11 +109,15 @@ class _VotingTree(ClassifierMixin, BaseEstimator):
 
     def _keep(self, base: BaseTree, weights: Weights) -> None:
         """Keep what prediction and inspection need."""
-        self.tree_, self.labels_, self.weights_ = base.tree, base.label, weights.leaf
+        self.tree_, self.labels_, self.weights_ = base.tree, base.label, np.exp(weights.log_leaf)
         self.n_counted_ = int(base.graph.rows[0])
-        self.gibbs_risk_ = float(weights.leaf @ base.errors / self.n_counted_)
+        self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)
         self._base, self._log_total = base, weights.log_total
-        self._votes = votes_down(base.graph, weights.leaf, self._value(base))
+        self._votes = self._vote(base, weights, self._value(base))
+
+    def _vote(self, base: BaseTree, weights: Weights, value: np.ndarray) -> np.ndarray:
+        """Votes (n_nodes, K) for a row whose path ends in each node."""
+        return votes_down(base.tree.left, base.tree.right, weights.log_leaf, value, base.dummy & base.dummies_abstain)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Share of the votes, (n, K); columns follow ``classes_``. A row costs its one path, O(depth)."""
@@ -199,7 +203,7 @@ class _VotingTree(ClassifierMixin, BaseEstimator):
         return Fold(base, self._value(base), base.routes.leaves(X[held_out]), label[held_out])
 
     def _n_wrong(self, fold: Fold, chosen: dict[str, float]) -> int:
-        votes = votes_down(fold.base.graph, self._weights(fold.base, chosen).leaf, fold.value)
+        votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.value)
         return int(np.sum(np.argmax(votes[fold.reached], axis=1) != fold.label))
 
 
@@ -260,11 +264,11 @@ class PACBayesTreeClassifier(_VotingTree):
 
     Notes
     -----
-    A child of T0 without rows is the paper's dummy: a leaf with phi = 0. Where new rows reach it, it votes as its parent
-    does in practice, and for the first class in theory (the paper's Corollary 1).
+    A child of T0 without rows is the paper's dummy: a leaf with phi = 0. Where new rows reach it, it votes as its
+    parent does in practice, and for the first class in theory (the paper's Corollary 1).
 
-    With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two trees
-    of half the rows; O(depth) a row to predict. Under the theory the prior depends on one half only, so that
+    With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
+    trees of half the rows; O(depth) a row to predict. Under the theory the prior depends on one half only, so that
     ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_``.
 
     Examples
@@ -327,7 +331,6 @@ class PACBayesTreeClassifier(_VotingTree):
             self._fit_theory(X, label, bounds)
             return
         super()._fit_numbers(X, label, bounds)
-        self._diverge(practical_terms(self._base, self.lambda1_, self.lambda2_), practical_terms(self._base, 0.0, 0.0))
 
     def _fit_theory(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> None:
         n = len(X)
@@ -345,18 +348,28 @@ class PACBayesTreeClassifier(_VotingTree):
             tree,
             self._counts(tree, X[grows], label[grows]),
             self._counts(tree, X[counted], label[counted]),
-            dummies_follow=False,
+            dummies_abstain=False,
         )
         self.cv_errors_, self.counted_rows_ = {}, counted
         self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
-        terms = theoretical_terms(base, self.lam, self.delta, self.prior_depth_)
-        self._keep(base, weigh(base.graph, terms))
-        self._diverge(terms, prior_terms(base, self.prior_depth_))
+        self._keep(base, weigh(base.graph, theoretical_terms(base, self.lam, self.delta, self.prior_depth_)))
 
-    def _diverge(self, terms: np.ndarray, prior: np.ndarray) -> None:
-        """KL = E_Q[terms - prior] - (log Z - log C_P)."""
+    @property
+    def _terms(self) -> tuple[np.ndarray, np.ndarray]:
+        """What each node adds to the log weight of a subtree, and to its log prior."""
+        base = self._base
+        if self.posterior == "theory":
+            depth = self.prior_depth_
+            return theoretical_terms(base, self.lam, self.delta, depth), prior_terms(base, depth)
+        return practical_terms(base, self.lambda1_, self.lambda2_), practical_terms(base, 0.0, 0.0)
+
+    @property
+    def kl_(self) -> float:
+        """Divergence of the posterior over subtrees from the prior, nats."""
+        check_is_fitted(self)
+        terms, prior = self._terms
         log_mass = weigh(self._base.graph, prior).log_total
-        self.kl_ = max(0.0, float(self.weights_ @ (terms - prior)) - (self._log_total - log_mass))
+        return max(0.0, float(self.weights_ @ (terms - prior)) - (self._log_total - log_mass))
 
 
 class PrunedTreeClassifier(_VotingTree):

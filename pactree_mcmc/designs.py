@@ -47,8 +47,8 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     Raises
     ------
     ValueError
-        If ``depth``, ``rule`` or ``coordinate`` is out of range, a column is nominal or not finite, or ``y`` has another
-        length.
+        If ``depth``, ``rule`` or ``coordinate`` is out of range, a column is nominal or not finite, or ``y`` has
+        another length.
 
     Notes
     -----
