@@ -144,13 +144,11 @@ def votes_down(
             continue
         for side in range(2):
             child = np.int64(left[i] if side == 0 else right[i])
-            heaviest = max(top[i], log_leaf[child])
+            here = log_leaf[child]
             if abstains[child] and top[i] > -np.inf:
-                heaviest = top[i]
-            before, here = exp_down(top[i] - heaviest), exp_down(log_leaf[child] - heaviest)
-            if abstains[child] and top[i] > -np.inf:
-                here = 0.0
-            top[child] = heaviest
+                here = -np.inf
+            top[child] = max(top[i], here)
+            before, share = exp_down(top[i] - top[child]), exp_down(here - top[child])
             for j in range(n_classes):
-                out[child, j] = before * out[i, j] + here * value[child, j]
+                out[child, j] = before * out[i, j] + share * value[child, j]
     return out
