@@ -20,10 +20,17 @@ LEAST_COUNTED = 8
 """Rows that the theory needs in the sample that weighs."""
 
 
-def practical_terms(base: BaseTree, lambda1: float, lambda2: float) -> np.ndarray:
+def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
     """``-lambda1 * errors - lambda2 * sqrt(n_A) - 1`` for nodes that hold data, 0 for dummies (section 5)."""
     rows = base.graph.rows
-    return -lambda1 * base.errors - lambda2 * np.sqrt(rows) - (rows > 0)
+    spread = np.sqrt(rows) if penalty == "size" else spatial_penalty(base)
+    return -lambda1 * base.errors - lambda2 * spread - (rows > 0)
+
+
+def spatial_penalty(base: BaseTree) -> np.ndarray:
+    """``sqrt(max(n_A, j) * j)`` for a node with data at depth j: n times that of Scott and Nowak; 0 for dummies."""
+    depth, rows = base.graph.depth, base.graph.rows
+    return np.where(rows > 0, np.sqrt(np.maximum(rows, depth) * depth), 0.0)
 
 
 def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
@@ -45,8 +52,7 @@ def size_terms(base: BaseTree, price: float) -> np.ndarray:
 
 def spatial_terms(base: BaseTree, price: float) -> np.ndarray:
     """Minus n times ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``, j the depth of A: SN pruning."""
-    depth, rows = base.graph.depth, base.graph.rows
-    return -base.errors - price * np.where(rows > 0, np.sqrt(np.maximum(rows, depth) * depth), 0.0)
+    return -base.errors - price * spatial_penalty(base)
 
 
 def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:

@@ -128,7 +128,8 @@ class _VotingTree(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class with most votes, (n,); the first of several."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        share = self.predict_proba(X)
+        return self.classes_[np.argmax(share, axis=1)]
 
     def _check_tree(self) -> None:
         if self.base not in ("dyadic", "kd"):
@@ -216,9 +217,12 @@ class PACBayesTreeClassifier(_VotingTree):
         Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
         rows. A cell whose rows have one class is a leaf of T0.
     posterior : {"practice", "theory"}, default "practice"
-        "practice": a subtree weighs ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * sqrt(n_A) + 1))``,
+        "practice": a subtree weighs ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``,
         all rows used for all. "theory": ``exp(-lam * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0
         leaves)``; T0 and its labels from one half of the rows, drawn at random, weights from the other.
+    penalty : {"size", "spatial"}, default "size"
+        Of the practice, for a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)``, the paper's; "spatial",
+        ``sqrt(max(n_A, j) * j)``, as in SN pruning.
     lambda1, lambda2 : float or None, default None
         Prices >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too), then
         lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
@@ -289,6 +293,7 @@ class PACBayesTreeClassifier(_VotingTree):
         base: str = "dyadic",
         *,
         posterior: str = "practice",
+        penalty: str = "size",
         lambda1: float | None = None,
         lambda2: float | None = None,
         lam: float = 1.0,
@@ -301,6 +306,7 @@ class PACBayesTreeClassifier(_VotingTree):
     ) -> None:
         self.base = base
         self.posterior = posterior
+        self.penalty = penalty
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.lam = lam
@@ -314,6 +320,7 @@ class PACBayesTreeClassifier(_VotingTree):
     def _check(self) -> None:
         if self.posterior not in ("practice", "theory"):
             raise ValueError(f"posterior={self.posterior!r} is unknown; give 'practice' or 'theory'.")
+        check_penalty(self.penalty)
         check_lambda(self.lam)
         check_delta(self.delta)
         if self.prior_depth is not None and not self.prior_depth >= 0:
@@ -324,7 +331,7 @@ class PACBayesTreeClassifier(_VotingTree):
                 raise ValueError(f"{name} is of the practice; the theory has lam: leave {name} out.")
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        return weigh(base.graph, practical_terms(base, **chosen))
+        return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))
 
     def _fit_numbers(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> None:
         if self.posterior == "theory":
@@ -361,7 +368,8 @@ class PACBayesTreeClassifier(_VotingTree):
         if self.posterior == "theory":
             depth = self.prior_depth_
             return theoretical_terms(base, self.lam, self.delta, depth), prior_terms(base, depth)
-        return practical_terms(base, self.lambda1_, self.lambda2_), practical_terms(base, 0.0, 0.0)
+        terms = practical_terms(base, self.lambda1_, self.lambda2_, self.penalty)
+        return terms, practical_terms(base, 0.0, 0.0)
 
     @property
     def kl_(self) -> float:
@@ -439,8 +447,7 @@ class PrunedTreeClassifier(_VotingTree):
         self.random_state = random_state
 
     def _check(self) -> None:
-        if self.penalty not in ("size", "spatial"):
-            raise ValueError(f"penalty={self.penalty!r} is unknown; give 'size' or 'spatial'.")
+        check_penalty(self.penalty)
         check_price("price", self.price)
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
@@ -525,6 +532,12 @@ class HSVoteClassifier(_VotingTree):
         inner = base.tree.feature >= 0
         half = np.where(inner, -math.log(2.0), 0.0)
         return weigh(base.graph, absolute_terms(base, **chosen) + half, -math.log(2.0))
+
+
+def check_penalty(penalty: Any) -> None:
+    """Refuse a penalty without meaning."""
+    if penalty not in ("size", "spatial"):
+        raise ValueError(f"penalty={penalty!r} is unknown; give 'size' or 'spatial'.")
 
 
 def check_price(name: str, value: Any) -> None:
