@@ -91,7 +91,7 @@ def compare(directory, base, names, draws, coordinate):
         errors = errors_of(X, y, TABLES[table][1], base, options, draws)
         cells = []
         for name in (name for name in METHODS if name in errors):
-            published = dict(zip(METHODS, PUBLISHED[base][table])).get(name)
+            published = dict(zip(METHODS, PUBLISHED[base][table], strict=False)).get(name)
             each = errors[name] / errors["pruning"]
             ratios[name].append(each.mean())
             beside = f" ({published:.3f})" if published else ""

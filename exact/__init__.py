@@ -26,7 +26,7 @@ from .progressive import ProgressiveMixture, progressive_mixture
 from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences
 from .terms import by_slot, with_terms
 
-_ESTIMATORS = {name: "voting_trees" for name in ("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier")}
+_ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 

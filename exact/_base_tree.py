@@ -102,7 +102,7 @@ class Weights(NamedTuple):
 
 
 def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Subtrees in proportion to the product of ``exp(log_stop)`` over their leaves and ``exp(log_split)`` over the rest.
+    """Subtrees in proportion to the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes.
 
     One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
     """
@@ -125,19 +125,33 @@ def _log(share: np.ndarray) -> np.ndarray:
         return np.log(share)
 
 
+class Says(NamedTuple):
+    """What each node votes for."""
+
+    share: np.ndarray
+    """(m, K): votes by class, m of them in all."""
+    which: np.ndarray
+    """(n_nodes,) int64: which of them is the node's."""
+
+
 @jit
 def votes_down(
-    left: np.ndarray, right: np.ndarray, log_leaf: np.ndarray, value: np.ndarray, abstains: np.ndarray
+    left: np.ndarray,
+    right: np.ndarray,
+    log_leaf: np.ndarray,
+    share: np.ndarray,
+    which: np.ndarray,
+    abstains: np.ndarray,
 ) -> np.ndarray:
-    """Votes (n_nodes, K) on the way down to each node of a tree: ``value`` of its ancestors and itself, by weight.
+    """Votes (n_nodes, K) on the way down to each node of a tree: of its ancestors and itself, by weight.
 
     Relative to the heaviest of them, so that weights may be as small as they like. A node that ``abstains`` has a vote
     only where no ancestor has one.
     """
-    m, n_classes = value.shape
-    out, top = np.empty((m, n_classes)), np.full(m, -np.inf)
+    m, n_classes = len(left), share.shape[1]
+    out, top = np.empty((m, n_classes)), np.empty(m)
     for j in range(n_classes):
-        out[0, j] = value[0, j]
+        out[0, j] = share[which[0], j]
     top[0] = log_leaf[0]
     for i in range(m):
         if left[i] == 0:
@@ -148,7 +162,8 @@ def votes_down(
             if abstains[child] and top[i] > -np.inf:
                 here = -np.inf
             top[child] = max(top[i], here)
-            before, share = exp_down(top[i] - top[child]), exp_down(here - top[child])
+            before, new = exp_down(top[i] - top[child]), exp_down(here - top[child])
+            says = which[child]
             for j in range(n_classes):
-                out[child, j] = before * out[i, j] + share * value[child, j]
+                out[child, j] = before * out[i, j] + new * share[says, j]
     return out

@@ -294,8 +294,13 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     check_count("depth", depth)
     x = _ordered_numbers(X, "a dyadic tree")
     n, p = x.shape
+    if bounds is None:
+        low, high = x.min(axis=0), x.max(axis=0)
+        bounds = np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
     cuts = DyadicCuts(-(-depth // p), cyclic=True, bounds=bounds)
-    scales = cuts.scales(Table(x), learn_columns(Table(x), None))
+    if len(cuts.bounds) != p:
+        raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
+    scales = [DyadicScale(float(low), float(high), int(cuts.levels)) for low, high in cuts.bounds]
     codes = np.empty((p, n), dtype=np.uint32)
     for k, scale in enumerate(scales):
         codes[k] = scale.encode(np.ascontiguousarray(x[:, k]))

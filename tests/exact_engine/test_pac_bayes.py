@@ -11,7 +11,7 @@ import exact
 import pactree_mcmc as pt
 from exact import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from exact._base_tree import weigh
-from exact.voting_trees import LOG_GRID
+from exact._voting import LOG_GRID
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 GROW = {"dyadic": naive.dyadic, "kd": naive.kd}
@@ -56,118 +56,132 @@ def check_votes(rule, fitted, points, value, abstains=is_bare):
     assert fitted.predict_proba(points) == pytest.approx(np.array(expected), **CLOSE)
 
 
+def check_practice(base, rng, X, y, max_depth, root):
+    lambda1, lambda2 = rng.exponential(1.5, size=2)
+    fitted = PACBayesTreeClassifier(base, lambda1=lambda1, lambda2=lambda2, max_depth=max_depth).fit(X, y)
+    nodes = list(root.walk())
+    assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
+    assert fitted.tree_.threshold == pytest.approx([node.cut for node in nodes])
+    rule = naive.Rule(
+        root,
+        lambda t: sum(
+            -lambda1 * n_errors(a, y) - lambda2 * math.sqrt(len(a.rows)) - (1.0 if a.rows else 0.0) for a in t
+        ),
+        lambda t: -sum(1.0 for a in t if a.rows),
+    )
+    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
+    assert fitted.gibbs_risk_ == pytest.approx(rule.mean(lambda t: sum(n_errors(a, y) for a in t)) / len(y))
+    assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-10)
+    check_votes(rule, fitted, rng.random((20, X.shape[1])), one_hot(y))
+    assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+
+
 @each_base
 @each_block
 def test_practice_equals_all_subtrees(base, block):
-    for rng, X, y, max_depth, root in problems(base, block):
-        lambda1, lambda2 = rng.exponential(1.5, size=2)
-        fitted = PACBayesTreeClassifier(base, lambda1=lambda1, lambda2=lambda2, max_depth=max_depth).fit(X, y)
-        nodes = list(root.walk())
-        assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
-        assert fitted.tree_.threshold == pytest.approx([node.cut for node in nodes])
-        rule = naive.Rule(
-            root,
-            lambda t: sum(
-                -lambda1 * n_errors(a, y) - lambda2 * math.sqrt(len(a.rows)) - (1.0 if a.rows else 0.0) for a in t
-            ),
-            lambda t: -sum(1.0 for a in t if a.rows),
-        )
-        assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
-        assert fitted.gibbs_risk_ == pytest.approx(rule.mean(lambda t: sum(n_errors(a, y) for a in t)) / len(y))
-        assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-10)
-        check_votes(rule, fitted, rng.random((20, X.shape[1])), one_hot(y))
-        assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+    for case in problems(base, block):
+        check_practice(base, *case)
+
+
+def check_theory(base, rng, X, y, max_depth):
+    X, y = np.vstack([X, rng.random((16, X.shape[1]))]), np.append(y, rng.integers(0, 3, size=16))
+    lam, delta = rng.uniform(0.05, 1.9), rng.uniform(0.01, 0.9)
+    fitted = PACBayesTreeClassifier(
+        base, posterior="theory", lam=lam, delta=delta, max_depth=max_depth, random_state=int(rng.integers(99))
+    ).fit(X, y)
+    counted = fitted.counted_rows_
+    grows = np.setdiff1d(np.arange(len(y)), counted)
+    if np.any(X[grows].min(axis=0) == X[grows].max(axis=0)):
+        return False
+    root = GROW[base](X[grows], y[grows], max_depth)
+    nodes = list(root.walk())
+    if len(naive.subtrees(root)) > MOST_SUBTREES:
+        return False
+    assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
+    inside = {a.number: [i for i in counted if any(b is a for b in root.path(X[i]))] for a in nodes}
+    label = {a.number: naive.majority(a, y[grows], 3) if a.rows else 0 for a in nodes}
+    wrong = {a.number: sum(y[i] != label[a.number] for i in inside[a.number]) for a in nodes}
+    n, depth, n_nodes = len(counted), max(a.depth for a in nodes), sum(bool(a.rows) for a in nodes)
+
+    def phi(a):
+        if not a.rows:
+            return 0.0
+        p_hat = len(inside[a.number]) / n
+        penalty = n * lam * math.sqrt(p_hat * 2.0 * math.log(n_nodes / delta) / n)
+        return -lam * wrong[a.number] - penalty - 3.0 * depth
+
+    rule = naive.Rule(
+        root,
+        lambda t: sum(map(phi, t)),
+        lambda t: -3.0 * depth * sum(bool(a.rows) for a in t),
+    )
+    assert fitted.n_counted_ == n
+    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
+    assert fitted.gibbs_risk_ == pytest.approx(rule.mean(lambda t: sum(wrong[a.number] for a in t)) / n)
+    assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-9)
+    points = rng.random((10, X.shape[1]))
+    check_votes(rule, fitted, points, lambda a: np.eye(3)[label[a.number]], lambda a: False)
+    return True
 
 
 @each_base
 @each_block
 def test_theory_equals_all_subtrees(base, block):
     """T0 and labels from one half, weights from the other; nodes without a row of the first half are dummies."""
-    n_checked = 0
-    for rng, X, y, max_depth, _ in problems(base, block):
-        X, y = np.vstack([X, rng.random((16, X.shape[1]))]), np.append(y, rng.integers(0, 3, size=16))
-        lam, delta = rng.uniform(0.05, 1.9), rng.uniform(0.01, 0.9)
-        fitted = PACBayesTreeClassifier(
-            base, posterior="theory", lam=lam, delta=delta, max_depth=max_depth, random_state=int(rng.integers(99))
-        ).fit(X, y)
-        counted = fitted.counted_rows_
-        grows = np.setdiff1d(np.arange(len(y)), counted)
-        if np.any(X[grows].min(axis=0) == X[grows].max(axis=0)):
-            continue
-        root = GROW[base](X[grows], y[grows], max_depth)
-        nodes = list(root.walk())
-        if len(naive.subtrees(root)) > MOST_SUBTREES:
-            continue
-        n_checked += 1
-        assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
-        inside = {a.number: [i for i in counted if any(b is a for b in root.path(X[i]))] for a in nodes}
-        label = {a.number: naive.majority(a, y[grows], 3) if a.rows else 0 for a in nodes}
-        wrong = {a.number: sum(y[i] != label[a.number] for i in inside[a.number]) for a in nodes}
-        n, depth, n_nodes = len(counted), max(a.depth for a in nodes), sum(bool(a.rows) for a in nodes)
+    checked = [check_theory(base, *case[:4]) for case in problems(base, block)]
+    assert sum(checked) >= 5
 
-        def phi(a):
-            if not a.rows:
-                return 0.0
-            p_hat = len(inside[a.number]) / n
-            penalty = n * lam * math.sqrt(p_hat * 2.0 * math.log(n_nodes / delta) / n)
-            return -lam * wrong[a.number] - penalty - 3.0 * depth
 
-        rule = naive.Rule(
-            root,
-            lambda t: sum(map(phi, t)),
-            lambda t: -3.0 * depth * sum(bool(a.rows) for a in t),
-        )
-        assert fitted.n_counted_ == n
-        assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
-        assert fitted.gibbs_risk_ == pytest.approx(rule.mean(lambda t: sum(wrong[a.number] for a in t)) / n)
-        assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-9)
-        points = rng.random((10, X.shape[1]))
-        check_votes(rule, fitted, points, lambda a: np.eye(3)[label[a.number]], lambda a: False)
-    assert n_checked >= 5
+def check_pruning(base, penalty, rng, X, y, max_depth, root):
+    price, n = rng.exponential(0.7), len(y)
+
+    def cost(tree):
+        total = sum(n_errors(a, y) for a in tree) / n
+        held = [a for a in tree if a.rows]
+        if penalty == "size":
+            return total + price * len(held) / n
+        return total + price * sum(math.sqrt(max(len(a.rows) / n, a.depth / n) * a.depth / n) for a in held)
+
+    fitted = PrunedTreeClassifier(base, penalty=penalty, price=price, max_depth=max_depth).fit(X, y)
+    chosen = [a for a in root.walk() if fitted.weights_[a.number] > 0.5]
+    assert any({id(a) for a in chosen} == {id(a) for a in tree} for tree in naive.subtrees(root))
+    assert cost(chosen) == pytest.approx(min(map(cost, naive.subtrees(root))))
+    assert fitted.gibbs_risk_ == pytest.approx(sum(n_errors(a, y) for a in chosen) / n)
+    for x in rng.random((20, X.shape[1])):
+        leaf = next(a for a in root.path(x) if any(a is b for b in chosen))
+        assert fitted.predict([x]) == [naive.majority(leaf, y, 3)]
 
 
 @each_base
 @pytest.mark.parametrize("penalty", ["size", "spatial"])
 @each_block
 def test_pruning_is_the_cheapest_subtree(base, penalty, block):
-    for rng, X, y, max_depth, root in problems(base, block):
-        price, n = rng.exponential(0.7), len(y)
+    for case in problems(base, block):
+        check_pruning(base, penalty, *case)
 
-        def cost(tree):
-            total = sum(n_errors(a, y) for a in tree) / n
-            held = [a for a in tree if a.rows]
-            if penalty == "size":
-                return total + price * len(held) / n
-            return total + price * sum(math.sqrt(max(len(a.rows) / n, a.depth / n) * a.depth / n) for a in held)
 
-        fitted = PrunedTreeClassifier(base, penalty=penalty, price=price, max_depth=max_depth).fit(X, y)
-        chosen = [a for a in root.walk() if fitted.weights_[a.number] > 0.5]
-        assert any({id(a) for a in chosen} == {id(a) for a in tree} for tree in naive.subtrees(root))
-        assert cost(chosen) == pytest.approx(min(map(cost, naive.subtrees(root))))
-        assert fitted.gibbs_risk_ == pytest.approx(sum(n_errors(a, y) for a in chosen) / n)
-        for x in rng.random((20, X.shape[1])):
-            leaf = next(a for a in root.path(x) if any(a is b for b in chosen))
-            assert fitted.predict([x]) == [naive.majority(leaf, y, 3)]
+def check_hs_vote(base, rng, X, y, max_depth, root):
+    eta = rng.exponential(1.0)
+
+    def share(a):
+        return np.mean(y[a.rows]) if a.rows else share(a.parent)
+
+    def log_weight(tree):
+        n_halved = sum(bool(a.children) for a in tree) + len(tree) - 1
+        return -math.log(2.0) * n_halved - eta * sum(abs(y[i] - share(a)) for a in tree for i in a.rows)
+
+    rule = naive.Rule(root, log_weight)
+    fitted = HSVoteClassifier(base, eta=eta, max_depth=max_depth).fit(X, y)
+    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
+    points = rng.random((20, X.shape[1]))
+    check_votes(rule, fitted, points, lambda a: np.array([1.0 - share(a), share(a)]))
 
 
 @each_base
 @each_block
 def test_hs_vote_equals_all_subtrees(base, block):
-    for rng, X, y, max_depth, root in problems(base, block, n_classes=2):
-        eta = rng.exponential(1.0)
-
-        def share(a):
-            return np.mean(y[a.rows]) if a.rows else share(a.parent)
-
-        def log_weight(tree):
-            n_halved = sum(bool(a.children) for a in tree) + len(tree) - 1
-            return -math.log(2.0) * n_halved - eta * sum(abs(y[i] - share(a)) for a in tree for i in a.rows)
-
-        rule = naive.Rule(root, log_weight)
-        fitted = HSVoteClassifier(base, eta=eta, max_depth=max_depth).fit(X, y)
-        assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
-        points = rng.random((20, X.shape[1]))
-        check_votes(rule, fitted, points, lambda a: np.array([1.0 - share(a), share(a)]))
+    for case in problems(base, block, n_classes=2):
+        check_hs_vote(base, *case)
 
 
 @each_base
@@ -239,7 +253,7 @@ def test_search_is_two_fold_cross_validation(base):
     lambda2, tried = search(lambda value: error(lambda1, value))
     assert fitted.lambda2_ == pytest.approx(lambda2)
     assert fitted.cv_errors_["lambda2"][:, 1].tolist() == tried
-    assert LOG_GRID == pytest.approx(np.logspace(-8, 6, 10, base=2))
+    assert np.logspace(-8, 6, 10, base=2) == pytest.approx(LOG_GRID)
     alone = PACBayesTreeClassifier(base, random_state=4, lambda1=lambda1).fit(X, y)
     assert alone.lambda2_ == pytest.approx(lambda2) and list(alone.cv_errors_) == ["lambda2"]
 
