@@ -21,6 +21,8 @@ class BaseTree(NamedTuple):
 
     tree: Tree
     routes: Routes
+    leaf_number: np.ndarray
+    """(n_nodes,) int64: how many leaves come before the node."""
     graph: CellGraph
     """Cells are the nodes; ``stats`` the counts (n_nodes, K) of the rows that weigh, ``rows`` their sums."""
     label: np.ndarray
@@ -49,7 +51,9 @@ def base_tree(
             bare = dummy[child]
             label[child[bare]] = label[inner[bare]]
     errors = rows - counts[np.arange(len(label)), label]
-    return BaseTree(tree, tree.routes(), _graph_of(tree, inner, counts, rows), label, dummy, errors, dummies_abstain)
+    is_leaf = tree.feature == LEAF
+    graph = _graph_of(tree, inner, counts, rows)
+    return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors, dummies_abstain)
 
 
 def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
@@ -76,19 +80,30 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarra
 
 
 @jit
-def count_down(
+def count_rows(
     feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, x: np.ndarray, label: np.ndarray, n_classes: int
 ) -> np.ndarray:
-    """Rows of each class that pass each node of a tree in preorder, (n_nodes, n_classes) float64."""
-    out = np.zeros((len(feature), n_classes))
+    """Rows of each class in each node of a tree in preorder, (n_nodes, n_classes) float64.
+
+    Nodes below a node are the ones numbered next, so a node's counts are a difference of sums over leaves so far.
+    """
+    m = len(feature)
+    so_far, end = np.zeros((m + 1, n_classes)), np.empty(m, dtype=np.int64)
     for i in range(len(x)):
         node = np.int64(0)
-        while True:
-            out[node, label[i]] += 1.0
-            k = feature[node]
-            if k < 0:
-                break
-            node = node + 1 if x[i, k] <= threshold[node] else np.int64(right[node])
+        while feature[node] >= 0:
+            node = node + 1 if x[i, feature[node]] <= threshold[node] else np.int64(right[node])
+        so_far[node + 1, label[i]] += 1.0
+    end[0] = m
+    for i in range(m):
+        for j in range(n_classes):
+            so_far[i + 1, j] += so_far[i, j]
+        if feature[i] >= 0:
+            end[i + 1], end[right[i]] = right[i], end[i]
+    out = np.empty((m, n_classes))
+    for i in range(m):
+        for j in range(n_classes):
+            out[i, j] = so_far[end[i], j] - so_far[i, j]
     return out
 
 
@@ -136,34 +151,38 @@ class Says(NamedTuple):
 
 @jit
 def votes_down(
+    depth: np.ndarray,
     left: np.ndarray,
-    right: np.ndarray,
     log_leaf: np.ndarray,
     share: np.ndarray,
     which: np.ndarray,
     abstains: np.ndarray,
 ) -> np.ndarray:
-    """Votes (n_nodes, K) on the way down to each node of a tree: of its ancestors and itself, by weight.
+    """Votes (n_leaves, K) on the way down to each leaf of a tree, of all its nodes by weight.
 
     Relative to the heaviest of them, so that weights may be as small as they like. A node that ``abstains`` has a vote
-    only where no ancestor has one.
+    only where no ancestor has one. The way to a node stands in ``path``; a visit in preorder finds that to its parent.
     """
-    m, n_classes = len(left), share.shape[1]
-    out, top = np.empty((m, n_classes)), np.empty(m)
-    for j in range(n_classes):
-        out[0, j] = share[which[0], j]
-    top[0] = log_leaf[0]
+    m, n_classes, deepest = len(left), share.shape[1], 0
+    n_leaves = 0
     for i in range(m):
+        deepest = max(deepest, depth[i])
+        n_leaves += left[i] == 0
+    out, path, top = np.empty((n_leaves, n_classes)), np.zeros((deepest + 1, n_classes)), np.empty(deepest + 1)
+    n = 0
+    for i in range(m):
+        d, here = depth[i], log_leaf[i]
+        above = top[d - 1] if d > 0 else -np.inf
+        if abstains[i] and above > -np.inf:
+            here = -np.inf
+        top[d] = max(above, here)
+        before, new, says = exp_down(above - top[d]), exp_down(here - top[d]), which[i]
+        for j in range(n_classes):
+            path[d, j] = new * share[says, j]
+            if d > 0:
+                path[d, j] += before * path[d - 1, j]
         if left[i] == 0:
-            continue
-        for side in range(2):
-            child = np.int64(left[i] if side == 0 else right[i])
-            here = log_leaf[child]
-            if abstains[child] and top[i] > -np.inf:
-                here = -np.inf
-            top[child] = max(top[i], here)
-            before, new = exp_down(top[i] - top[child]), exp_down(here - top[child])
-            says = which[child]
             for j in range(n_classes):
-                out[child, j] = before * out[i, j] + new * share[says, j]
+                out[n, j] = path[d, j]
+            n += 1
     return out

@@ -12,12 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pactree_mcmc.designs import dyadic_tree, kd_tree
+from pactree_mcmc.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model._questions import MAX_LEVELS
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
 from pactree_mcmc.trees import Tree
 
-from ._base_tree import BaseTree, Says, Weights, base_tree, count_down, votes_down
+from ._base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
 
@@ -28,7 +28,7 @@ class Fold(NamedTuple):
     base: BaseTree
     says: Says
     reached: np.ndarray
-    """Leaf of T0 that each row held out reaches."""
+    """Number, among leaves, of the leaf of T0 that each row held out reaches."""
     label: np.ndarray
     """Its class."""
 
@@ -104,15 +104,15 @@ class VotingTree(ClassifierMixin, BaseEstimator):
         self._votes = self._vote(base, weights, self._says(base))
 
     def _vote(self, base: BaseTree, weights: Weights, says: Says) -> np.ndarray:
-        """Votes (n_nodes, K) for a row whose path ends in each node."""
+        """Votes (n_leaves, K) for a row whose path ends in each leaf of T0."""
         abstains = base.dummy & base.dummies_abstain
-        return votes_down(base.tree.left, base.tree.right, weights.log_leaf, *says, abstains)
+        return votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *says, abstains)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Share of the votes, (n, K); columns follow ``classes_``. A row costs its one path, O(depth)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        votes = self._votes[self._base.routes.leaves(X)]
+        votes = self._votes[self._base.leaf_number[self._base.routes.leaves(X)]]
         return votes / votes.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -133,10 +133,7 @@ class VotingTree(ClassifierMixin, BaseEstimator):
 
     def _bounds_of(self, X: np.ndarray) -> np.ndarray:
         """Lower and upper end of each feature, the same for all folds."""
-        if self.bounds is not None:
-            return np.asarray(self.bounds, dtype=np.float64)
-        low, high = X.min(axis=0), X.max(axis=0)
-        return np.column_stack([low, np.where(high > low, high, low + np.maximum(1.0, np.abs(low)))])
+        return box_around(X) if self.bounds is None else np.asarray(self.bounds, dtype=np.float64)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
         """The base tree of some rows; a single row makes a tree of one node."""
@@ -150,7 +147,7 @@ class VotingTree(ClassifierMixin, BaseEstimator):
         return dyadic_tree(X, int(depth), y=label, bounds=bounds).tree
 
     def _counts(self, tree: Tree, X: np.ndarray, label: np.ndarray) -> np.ndarray:
-        return count_down(tree.feature, tree.threshold, tree.right, X, label, len(self.classes_))
+        return count_rows(tree.feature, tree.threshold, tree.right, X, label, len(self.classes_))
 
     def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
         """The base tree of some rows, which label its nodes and weigh its subtrees."""
@@ -190,11 +187,11 @@ class VotingTree(ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
         base = self._labelled(X[rows], label[rows], bounds)
-        return Fold(base, self._says(base), base.routes.leaves(X[held_out]), label[held_out])
+        return Fold(base, self._says(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 
     def _n_wrong(self, fold: Fold, chosen: dict[str, float]) -> int:
         votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.says)
-        return int(np.sum(np.argmax(votes[fold.reached], axis=1) != fold.label))
+        return int(np.sum(np.argmax(votes, axis=1)[fold.reached] != fold.label))
 
 
 def check_penalty(penalty: Any) -> None:

@@ -294,10 +294,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     check_count("depth", depth)
     x = _ordered_numbers(X, "a dyadic tree")
     n, p = x.shape
-    if bounds is None:
-        low, high = x.min(axis=0), x.max(axis=0)
-        bounds = np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
-    cuts = DyadicCuts(-(-depth // p), cyclic=True, bounds=bounds)
+    cuts = DyadicCuts(-(-depth // p), cyclic=True, bounds=box_around(x) if bounds is None else bounds)
     if len(cuts.bounds) != p:
         raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
     scales = [DyadicScale(float(low), float(high), int(cuts.levels)) for low, high in cuts.bounds]
@@ -310,6 +307,12 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     lower, upper = np.array([(scale.lower, scale.upper) for scale in scales])[feature[inner]].T
     threshold[inner] = DyadicScale(lower, upper, int(cuts.levels)).threshold(cut[inner], cut[inner] + 1)
     return FixedTree(Tree(feature, threshold, left, right))
+
+
+def box_around(x: np.ndarray) -> np.ndarray:
+    """Lower and upper end (p, 2) of each column; a constant one gets a wider end."""
+    low, high = x.min(axis=0), x.max(axis=0)
+    return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 
 
 @jit
