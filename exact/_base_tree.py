@@ -42,18 +42,43 @@ def base_tree(
 
     A dummy takes the label of its parent if ``dummies_abstain``, else class 0. Dummies have no children.
     """
-    n_labelling = labelling.sum(axis=1)
-    dummy, label = n_labelling == 0.0, np.argmax(labelling, axis=1)
-    counts, rows = (labelling, n_labelling) if counts is None else (counts, counts.sum(axis=1))
+    label, dummy = majorities(labelling)
+    counts = labelling if counts is None else counts
     inner = np.flatnonzero(tree.feature != LEAF)
     if dummies_abstain:
         for child in (tree.left[inner], tree.right[inner]):
             bare = dummy[child]
             label[child[bare]] = label[inner[bare]]
-    errors = rows - counts[np.arange(len(label)), label]
+    rows, errors = count_errors(counts, label)
     is_leaf = tree.feature == LEAF
     graph = _graph_of(tree, inner, counts, rows)
     return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors, dummies_abstain)
+
+
+@jit
+def majorities(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The commonest class (n_nodes,) of each node, the smallest of several, and whether the node is empty."""
+    m, n_classes = counts.shape
+    label, empty = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.bool_)
+    for i in range(m):
+        most = 0.0
+        for j in range(n_classes):
+            if counts[i, j] > most:
+                label[i], most = j, counts[i, j]
+        empty[i] = most == 0.0
+    return label, empty
+
+
+@jit
+def count_errors(counts: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n_nodes,) of each node, and how many of them ``label`` gets wrong."""
+    rows, errors = np.zeros(len(label), dtype=np.int64), np.zeros(len(label))
+    for i in range(len(label)):
+        total = 0.0
+        for j in range(counts.shape[1]):
+            total += counts[i, j]
+        rows[i], errors[i] = np.int64(total), total - counts[i, label[i]]
+    return rows, errors
 
 
 def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
@@ -67,7 +92,7 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarra
         feature=tree.feature[inner],
         question=np.zeros(len(inner), dtype=np.int64),
         log_rule=np.zeros(len(inner)),
-        rows=rows.astype(np.int64),
+        rows=rows,
         stats=counts,
         score=np.zeros(m),
         design=np.arange(m, dtype=np.int32),
@@ -100,11 +125,11 @@ def count_rows(
             so_far[i + 1, j] += so_far[i, j]
         if feature[i] >= 0:
             end[i + 1], end[right[i]] = right[i], end[i]
-    out = np.empty((m, n_classes))
+    # the end of a node lies behind it, so its own sum is not read again
     for i in range(m):
         for j in range(n_classes):
-            out[i, j] = so_far[end[i], j] - so_far[i, j]
-    return out
+            so_far[i, j] = so_far[end[i], j] - so_far[i, j]
+    return so_far[:m]
 
 
 class Weights(NamedTuple):

@@ -102,12 +102,10 @@ def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.n
     """Codes of values by midpoints, the highest bit first; thresholds as `DyadicScale.threshold` has them."""
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
-    # a power of two: as exact as a division, and faster
-    step = 1.0 / n_codes
     for i in range(len(x)):
         code, half = np.int64(0), n_codes >> 1
         for _ in range(levels):
-            share = float(code + half) * step
+            share = float(code + half) / n_codes
             if x[i] > lower * (1.0 - share) + upper * share:
                 code += half
             half >>= 1
