@@ -115,11 +115,11 @@ def oracle_bound(
     Examples
     --------
     >>> print(oracle_bound(0.0, [0.5, 0.5], n=100_000, n_nodes=7, depth=2, n_features=1, n_classes=2))
-    Oracle bound, PAC-Bayes tree: 0.2079 with probability 0.8
+    Oracle bound, PAC-Bayes tree: 0.1443 with probability 0.8
         excess risk: 0
-        Delta(T): 0.0397829
+        Delta(T): 0.0281187
         3 D0 leaves / (lambda n): 0.00012
-        confidence: 0.0120684
+        confidence: 0.00783491
     """
     check_lambda(lam)
     check_delta(delta)

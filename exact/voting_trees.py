@@ -96,11 +96,11 @@ class PACBayesTreeClassifier(VotingTree):
     --------
     >>> import numpy as np
     >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> vote = PACBayesTreeClassifier(lambda1=1.0, lambda2=0.1).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> vote = PACBayesTreeClassifier(lambda1=0.1, lambda2=0.1).fit(X, (X[:, 0] > 0.25).astype(int))
     >>> vote.predict([[0.1], [0.9]]).tolist()
     [0, 1]
     >>> vote.predict_proba([[0.1], [0.9]]).round(3).tolist()
-    [[0.997, 0.003], [0.003, 0.997]]
+    [[0.784, 0.216], [0.058, 0.942]]
     """
 
     _searched = ("lambda1", "lambda2")
