@@ -81,7 +81,7 @@ class PACBayesTreeClassifier(VotingTree):
     Raises
     ------
     ValueError
-        In `fit`: if a parameter is out of range, or there are too few rows (16 for the theory).
+        In `fit`: if a parameter is out of range, or there are too few rows (15 for the theory).
 
     Notes
     -----
@@ -96,11 +96,11 @@ class PACBayesTreeClassifier(VotingTree):
     --------
     >>> import numpy as np
     >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> vote = PACBayesTreeClassifier(lambda1=0.1, lambda2=0.1).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> vote = PACBayesTreeClassifier(lambda1=0.4, lambda2=0.1).fit(X, (X[:, 0] > 0.25).astype(int))
     >>> vote.predict([[0.1], [0.9]]).tolist()
     [0, 1]
     >>> vote.predict_proba([[0.1], [0.9]]).round(3).tolist()
-    [[0.784, 0.216], [0.058, 0.942]]
+    [[0.979, 0.021], [0.0, 1.0]]
     """
 
     _searched = ("lambda1", "lambda2")
@@ -158,10 +158,10 @@ class PACBayesTreeClassifier(VotingTree):
 
     def _fit_theory(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> None:
         n = len(X)
-        if n < 2 * LEAST_COUNTED:
+        if n - n // 2 < LEAST_COUNTED:
             raise ValueError(
                 f"n_samples={n} is too few for posterior='theory'; it splits them and counts at least {LEAST_COUNTED}: "
-                f"give {2 * LEAST_COUNTED} rows."
+                f"give {2 * LEAST_COUNTED - 1} rows."
             )
         shuffled = check_random_state(self.random_state).permutation(n)
         grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
