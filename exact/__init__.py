@@ -8,7 +8,11 @@ Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
+Learning theory: oracle_bound.
+Scikit-learn estimators: PACBayesTreeClassifier, PrunedTreeClassifier, HSVoteClassifier.
 """
+
+from typing import Any
 
 from .compare import Comparison, compare
 from .context_weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
@@ -16,7 +20,23 @@ from .counts import DesignCounts
 from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
 from .kullback import KullbackBound, kullback_bound
+from .pac_bayes import oracle_bound
 from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
 from .progressive import ProgressiveMixture, progressive_mixture
 from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences
 from .terms import by_slot, with_terms
+
+_ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
+"""Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'exact' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_ESTIMATORS]

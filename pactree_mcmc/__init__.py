@@ -3,7 +3,7 @@
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
-Fixed designs: kd_tree, context_tree, contexts, Contexts.
+Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree.
@@ -14,7 +14,7 @@ Progressive mixture: progressive_mixture, ProgressiveSample.
 
 from . import certificates
 from .convergence import ConvergenceWarning
-from .designs import Contexts, context_tree, contexts, kd_tree
+from .designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .mcmc import sample
 from .model import (
     BranchingProcess,

@@ -1,4 +1,4 @@
-"""Fixed designs made for a purpose: KD trees over a table, context trees over a sequence of symbols."""
+"""Fixed designs made for a purpose: KD and dyadic trees over a table, context trees over a sequence of symbols."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ._columns import Table, learn_columns
 from ._numba import jit
-from .model import FixedTree
+from .model import DyadicCuts, FixedTree
 from .model._questions import check_count
 from .model._tree_priors import DEPTH_CEILING
 from .trees import LEAF, Tree
@@ -19,7 +19,7 @@ CYCLING, WIDEST = range(2)
 MOST_NODES = 1 << 27
 
 
-def kd_tree(X: Any, depth: int, *, rule: str = "median", coordinate: str = "cycling") -> FixedTree:
+def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordinate: str = "cycling") -> FixedTree:
     """KD tree over the rows of a table.
 
     Parameters
@@ -28,6 +28,8 @@ def kd_tree(X: Any, depth: int, *, rule: str = "median", coordinate: str = "cycl
         Ordered columns; it may be the model's own X, or another sample.
     depth : int
         Depth of the deepest leaf, >= 1.
+    y : array-like of shape (n,), optional
+        Class labels: a cell whose rows have one label is a leaf too.
     rule : {"median", "midpoint"}, default "median"
         "median": the cut between two neighbouring values that parts the cell's rows most evenly. "midpoint": the
         middle of the range of the cell's rows.
@@ -44,7 +46,8 @@ def kd_tree(X: Any, depth: int, *, rule: str = "median", coordinate: str = "cycl
     Raises
     ------
     ValueError
-        If ``depth``, ``rule`` or ``coordinate`` is out of range, or a column is nominal or not finite.
+        If ``depth``, ``rule`` or ``coordinate`` is out of range, a column is nominal or not finite, or ``y`` has
+        another length.
 
     Notes
     -----
@@ -66,20 +69,36 @@ def kd_tree(X: Any, depth: int, *, rule: str = "median", coordinate: str = "cycl
         raise ValueError(f"rule={rule!r} is unknown; give one of {list(rules)}.")
     if coordinate not in coordinates:
         raise ValueError(f"coordinate={coordinate!r} is unknown; give one of {list(coordinates)}.")
-    columns = learn_columns(Table(X), None)
-    if columns.is_nominal.any():
-        name = columns.names[int(np.argmax(columns.is_nominal))]
-        raise ValueError(f"column {name!r} is nominal; a KD tree halves ordered columns only: drop it.")
-    x = columns.numbers(X)
+    x = _ordered_numbers(X, "a KD tree")
+    label = _labels(y, len(x))
     with np.errstate(over="ignore"):
         spread = x.std(axis=0)
     unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
-    return FixedTree(Tree(*grow_kd(x, unit, int(depth), rules[rule], coordinates[coordinate])))
+    return FixedTree(Tree(*grow_kd(x, label, unit, int(depth), rules[rule], coordinates[coordinate])))
+
+
+def _ordered_numbers(X: Any, what: str) -> np.ndarray:
+    """The table as float64 (n, p), every column of it ordered."""
+    columns = learn_columns(Table(X), None)
+    if columns.is_nominal.any():
+        name = columns.names[int(np.argmax(columns.is_nominal))]
+        raise ValueError(f"column {name!r} is nominal; {what} halves ordered columns only: drop it.")
+    return columns.numbers(X)
+
+
+def _labels(y: Any, n: int) -> np.ndarray:
+    """Class numbers (n,) int64; without labels every row has its own, so that no two are alike."""
+    if y is None:
+        return np.arange(n)
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}; X has {n} rows: give one label a row, ({n},).")
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 @jit
 def grow_kd(
-    x: np.ndarray, unit: np.ndarray, depth: int, rule: int, coordinate: int
+    x: np.ndarray, label: np.ndarray, unit: np.ndarray, depth: int, rule: int, coordinate: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Feature, threshold, left and right of the nodes in preorder; ``unit`` (p,) measures ranges."""
     n = len(x)
@@ -97,7 +116,9 @@ def grow_kd(
         start, stop, here = first[waiting], behind[waiting], level[waiting]
         if parent[waiting] >= 0:
             right[parent[waiting]] = m
-        k = np.int64(-1) if here == depth else _coordinate(x, order, start, stop, here, unit, coordinate)
+        k = np.int64(-1)
+        if here < depth and not _is_pure(label, order, start, stop):
+            k = _coordinate(x, order, start, stop, here, unit, coordinate)
         if k >= 0:
             for i in range(start, stop):
                 value[i] = x[order[i], k]
@@ -112,6 +133,15 @@ def grow_kd(
             waiting += 1
         m += 1
     return feature[:m], threshold[:m], left[:m], right[:m]
+
+
+@jit
+def _is_pure(label: np.ndarray, order: np.ndarray, start: int, stop: int) -> bool:
+    """Whether all rows of a range have one label; so it is where there is one row, or none."""
+    for i in range(start + 1, stop):
+        if label[order[i]] != label[order[start]]:
+            return False
+    return True
 
 
 @jit
@@ -213,6 +243,122 @@ def _select(value: np.ndarray, order: np.ndarray, start: int, stop: int, middle:
             low = i
         else:
             return
+
+
+def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> FixedTree:
+    """Cyclic dyadic tree over the rows of a table: the cells of ``DyadicCuts(cyclic=True)`` that rows ask for.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns; it may be the model's own X, or another sample.
+    depth : int
+        Depth of the deepest leaf, 1 to 31 p; a node at depth j halves feature ``j mod p``.
+    y : array-like of shape (n,), optional
+        Class labels: a cell whose rows have one label is a leaf too.
+    bounds : array of shape (p, 2), optional
+        Lower and upper end of each feature. Default: the range of X.
+
+    Returns
+    -------
+    FixedTree
+        A cell with one row or none is a leaf; every other leaf lies at ``depth``. Values outside the bounds lie in the
+        outermost cells.
+
+    Raises
+    ------
+    ValueError
+        If ``depth`` or ``bounds`` is out of range, a column is nominal or not finite, or ``y`` has another length.
+
+    Notes
+    -----
+    Time O(n depth); memory 12 bytes a value beside a copy of X. See Nguyen and Kpotufe 2018, section 3.3.
+
+    Examples
+    --------
+    >>> print(dyadic_tree([[0.0], [1.0], [7.0], [8.0]], 3).tree.format())
+    x0 <= 4
+    |-- yes: x0 <= 2
+    |   |-- yes: x0 <= 1
+    |   |   |-- yes: leaf
+    |   |   `-- no:  leaf
+    |   `-- no:  leaf
+    `-- no:  x0 <= 6
+        |-- yes: leaf
+        `-- no:  x0 <= 7
+            |-- yes: leaf
+            `-- no:  leaf
+    """
+    check_count("depth", depth)
+    x = _ordered_numbers(X, "a dyadic tree")
+    n, p = x.shape
+    cuts = DyadicCuts(-(-depth // p), cyclic=True, bounds=box_around(x) if bounds is None else bounds)
+    if len(cuts.bounds) != p:
+        raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
+    box = np.asarray(cuts.bounds, dtype=np.float64)
+    return FixedTree(Tree(*grow_dyadic(np.ascontiguousarray(x.T), _labels(y, n), box, int(depth))))
+
+
+def box_around(x: np.ndarray) -> np.ndarray:
+    """Lower and upper end (p, 2) of each column; a constant one gets a wider end."""
+    low, high = x.min(axis=0), x.max(axis=0)
+    return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
+
+
+@jit
+def grow_dyadic(
+    x: np.ndarray, label: np.ndarray, box: np.ndarray, depth: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Feature, threshold, left and right of the nodes in preorder, over columns ``x`` (p, n) in the ``box`` (p, 2).
+
+    Thresholds are those of `DyadicScale`.
+    """
+    p, n = x.shape
+    feature, threshold = np.empty(2 * n, dtype=np.int32), np.empty(2 * n)
+    right = np.empty(2 * n, dtype=np.int32)
+    order, code = np.arange(n), np.zeros((p, n), dtype=np.uint32)  # a code is the halves taken so far, a bit each
+    todo = np.empty((depth + 2, 4), dtype=np.int64)  # first row, behind the last, depth, parent if a right child
+    todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, n, 0, -1
+    n_todo, m = 1, 0
+    while n_todo > 0:
+        n_todo -= 1
+        start, stop, here, parent = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
+        if parent >= 0:
+            right[parent] = m
+        if m == len(feature):
+            feature, threshold, right = _doubled(feature), _doubled(threshold), _doubled(right)
+        feature[m], threshold[m], right[m] = LEAF, 0.0, 0
+        if here < depth and not _is_pure(label, order, start, stop):
+            k = here % p
+            share = (2.0 * code[k, order[start]] + 1.0) / (np.int64(2) << (here // p))
+            feature[m], threshold[m] = k, box[k, 0] * (1.0 - share) + box[k, 1] * share
+            middle = start
+            for i in range(start, stop):
+                row = order[i]
+                if x[k, row] <= threshold[m]:
+                    code[k, row] = code[k, row] * 2
+                    order[i], order[middle] = order[middle], row
+                    middle += 1
+                else:
+                    code[k, row] = code[k, row] * 2 + 1
+            todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = middle, stop, here + 1, m
+            n_todo += 1
+            todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = start, middle, here + 1, -1
+            n_todo += 1
+        m += 1
+    left = np.zeros(m, dtype=np.int32)
+    for i in range(m):
+        if feature[i] != LEAF:
+            left[i] = i + 1
+    return feature[:m], threshold[:m], left, right[:m]
+
+
+@jit
+def _doubled(a: np.ndarray) -> np.ndarray:
+    out = np.empty(2 * len(a), dtype=a.dtype)
+    for i in range(len(a)):
+        out[i] = a[i]
+    return out
 
 
 class Contexts(NamedTuple):

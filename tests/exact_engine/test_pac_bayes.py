@@ -1,0 +1,363 @@
+"""The PAC-Bayes tree and its baselines: weights, risks and votes equal those of all subtrees, one by one."""
+
+import math
+
+import numpy as np
+import pytest
+from reference import pac_bayes as naive
+from sklearn.utils.estimator_checks import check_estimator
+
+import exact
+import pactree_mcmc as pt
+from exact import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from exact._base_tree import weigh
+from exact._voting import LOG_GRID
+
+CLOSE = {"rel": 1e-9, "abs": 1e-12}
+GROW = {"dyadic": naive.dyadic, "kd": naive.kd}
+MOST_SUBTREES = 400
+each_base = pytest.mark.parametrize("base", GROW)
+each_block = pytest.mark.parametrize("block", range(4))
+
+
+def problem(base, seed, n_classes=3):
+    """A small table, some of its values equal, with a base tree of a handful to some hundreds of subtrees."""
+    rng = np.random.default_rng([seed, len(base)])
+    while True:
+        n, p = int(rng.integers(6, 15)), int(rng.integers(1, 4))
+        X = rng.random((n, p)) if seed % 3 else rng.integers(0, 6, size=(n, p)) / 5.0
+        y, max_depth = rng.integers(0, n_classes, size=n), int(rng.integers(2, 6))
+        if len(set(y)) < n_classes or np.any(X.min(axis=0) == X.max(axis=0)):
+            continue
+        root = GROW[base](X, y, max_depth)
+        if 2 <= len(naive.subtrees(root)) <= MOST_SUBTREES:
+            return rng, X, y, max_depth, root
+
+
+def problems(base, block, **options):
+    return (problem(base, seed, **options) for seed in range(block, 60, 4))
+
+
+def n_errors(node, y, n_classes=3):
+    label = naive.majority(node, y, n_classes)
+    return sum(y[i] != label for i in node.rows)
+
+
+def one_hot(y, n_classes=3):
+    return lambda node: np.eye(n_classes)[naive.majority(node, y, n_classes)]
+
+
+def is_bare(node):
+    return not node.rows
+
+
+def check_votes(rule, fitted, points, value, abstains=is_bare):
+    expected = [rule.votes(x, value, abstains) for x in points]
+    assert fitted.predict_proba(points) == pytest.approx(np.array(expected), **CLOSE)
+
+
+def check_practice(base, rng, X, y, max_depth, root):
+    lambda1, lambda2 = rng.exponential(1.5, size=2)
+    fitted = PACBayesTreeClassifier(base, lambda1=lambda1, lambda2=lambda2, max_depth=max_depth).fit(X, y)
+    nodes = list(root.walk())
+    assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
+    assert fitted.tree_.threshold == pytest.approx([node.cut for node in nodes])
+    rule = naive.Rule(
+        root,
+        lambda t: sum(
+            -lambda1 * n_errors(a, y) - lambda2 * math.sqrt(len(a.rows)) - (1.0 if a.rows else 0.0) for a in t
+        ),
+        lambda t: -sum(1.0 for a in t if a.rows),
+    )
+    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
+    assert fitted.gibbs_risk_ == pytest.approx(rule.mean(lambda t: sum(n_errors(a, y) for a in t)) / len(y))
+    assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-10)
+    check_votes(rule, fitted, rng.random((20, X.shape[1])), one_hot(y))
+    assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+
+
+@each_base
+@each_block
+def test_practice_equals_all_subtrees(base, block):
+    for case in problems(base, block):
+        check_practice(base, *case)
+
+
+def check_theory(base, rng, X, y, max_depth):
+    X, y = np.vstack([X, rng.random((16, X.shape[1]))]), np.append(y, rng.integers(0, 3, size=16))
+    lam, delta = rng.uniform(0.05, 1.9), rng.uniform(0.01, 0.9)
+    fitted = PACBayesTreeClassifier(
+        base, posterior="theory", lam=lam, delta=delta, max_depth=max_depth, random_state=int(rng.integers(99))
+    ).fit(X, y)
+    counted = fitted.counted_rows_
+    grows = np.setdiff1d(np.arange(len(y)), counted)
+    if np.any(X[grows].min(axis=0) == X[grows].max(axis=0)):
+        return False
+    root = GROW[base](X[grows], y[grows], max_depth)
+    nodes = list(root.walk())
+    if len(naive.subtrees(root)) > MOST_SUBTREES:
+        return False
+    assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
+    inside = {a.number: [i for i in counted if any(b is a for b in root.path(X[i]))] for a in nodes}
+    label = {a.number: naive.majority(a, y[grows], 3) if a.rows else 0 for a in nodes}
+    wrong = {a.number: sum(y[i] != label[a.number] for i in inside[a.number]) for a in nodes}
+    n, depth, n_nodes = len(counted), max(a.depth for a in nodes), sum(bool(a.rows) for a in nodes)
+
+    def phi(a):
+        if not a.rows:
+            return 0.0
+        p_hat = len(inside[a.number]) / n
+        penalty = n * lam * math.sqrt(p_hat * 2.0 * math.log(n_nodes / delta) / n)
+        return -lam * wrong[a.number] - penalty - 3.0 * depth
+
+    rule = naive.Rule(
+        root,
+        lambda t: sum(map(phi, t)),
+        lambda t: -3.0 * depth * sum(bool(a.rows) for a in t),
+    )
+    assert fitted.n_counted_ == n
+    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
+    assert fitted.gibbs_risk_ == pytest.approx(rule.mean(lambda t: sum(wrong[a.number] for a in t)) / n)
+    assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-9)
+    points = rng.random((10, X.shape[1]))
+    check_votes(rule, fitted, points, lambda a: np.eye(3)[label[a.number]], lambda a: False)
+    return True
+
+
+@each_base
+@each_block
+def test_theory_equals_all_subtrees(base, block):
+    """T0 and labels from one half, weights from the other; nodes without a row of the first half are dummies."""
+    checked = [check_theory(base, *case[:4]) for case in problems(base, block)]
+    assert sum(checked) >= 5
+
+
+def check_pruning(base, penalty, rng, X, y, max_depth, root):
+    price, n = rng.exponential(0.7), len(y)
+
+    def cost(tree):
+        total = sum(n_errors(a, y) for a in tree) / n
+        held = [a for a in tree if a.rows]
+        if penalty == "size":
+            return total + price * len(held) / n
+        return total + price * sum(math.sqrt(max(len(a.rows) / n, a.depth / n) * a.depth / n) for a in held)
+
+    fitted = PrunedTreeClassifier(base, penalty=penalty, price=price, max_depth=max_depth).fit(X, y)
+    chosen = [a for a in root.walk() if fitted.weights_[a.number] > 0.5]
+    assert any({id(a) for a in chosen} == {id(a) for a in tree} for tree in naive.subtrees(root))
+    assert cost(chosen) == pytest.approx(min(map(cost, naive.subtrees(root))))
+    assert fitted.gibbs_risk_ == pytest.approx(sum(n_errors(a, y) for a in chosen) / n)
+    for x in rng.random((20, X.shape[1])):
+        leaf = next(a for a in root.path(x) if any(a is b for b in chosen))
+        assert fitted.predict([x]) == [naive.majority(leaf, y, 3)]
+
+
+@each_base
+@pytest.mark.parametrize("penalty", ["size", "spatial"])
+@each_block
+def test_pruning_is_the_cheapest_subtree(base, penalty, block):
+    for case in problems(base, block):
+        check_pruning(base, penalty, *case)
+
+
+def check_hs_vote(base, rng, X, y, max_depth, root):
+    eta = rng.exponential(1.0)
+
+    def share(a):
+        return np.mean(y[a.rows]) if a.rows else share(a.parent)
+
+    def log_weight(tree):
+        n_halved = sum(bool(a.children) for a in tree) + len(tree) - 1
+        return -math.log(2.0) * n_halved - eta * sum(abs(y[i] - share(a)) for a in tree for i in a.rows)
+
+    rule = naive.Rule(root, log_weight)
+    fitted = HSVoteClassifier(base, eta=eta, max_depth=max_depth).fit(X, y)
+    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
+    points = rng.random((20, X.shape[1]))
+    check_votes(rule, fitted, points, lambda a: np.array([1.0 - share(a), share(a)]))
+
+
+@each_base
+@each_block
+def test_hs_vote_equals_all_subtrees(base, block):
+    for case in problems(base, block, n_classes=2):
+        check_hs_vote(base, *case)
+
+
+@each_base
+def test_the_two_passes_of_the_paper(base):
+    """alpha(A) = alpha(parent) beta(sibling), w(A) = exp(phi(A)) alpha(A); each row lies in one leaf of a subtree."""
+    for _, X, y, max_depth, root in problems(base, 1):
+        fitted = PACBayesTreeClassifier(base, lambda1=0.8, lambda2=0.3, max_depth=max_depth).fit(X, y)
+        phi = fitted._terms[0]
+        beta, alpha = {}, {0: 1.0}
+        for a in reversed(list(root.walk())):
+            beta[a.number] = math.exp(phi[a.number]) + (
+                math.prod(beta[c.number] for c in a.children) if a.children else 0
+            )
+        for a in root.walk():
+            for child, sibling in zip(a.children, reversed(a.children)):
+                alpha[child.number] = alpha[a.number] * beta[sibling.number]
+        w = [math.exp(phi[i]) * alpha[i] / beta[0] for i in range(len(alpha))]
+        assert fitted.weights_ == pytest.approx(w)
+        assert [sum(fitted.weights_[a.number] for a in root.path(x)) for x in X] == pytest.approx(np.ones(len(X)))
+        assert weigh(fitted._base.graph, phi).log_total == pytest.approx(math.log(beta[0]))
+
+
+@each_base
+def test_weights_are_those_of_the_model_it_stands_for(base):
+    """LeafPenalty and PacBayesLoss over the fixed tree, by exact.solve."""
+    rng = np.random.default_rng(5)
+    X, y = rng.random((300, 2)), rng.integers(0, 3, size=300)
+    fitted = PACBayesTreeClassifier(base, lambda1=0.4, lambda2=0.2).fit(X, y)
+    model = pt.TreeModel(
+        X,
+        y,
+        tree_prior=pt.LeafPenalty(1.0, empty_cost=0.0),
+        questions=pt.FixedTree(fitted.tree_),
+        leaf=pt.PacBayesLoss(0.4, 0.2),
+    )
+    truth = exact.solve(model)
+    assert fitted.weights_ == pytest.approx(truth.cell_probabilities().leaf, rel=1e-9, abs=1e-12)
+
+
+@each_base
+def test_search_is_two_fold_cross_validation(base):
+    """A log grid, a linear grid around its best, lambda1 before lambda2; fits of each half count the other's errors."""
+    rng = np.random.default_rng(8)
+    X = rng.random((120, 2))
+    y = (rng.random(120) < np.where(X[:, 0] > 0.5, 0.8, 0.2)).astype(int)
+    fitted = PACBayesTreeClassifier(base, random_state=4).fit(X, y)
+    shuffled = np.random.RandomState(4).permutation(120)
+    halves = np.sort(shuffled[:60]), np.sort(shuffled[60:])
+    bounds = np.column_stack([X.min(axis=0), X.max(axis=0)])
+
+    def error(lambda1, lambda2):
+        wrong = 0
+        for half, other in (halves, halves[::-1]):
+            rule = PACBayesTreeClassifier(base, lambda1=lambda1, lambda2=lambda2, bounds=bounds).fit(X[half], y[half])
+            wrong += np.sum(rule.predict(X[other]) != y[other])
+        return wrong / 120
+
+    def search(error_at):
+        grid = np.logspace(-8, 6, 10, base=2)
+        tried = [error_at(value) for value in grid]
+        best = grid[int(np.argmin(tried))]
+        fine = np.linspace(best / 2, 2 * best, 10)
+        tried += [error_at(value) for value in fine]
+        return fine[int(np.argmin(tried[10:]))], tried
+
+    lambda1, tried = search(lambda value: error(value, 1.0))
+    assert fitted.lambda1_ == pytest.approx(lambda1)
+    assert fitted.cv_errors_["lambda1"][:, 1].tolist() == tried
+    lambda2, tried = search(lambda value: error(lambda1, value))
+    assert fitted.lambda2_ == pytest.approx(lambda2)
+    assert fitted.cv_errors_["lambda2"][:, 1].tolist() == tried
+    assert np.logspace(-8, 6, 10, base=2) == pytest.approx(LOG_GRID)
+    alone = PACBayesTreeClassifier(base, random_state=4, lambda1=lambda1).fit(X, y)
+    assert alone.lambda2_ == pytest.approx(lambda2) and list(alone.cv_errors_) == ["lambda2"]
+
+
+def test_prices_without_limit_and_rows_far_away():
+    """Weights far below the smallest float still vote: a dummy's row is told by the heaviest node on its way."""
+    rng = np.random.default_rng(3)
+    X, y = rng.random((500, 2)), rng.integers(0, 3, size=500)
+    for base in GROW:
+        for prices in ((1e6, 1e6), (1e6, 0.0), (0.0, 1e6), (0.0, 0.0)):
+            fitted = PACBayesTreeClassifier(base, lambda1=prices[0], lambda2=prices[1]).fit(X, y)
+            proba = fitted.predict_proba([[-1e9, 1e9], [0.5, 0.5], [1e300, -1e300]])
+            assert np.all(np.isfinite(proba)) and proba.sum(axis=1) == pytest.approx(np.ones(3))
+    same = PACBayesTreeClassifier(lambda1=1.0, lambda2=0.0).fit(X, np.zeros(500))
+    assert same.weights_.tolist() == [1.0] and same.predict(X[:2]).tolist() == [0.0, 0.0]
+
+
+def test_oracle_bound_holds_where_the_truth_is_known():
+    """P(y = 1) jumps at 1/2; the excess risk of the vote is below the smallest bound over all subtrees of T0."""
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        x = rng.random(4000)
+        y = (rng.random(4000) < np.where(x > 0.5, 0.9, 0.1)).astype(int)
+        fitted = PACBayesTreeClassifier(
+            posterior="theory", max_depth=3, bounds=[[0.0, 1.0]], random_state=1, delta=0.01
+        ).fit(x[:, None], y)
+        centres = (np.arange(1 << 10) + 0.5)[:, None] / (1 << 10)
+        excess = 0.8 * np.mean(fitted.predict(centres) != (centres[:, 0] > 0.5))
+        bounds = [
+            exact.oracle_bound(risk, mass, n=2000, n_nodes=15, depth=3, n_features=1, n_classes=2, delta=0.01).raw
+            for risk, mass in ((0.4, [1.0]), (0.0, [0.5, 0.5]), (0.0, [0.5, 0.25, 0.25]), (0.0, [0.125] * 8))
+        ]
+        assert excess <= min(bounds)
+        assert min(bounds) == bounds[1]
+
+
+def test_oracle_bound_is_the_formula():
+    n, n_nodes, depth, d, classes, lam, delta = 500, 31, 6, 4, 3, 0.7, 0.1
+    mass = np.array([0.5, 0.3, 0.2])
+    least = ((2 + math.log(d)) * depth + math.log(1 / delta)) / n
+    gap = sum(math.sqrt(8 * max(p, least) * math.log(n_nodes / delta) / n) for p in mass)
+    confidence = (math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))) / (lam * n)
+    expected = classes / (1 - lam / 2) * (0.03 + gap + 3 * depth * 3 / (lam * n) + confidence)
+    sizes = {"n": n, "n_nodes": n_nodes, "depth": depth, "n_features": d, "n_classes": classes}
+    found = exact.oracle_bound(0.03, mass, **sizes, lam=lam, delta=delta)
+    assert found.raw == pytest.approx(expected) and found.delta == pytest.approx(4 * delta)
+    for wrong in ({"lam": 2.0}, {"lam": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"n": 7}, {"n_classes": 1}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
+            exact.oracle_bound(0.03, mass, **{**sizes, **wrong})
+    with pytest.raises(ValueError, match="mass has shape"):
+        exact.oracle_bound(0.03, [0.5, 1.5], **sizes)
+    with pytest.raises(ValueError, match=r"excess=1\.5"):
+        exact.oracle_bound(1.5, mass, **sizes)
+
+
+REFUSED = [
+    (PACBayesTreeClassifier("oblique"), "base='oblique' is unknown; give 'dyadic' or 'kd'"),
+    (PACBayesTreeClassifier(posterior="exact"), "posterior='exact' is unknown"),
+    (
+        PACBayesTreeClassifier(posterior="theory", lam=2.0),
+        r"lam=2\.0 is out of range; the theory holds for 0 < lam < 2",
+    ),
+    (PACBayesTreeClassifier(posterior="theory", lam=0.0), r"lam=0\.0 is out of range"),
+    (PACBayesTreeClassifier(posterior="theory", lam=math.nan), "lam=nan is out of range"),
+    (PACBayesTreeClassifier(posterior="theory", delta=1.0), r"delta=1\.0 is out of range"),
+    (PACBayesTreeClassifier(posterior="theory", delta=0.0), r"delta=0\.0 is out of range"),
+    (PACBayesTreeClassifier(posterior="theory", prior_depth=-1), "prior_depth=-1 is out of range"),
+    (PACBayesTreeClassifier(posterior="theory", lambda1=1.0), "lambda1 is of the practice; the theory has lam"),
+    (PACBayesTreeClassifier(posterior="theory"), "n_samples=6 is too few for posterior='theory'.* give 15 rows"),
+    (PACBayesTreeClassifier(lambda1=-1.0), r"lambda1=-1\.0 is out of range; give a finite price >= 0"),
+    (PACBayesTreeClassifier(lambda2=math.inf), "lambda2=inf is out of range"),
+    (PACBayesTreeClassifier(max_depth=0), "max_depth=0 is out of range; give an integer >= 1, or None"),
+    (PACBayesTreeClassifier(coordinate="widest"), "give coordinate='cycling', or base='kd'"),
+    (PACBayesTreeClassifier("kd", coordinate="any"), "coordinate='any' is unknown"),
+    (PACBayesTreeClassifier(bounds=[[0.0, 1.0]] * 3), "bounds has 3 rows; X has 1 columns"),
+    (PrunedTreeClassifier(penalty="square root"), "penalty='square root' is unknown; give 'size' or 'spatial'"),
+    (PrunedTreeClassifier(price=-0.5), r"price=-0\.5 is out of range"),
+    (HSVoteClassifier(eta=-2.0), r"eta=-2\.0 is out of range"),
+    (HSVoteClassifier(), "Only binary classification is supported.*y has 3 classes; give two"),
+]
+
+
+@pytest.mark.parametrize(("rule", "message"), REFUSED)
+def test_bad_input_is_refused(rule, message):
+    with pytest.raises(ValueError, match=message):
+        rule.fit(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2])
+
+
+def test_too_few_rows_for_a_search():
+    with pytest.raises(
+        ValueError, match=r"n_samples=3 is too few for 2-fold cross-validation; give 4 rows, or \['price'\]"
+    ):
+        PrunedTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        PACBayesTreeClassifier(),
+        PACBayesTreeClassifier("kd", lambda1=1.0, lambda2=0.1),
+        PrunedTreeClassifier("kd", penalty="spatial"),
+        HSVoteClassifier(),
+    ],
+    ids=["search", "kd", "pruned", "HS vote"],
+)
+def test_is_an_estimator(rule):
+    check_estimator(rule, on_skip=None)
