@@ -6,9 +6,16 @@ Progressive mixture: progressive_mixture, ProgressiveMixture, kullback_bound, Ku
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
+Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty.
+Neyman-Pearson: neyman_pearson, NeymanPearsonTree, Guarantee.
+Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
-Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
+Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size,
+occurrences.
+Scikit-learn estimators: DyadicTreeClassifier, NeymanPearsonTreeClassifier.
 """
+
+from typing import Any
 
 from .compare import Comparison, compare
 from .context_weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
@@ -16,7 +23,26 @@ from .counts import DesignCounts
 from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
 from .kullback import KullbackBound, kullback_bound
+from .neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson
+from .penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
 from .progressive import ProgressiveMixture, progressive_mixture
-from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences
+from .pruning import PruningFamily, Prunings
+from .risk_minimisation import PenalisedTree, minimise_risk
+from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .terms import by_slot, with_terms
+
+_ESTIMATORS = {name: "dyadic_trees" for name in ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier")}
+"""Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'exact' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_ESTIMATORS]

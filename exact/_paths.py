@@ -75,7 +75,7 @@ class DyadicPaths:
     def __init__(self, model: TreeModel, graph: CellGraph, sums: PathSums) -> None:
         self.levels, self.scales = int(model.questions.levels), model.scales
         self.graph, self.sums = graph, sums
-        n_levels = min(int(graph.depth.max()), max(1, int(len(graph.rows)).bit_length() - 1), MOST_TABLE_LEVELS)
+        n_levels = min(int(graph.depth.max()), max(1, len(graph.rows).bit_length() - 1), MOST_TABLE_LEVELS)
         self.table = first_cells(graph.first_edge, graph.left, graph.right, graph.rows, graph.depth, n_levels)
         self.spread, self.shift = spread_codes(len(model.scales), self.levels, n_levels)
         self.n_levels = n_levels
