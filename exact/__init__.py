@@ -32,7 +32,7 @@ from .risk_minimisation import PenalisedTree, minimise_risk
 from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .terms import by_slot, with_terms
 
-_ESTIMATORS = {name: "dyadic_trees" for name in ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier")}
+_ESTIMATORS = dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 
