@@ -7,7 +7,7 @@ Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
 Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty.
-Neyman-Pearson: neyman_pearson, NeymanPearsonTree, Guarantee.
+Neyman-Pearson: minimise_misses, NeymanPearsonTree, Guarantee.
 Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size,
@@ -23,7 +23,7 @@ from .counts import DesignCounts
 from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
 from .kullback import KullbackBound, kullback_bound
-from .neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson
+from .neyman_pearson import Guarantee, NeymanPearsonTree, minimise_misses
 from .penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
 from .progressive import ProgressiveMixture, progressive_mixture

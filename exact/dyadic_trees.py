@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pactree_mcmc.certificates import Bound, dyadic_tree
 
-from .neyman_pearson import Guarantee, neyman_pearson
+from .neyman_pearson import Guarantee, minimise_misses
 from .risk_minimisation import minimise_risk
 
 
@@ -32,7 +32,8 @@ class _DyadicTree(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,) of rows."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def _check_bounds(self) -> None:
         check_is_fitted(self)
@@ -150,7 +151,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     alpha : float, default 0.1
         False-alarm level, in (0, 1).
     method : {"srm", "erm"}, default "srm"
-        As for `neyman_pearson`.
+        As for `minimise_misses`.
     max_leaves : int or None, default None
         Leaves allowed; None: as many as can matter. "erm" needs a number.
     tolerance : float, default 0.0
@@ -238,7 +239,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
             )
         names = ("method", "max_leaves", "tolerance", "strength", "delta0", "delta1", "levels", "cyclic", "bounds")
         given = {name: getattr(self, name) for name in (*names, "max_cells")}
-        found = neyman_pearson(X, labels, alpha=self.alpha, **given)
+        found = minimise_misses(X, labels, alpha=self.alpha, **given)
         self.tree_, self.levels_ = found.tree, found.levels
         self.false_alarm_, self.miss_ = found.false_alarm, found.miss
         self._guarantee = found.guarantee

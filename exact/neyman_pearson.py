@@ -114,7 +114,7 @@ def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyc
     return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)
 
 
-def neyman_pearson(
+def minimise_misses(
     X: Any,
     y: Any,
     *,
@@ -178,7 +178,7 @@ def neyman_pearson(
     --------
     >>> x = np.arange(400.0)[:, None]
     >>> y = (x[:, 0] >= 200) | (x[:, 0] % 20 == 0)
-    >>> found = neyman_pearson(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
+    >>> found = minimise_misses(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
     >>> found.n_leaves, found.false_alarm, round(found.miss, 4)
     (2, 0.0, 0.0476)
     """

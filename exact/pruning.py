@@ -164,7 +164,8 @@ class Prunings:
         self._model, self._weight = model, float(weight[0])
         self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
-        self.tree = _relabelled(design.tree, value, model.classes_)
+        asked = design.tree._key()
+        self.tree = Tree(*asked, value=value, columns=model.columns, classes=model.classes_)
 
     @cached_property
     def _by_size(self) -> BestBySize:
@@ -318,10 +319,6 @@ def _inherit(value: np.ndarray, is_empty: np.ndarray, graph: CellGraph) -> None:
     parent[graph.left], parent[graph.right] = above, above
     for i in np.flatnonzero(is_empty):
         value[i] = value[parent[i]]
-
-
-def _relabelled(tree: Tree, value: np.ndarray, classes: np.ndarray | None) -> Tree:
-    return Tree(*tree._key(), value=value, columns=tree.columns, classes=classes)
 
 
 def _kept(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray) -> Tree:

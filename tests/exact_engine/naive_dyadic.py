@@ -1,7 +1,7 @@
 """Dyadic and fixed designs by recursion over boxes and rows, each rule as its definition says; readable and slow."""
 
 import math
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def dyadic_answers(codes, y, n_classes, levels, rho, max_depth, cyclic, weights=
     def members(box):
         return np.all([(codes[k] >> (levels - v)) == a for k, (v, a) in enumerate(box)], axis=0)
 
-    @lru_cache(maxsize=None)
+    @cache
     def score(box):
         counts = np.bincount(y[members(box)], weights=w[members(box)], minlength=n_classes)
         return math.lgamma(n_classes) - math.lgamma(n_classes + counts.sum()) + sum(math.lgamma(c + 1) for c in counts)
@@ -34,7 +34,7 @@ def dyadic_answers(codes, y, n_classes, levels, rho, max_depth, cyclic, weights=
         v, a = box[k]
         return [(*box[:k], (v + 1, 2 * a + side), *box[k + 1 :]) for side in (0, 1)]
 
-    @lru_cache(maxsize=None)
+    @cache
     def inside(box):
         if not members(box).any():
             return 1.0  # a proper prior sums to one below an empty cell
