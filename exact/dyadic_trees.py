@@ -156,7 +156,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         Leaves allowed; None: as many as can matter. "erm" needs a number.
     tolerance : float, default 0.0
         Part of the theory's tolerance added to ``alpha``; 0 holds the training rows to ``alpha``.
-    strength : float, default 0.1
+    strength : float, default 0.5
         Multiplies the penalty of misses; choose it by cross-validation.
     delta0, delta1 : float, default 0.05
         Confidence parameters, in (0, 1).
@@ -195,7 +195,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         method: str = "srm",
         max_leaves: int | None = None,
         tolerance: float = 0.0,
-        strength: float = 0.1,
+        strength: float = 0.5,
         delta0: float = 0.05,
         delta1: float = 0.05,
         levels: int | None = None,

@@ -154,7 +154,7 @@ def mean_and_variance(
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Leaves of the largest tree below each slot, (n_slots,) float64; -inf where there is none."""
+    """Leaves of the largest tree below each slot, (n_slots,) float64, questions of weight zero included; -inf: none."""
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
 
