@@ -6,10 +6,14 @@ Progressive mixture: progressive_mixture, ProgressiveMixture, kullback_bound, Ku
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
+Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty.
+Neyman-Pearson: minimise_misses, NeymanPearsonTree, Guarantee.
+Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
-Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, occurrences.
+Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
 Learning theory: oracle_bound.
-Scikit-learn estimators: PACBayesTreeClassifier, PrunedTreeClassifier, HSVoteClassifier.
+Scikit-learn estimators: PACBayesTreeClassifier, PrunedTreeClassifier, HSVoteClassifier, DyadicTreeClassifier,
+NeymanPearsonTreeClassifier.
 """
 
 from typing import Any
@@ -20,13 +24,18 @@ from .counts import DesignCounts
 from .global_splitting import count_global_splittings, solve_global_splitting
 from .graph import CellGraph, Intractable, build_graph
 from .kullback import KullbackBound, kullback_bound
+from .neyman_pearson import Guarantee, NeymanPearsonTree, minimise_misses
 from .pac_bayes import oracle_bound
+from .penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
 from .progressive import ProgressiveMixture, progressive_mixture
-from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, log_sum, occurrences
+from .pruning import PruningFamily, Prunings
+from .risk_minimisation import PenalisedTree, minimise_risk
+from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .terms import by_slot, with_terms
 
 _ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
+_ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 

@@ -14,7 +14,7 @@ from pactree_mcmc.trees import Tree
 from ._packed import pack_graph
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
 from .graph import CellGraph, Intractable, build_graph
-from .posterior import CellProbabilities, ExactPosterior
+from .posterior import CellProbabilities, ExactPosterior, as_draws
 from .recursion import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
 from .semirings import LogSum
 from .sums import mean_products, occurrences, size_law
@@ -263,7 +263,7 @@ class ProgressiveMixture(Posterior):
             np.concatenate([g.log_prior for g in grown]),
             np.concatenate([g.log_score for g in grown]),
         )
-        return ExactPosterior(self.model, self.graph)._as_draws(joined)
+        return as_draws(self.model, self.graph, joined)
 
     def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
         """Draws from one order, without the root that chooses a stage and the empty leaf beside it."""

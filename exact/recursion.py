@@ -82,7 +82,8 @@ class Grown(NamedTuple):
     """Trees from the top down, nodes in preorder, end to end."""
 
     nodes: np.ndarray
-    """(n_nodes, 6) int64: columns CELL, FEATURE, QUESTION, RIGHT (counted from the tree's start), PARENT, IS_LEFT."""
+    """(n_nodes, 7) int64: columns CELL, FEATURE, QUESTION, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
+    WANTED (of the slot's trees, as the semiring counts them)."""
     offset: np.ndarray
     """(n_trees + 1,) int64."""
     log_prior: np.ndarray
@@ -91,18 +92,18 @@ class Grown(NamedTuple):
     """(n_trees,) float64."""
 
 
-CELL, FEATURE, QUESTION, RIGHT, PARENT, IS_LEFT = range(6)
+CELL, FEATURE, QUESTION, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
 
 
 @jit
 def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> Grown:
     """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
 
-    `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Ranked`: of
-    that rank. Time a tree: the questions of its cells.
+    `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
+    that corner; `Ranked`: of that rank. Time a tree: the questions of its cells.
     """
     n_trees = len(wanted)
-    nodes = np.empty((64, 6), dtype=np.int64)
+    nodes = np.empty((64, 7), dtype=np.int64)
     todo = np.empty((64, 5), dtype=np.int64)
     offset = np.zeros(n_trees + 1, dtype=np.int64)
     log_prior, log_score = np.zeros(n_trees), np.zeros(n_trees)
@@ -119,7 +120,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
             if n_todo + 2 > len(todo):
                 todo = _doubled(todo)
             nodes[n, CELL], nodes[n, FEATURE], nodes[n, QUESTION], nodes[n, RIGHT] = cell, LEAF, 0, 0
-            nodes[n, PARENT], nodes[n, IS_LEFT] = parent, is_left
+            nodes[n, PARENT], nodes[n, IS_LEFT], nodes[n, WANTED] = parent, is_left, todo[n_todo, 4]
             if parent >= 0 and is_left == 0:
                 nodes[base + parent, RIGHT] = n - base
             slot = slot_below(graph, cell, depth)

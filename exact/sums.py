@@ -10,7 +10,7 @@ import numpy as np
 from ._packed import pack_graph
 from .graph import CellGraph, Intractable
 from .recursion import Occurrences, inside, outside
-from .semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
+from .semirings import Best, BestBySize, Hull, LogSum, Moments, Products, Residue, SizeLaw
 from .terms import LOSS, by_slot, counting_terms, likely_part, with_terms
 
 COLUMN_BYTES = 1 << 28
@@ -81,7 +81,7 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
     """
     part, slots = likely_part(graph, occurs)
     packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
-    longest = int(best_sums(with_terms(part, log_stop=1.0, log_split=0.0, log_rule=0.0))[0])
+    longest = int(most_leaves(part)[0])
     room = 24 * n + longest
     while True:
         law = inside(
@@ -153,6 +153,48 @@ def mean_and_variance(
     return MeanAndVariance(np.concatenate(means), np.concatenate(variances))
 
 
+def most_leaves(graph: CellGraph) -> np.ndarray:
+    """Leaves of the largest tree below each slot, (n_slots,) float64, questions of weight zero included; -inf: none."""
+    one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
+    return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
+
+
+def hull_by_size(graph: CellGraph) -> Hull:
+    """Corners of the upper hull of the points (leaves, log weight) of the trees below each slot.
+
+    At the root they are the best trees for every price of a leaf, and hold the best one for every penalty that is
+    concave in the number of leaves; ``grow_trees`` takes the tree of any corner.
+
+    Notes
+    -----
+    Time and memory O(corners of all slots), on a fixed tree of n leaves and depth d O(n d). Breiman, Friedman, Olshen
+    and Stone (1984) for a fixed tree; Scott (2004), section 4.4 for concave penalties.
+
+    Examples
+    --------
+    An error less for each further leaf, so that the tree of two leaves lies between two corners:
+
+    >>> from exact import build_graph, by_slot
+    >>> from pactree_mcmc import TreeModel
+    >>> graph = build_graph(TreeModel([[0.0], [1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1, 0]))
+    >>> errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
+    >>> hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, -errors), log_split=0.0, log_rule=0.0))
+    >>> root = slice(hull.start[0], hull.start[0] + hull.length[0])
+    >>> hull.leaves[root].tolist(), hull.weight[root].tolist()
+    ([1.0, 3.0], [-2.0, 0.0])
+    """
+    packed, n = pack_graph(graph), graph.n_slots
+    longest, room = max(1, int(most_leaves(graph)[0])), 4 * n
+    while True:
+        if room > MAX_COEFFICIENTS:
+            raise Intractable(room, MAX_COEFFICIENTS, "corners of hulls")
+        corners = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(room), np.empty(room)]
+        hull = inside(packed, Hull(*corners, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
+        if hull.used[0] <= room:
+            return hull
+        room = 2 * int(hull.used[0])
+
+
 def best_by_size(
     graph: CellGraph,
     max_leaves: int,
@@ -190,8 +232,7 @@ def best_by_size(
     figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
     """
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
-    unit = {"log_split": 0.0, "log_rule": 0.0}
-    most = best_sums(with_terms(graph, log_stop=possible, **unit))
+    most = most_leaves(graph)
     depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
     depth = graph.depth if depth is None else depth
     wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
@@ -199,7 +240,8 @@ def best_by_size(
         tally, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
         tall = np.ones(graph.n_slots, dtype=np.int64)
     else:
-        highest = best_sums(with_terms(graph, log_stop=np.where(possible > 0, tally.max(axis=1), -np.inf), **unit))
+        stop = np.where(possible > 0, tally.max(axis=1), -np.inf)
+        highest = best_sums(with_terms(graph, log_stop=stop, log_split=0.0, log_rule=0.0))
         tall = np.clip(np.minimum(highest, np.inf if max_tally is None else max_tally), -1, None).astype(np.int64) + 1
     n_coefficients = int((wide * tall).sum())
     if n_coefficients > MAX_COEFFICIENTS:

@@ -1,0 +1,87 @@
+"""The hull of (leaves, weight) at the root, on every kind of graph, equals that of all trees listed."""
+
+import numpy as np
+import pytest
+from reference.derivations import derivations
+
+import exact
+from exact._packed import pack_graph
+from exact.posterior import grow
+from exact.recursion import inside
+from exact.semirings import Hull
+from exact.sums import hull_by_size, most_leaves
+
+from .problems import KINDS, solved
+from .test_semirings import random_terms
+
+each_graph = pytest.mark.parametrize("kind", KINDS)
+
+
+def upper_hull(best):
+    """Corners from the fewest leaves to the largest weight, by trying every line; ``best`` maps leaves to weight."""
+    points = sorted(best.items())
+    corners = [points[0]]
+    while corners[-1][1] < max(w for _, w in points):
+        m, weight = corners[-1]
+        slope = max((w - weight) / (k - m) for k, w in points if k > m)
+        reached = [(k, w) for k, w in points if k > m and (w - weight) / (k - m) >= slope - 1e-12]
+        corners.append(reached[-1])
+    return corners
+
+
+def best_by_leaves(graph):
+    best = {}
+    for weight, leaves, _ in derivations(graph):
+        best[len(leaves)] = max(best.get(len(leaves), -np.inf), weight)
+    return best
+
+
+@each_graph
+@pytest.mark.parametrize("seed", range(6))
+def test_corners_of_all_trees(kind, seed):
+    _, model, truth = solved(kind, seed % 3)
+    graph = random_terms(truth.graph, np.random.default_rng([seed, 5]))
+    best = best_by_leaves(graph)
+    hull = hull_by_size(graph)
+    corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+    expected = upper_hull(best)
+    assert hull.leaves[corners].tolist() == [k for k, _ in expected]
+    assert hull.weight[corners] == pytest.approx([w for _, w in expected], abs=1e-9)
+    grown = grow(model, graph, hull, np.arange(hull.length[0]))
+    assert ((np.diff(grown.offset) + 1) // 2).tolist() == [k for k, _ in expected]
+    assert grown.log_prior + grown.log_score == pytest.approx([w for _, w in expected], abs=1e-9)
+    assert most_leaves(graph)[0] >= max(best)
+    assert most_leaves(truth.graph)[0] == max(best_by_leaves(truth.graph))
+
+
+def test_the_largest_price_and_none():
+    """At price 0 the best tree of all, at a large one the smallest."""
+    truth = solved("local", 0)[2]
+    hull = hull_by_size(truth.graph)
+    first, last = int(hull.start[0]), int(hull.start[0] + hull.length[0]) - 1
+    assert hull.leaves[first] == 1.0
+    assert hull.weight[last] == pytest.approx(exact.best_log_weight(truth.graph))
+
+
+def test_a_planted_bug_is_caught():
+    """Corners kept without dropping those below a line are not the hull."""
+    differs = 0
+    for kind in KINDS:
+        best = best_by_leaves(random_terms(solved(kind, 0)[2].graph, np.random.default_rng(9)))
+        rising = [(k, w) for k, w in sorted(best.items()) if w >= max(v for j, v in best.items() if j <= k)]
+        differs += rising != upper_hull(best)
+    assert differs >= 1
+
+
+@each_graph
+def test_plain_python_agrees(kind):
+    graph = solved(kind, 0)[2].graph
+    n = graph.n_slots
+
+    def fresh():
+        corners = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(40 * n), np.zeros(40 * n)]
+        return Hull(*corners, np.zeros((3, 2, 100)), np.zeros(1, dtype=np.int64))
+
+    plain, compiled = inside.py_func(graph, fresh()), inside(pack_graph(graph), fresh())
+    for a, b in zip(plain[:4], compiled[:4]):
+        assert a == pytest.approx(b, rel=1e-12)

@@ -1,0 +1,228 @@
+"""Prunings equal the best of all prunings, listed one by one; Theorem 18 on random trees and penalties."""
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import pactree_mcmc as pt
+from exact.penalties import is_concave
+from exact.pruning import Prunings, follow_hull
+
+SEEDS = range(100)
+
+
+def all_prunings(tree, node=0):
+    """Every pruning below a node, as the set of nodes it ends in."""
+    out = [frozenset([node])]
+    if tree.feature[node] >= 0:
+        left, right = (all_prunings(tree, int(child)) for child in (tree.left[node], tree.right[node]))
+        out += [one | other for one in left for other in right]
+    return out
+
+
+def random_tree(rng, regression):
+    """A random binary tree over two features, a few rows, and the cost of each node counted naively."""
+    n, n_leaves = int(rng.integers(6, 40)), int(rng.integers(2, 9))
+    X = rng.random((n, 2))
+    y = rng.normal(size=n) if regression else rng.integers(0, 3, size=n)
+    kind = DecisionTreeRegressor if regression else DecisionTreeClassifier
+    grown = kind(max_leaf_nodes=n_leaves, splitter="random", random_state=int(rng.integers(1000))).fit(X, y)
+    weight = rng.integers(0, 3, size=n).astype(float) if rng.random() < 0.3 else None
+    if weight is not None and weight.sum() == 0.0:
+        weight[0] = 1.0
+    return grown, X, y, weight
+
+
+def costs_by_hand(tree, X, y, weight, regression):
+    w = np.ones(len(y)) if weight is None else weight
+    cost = np.zeros(tree.n_nodes)
+    X = X.astype(np.float32)
+    for node in range(tree.n_nodes):
+        inside = passes(tree, X, node)
+        if regression and w[inside].sum() > 0:
+            mean = np.average(y[inside], weights=w[inside])
+            cost[node] = np.sum(w[inside] * (y[inside] - mean) ** 2)
+        elif not regression:
+            totals = [np.sum(w[inside & (y == c)]) for c in range(3)]
+            cost[node] = sum(totals) - max(totals)
+    return cost / w.sum()
+
+
+def passes(tree, X, node):
+    inside = np.ones(len(X), dtype=bool)
+    while node > 0:
+        parent = int(np.flatnonzero((tree.left == node) | (tree.right == node))[-1])
+        left = X[:, tree.feature[parent]] <= tree.threshold[parent]
+        inside &= left if tree.left[parent] == node else ~left
+        node = parent
+    return inside
+
+
+def penalties(rng, n_leaves):
+    """Increasing penalties: powers, random concave, random."""
+    k = np.arange(1, n_leaves + 1)
+    yield k**0.5
+    yield k.astype(float)
+    yield k ** rng.uniform(0.1, 2.5)
+    yield np.cumsum(np.sort(rng.random(n_leaves))[::-1] + 1e-3)
+    yield np.cumsum(rng.random(n_leaves) + 1e-3)
+
+
+def family_by_hand(cost, penalty):
+    """Sizes best at some price, the smallest of several: all crossings of the lines, and points between them."""
+    k = np.arange(1, len(cost) + 1)
+    crossings = {0.0}
+    for i in range(len(k)):
+        for j in range(i):
+            crossings.add((cost[j] - cost[i]) / (penalty[i] - penalty[j]))
+    prices = sorted(c for c in crossings if c >= 0)
+    between = [(a + b) / 2 for a, b in zip(prices, prices[1:]) if b - a > 1e-9] + [prices[-1] + 1]
+    return sorted({int(k[np.argmin(np.round(cost + a * penalty, 11))]) for a in between}, reverse=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_prunings_against_all_of_them(seed):
+    rng = np.random.default_rng([seed, 18])
+    regression = bool(seed % 2)
+    grown, X, y, weight = random_tree(rng, regression)
+    prunings = Prunings(grown, X, y, sample_weight=weight)
+    tree = prunings.tree
+    cost = costs_by_hand(tree, X, y, weight, regression)
+    assert prunings.node_cost == pytest.approx(cost, abs=1e-12)
+    listed = all_prunings(tree)
+    least = np.full(tree.n_leaves + 1, np.inf)
+    for nodes in listed:
+        least[len(nodes)] = min(least[len(nodes)], sum(cost[list(nodes)]))
+    assert prunings.minimum_cost == pytest.approx(least, abs=1e-12)
+    for k in range(1, tree.n_leaves + 1):
+        check_cost(prunings.of_size(k), k, least[k], X, y, weight, regression)
+    for penalty in penalties(rng, tree.n_leaves):
+        price = float(rng.choice([0.01, 0.1, 1.0]))
+        best = prunings.best(price * penalty)
+        assert best.cost + best.penalty == pytest.approx(np.min(least[1:] + price * penalty), abs=1e-12)
+        check_cost(best.tree, best.tree.n_leaves, best.cost, X, y, weight, regression)
+        family = prunings.family(penalty)
+        assert family.n_leaves.tolist() == family_by_hand(least[1:], penalty)
+        assert np.all(np.diff(family.threshold) > -1e-12)
+        assert family.cost == pytest.approx(least[family.n_leaves], abs=1e-12)
+        for member in range(len(family)):
+            assert family.tree(member).n_leaves == family.n_leaves[member]
+        if is_concave(penalty):
+            assert set(family.n_leaves) <= set(prunings.weakest_link().n_leaves)  # Theorem 18
+
+
+def check_cost(tree, n_leaves, cost, X, y, weight, regression):
+    """What a pruning predicts costs what it is said to."""
+    w = np.ones(len(y)) if weight is None else weight
+    called = tree.predict(X.astype(np.float32))
+    loss = (called - y) ** 2 if regression else called != y
+    assert tree.n_leaves == n_leaves
+    assert np.average(loss, weights=w) == pytest.approx(cost, abs=1e-12)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_weakest_link_is_that_of_scikit_learn(regression):
+    rng = np.random.default_rng(3)
+    X = rng.random((300, 3))
+    y = X[:, 0] + rng.normal(size=300) if regression else rng.random(300) < X[:, 0]
+    if regression:
+        grown = DecisionTreeRegressor(min_samples_leaf=5, random_state=0)
+    else:
+        grown = DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
+    family = Prunings(grown.fit(X, y), X, y).weakest_link()
+    nested = [set(zip(t.feature.tolist(), t.threshold.tolist())) for t in map(family.tree, range(len(family)))]
+    assert all(small <= large for large, small in zip(nested, nested[1:]))
+    if regression:
+        path = grown.cost_complexity_pruning_path(X, y)
+        assert family.threshold[1:] == pytest.approx(path.ccp_alphas[1:])
+        assert family.cost == pytest.approx(path.impurities)
+        middle = len(family) // 2
+        alpha = (family.threshold[middle] + family.threshold[middle + 1]) / 2
+        theirs = DecisionTreeRegressor(min_samples_leaf=5, random_state=0, ccp_alpha=alpha).fit(X, y)
+        assert pt.Tree.from_sklearn(theirs) == family.at(alpha)
+
+
+def test_theorem_18_for_any_pair_of_penalties():
+    """The family of a dominated penalty is part of that of the dominating one (powers: Corollary 4)."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 40))
+        cost = np.sort(rng.random(n))[::-1]  # falling costs are all the proof needs
+        low, high = np.sort(rng.uniform(0.05, 3.0, size=2))
+        k = np.arange(1.0, n + 1.0)
+        inner, outer = (set(follow_hull(cost, k**power)[0].tolist()) for power in (low, high))
+        assert inner <= outer
+
+
+def test_theorem_18_fails_for_penalties_that_are_not_dominated():
+    found = 0
+    for seed in range(100):
+        cost = np.sort(np.random.default_rng(seed).random(20))[::-1]
+        k = np.arange(1.0, 21.0)
+        inner, outer = (set(follow_hull(cost, k**power)[0].tolist()) for power in (2.5, 1.0))
+        found += not inner <= outer
+    assert found > 20
+
+
+def test_a_planted_bug_is_caught():
+    """A threshold taken at the first instead of the smallest gamma gives another family."""
+    differs = 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        cost, penalty = np.sort(rng.random(8))[::-1], np.arange(1.0, 9.0)
+        members = [int(np.argmin(cost))]
+        while members[-1] > 0:
+            members.append(members[-1] - 1)
+        differs += [m + 1 for m in members] != family_by_hand(cost, penalty)
+        assert (follow_hull(cost, penalty)[0] + 1).tolist() == family_by_hand(cost, penalty)
+    assert differs > 25
+
+
+def test_trees_of_the_library_and_other_rows():
+    rng = np.random.default_rng(1)
+    X = rng.random((200, 2))
+    y = np.where((X[:, 0] > 0.5) ^ (rng.random(200) < 0.1), "b", "a")
+    design = pt.kd_tree(X, 4)
+    prunings = Prunings(design, X, y)
+    assert prunings.tree.n_leaves == 16
+    assert Prunings(design.tree, X, y).minimum_cost.tolist() == prunings.minimum_cost.tolist()
+    assert prunings.best(lambda k: 0.02 * k).tree.predict([[0.9, 0.5]]).tolist() == ["b"]
+    # rows that leave nodes empty: sizes still range over all prunings
+    few = Prunings(design, X[:3], ["a", "b", "a"])
+    assert len(few.minimum_cost) == 17
+    assert few.minimum_cost[16] == 0.0
+
+
+def test_nominal_questions():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"a": pandas.Categorical(list("uvwuvwuv")), "b": np.arange(8.0)})
+    y = np.array([0, 1, 1, 0, 1, 1, 0, 1])
+    tree = pt.Tree([0, -1, 1, -1, -1], [0, 0, 3.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], [1, -1, -1, -1, -1])
+    found = Prunings(tree, X, y).best(lambda k: 0.01 * k)
+    assert found.tree.n_leaves == 2
+    assert found.cost == 0.0
+    assert found.tree.predict(X).tolist() == y.tolist()
+
+
+def test_bad_input():
+    X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 1, 0, 1, 1, 1])
+    prunings = Prunings(DecisionTreeClassifier().fit(X, y), X, y)
+    with pytest.raises(ValueError, match=r"the penalty falls from .* give one that increases"):
+        prunings.best(lambda k: -k)
+    with pytest.raises(ValueError, match=r"the penalty falls from 3 for 2 leaves to 1 for 3"):
+        prunings.family([1.0, 3.0, 1.0, 4.0])
+    with pytest.raises(ValueError, match=r"penalty of 2 leaves is not above that of 1"):
+        prunings.family(np.ones_like)
+    with pytest.raises(ValueError, match=r"penalty has shape \(2,\); give values for 1 to 4 leaves"):
+        prunings.best([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"n_leaves=9 is out of range"):
+        prunings.of_size(9)
+    with pytest.raises(ValueError, match=r"price=-1 is out of range"):
+        prunings.weakest_link().at(-1)
+    with pytest.raises(ValueError, match="loss='gini' is unknown"):
+        Prunings(pt.Tree([-1], [0], [0], [0]), X, y, loss="gini")
+    with pytest.raises(ValueError, match="sample_weight is 0"):
+        Prunings(pt.Tree([-1], [0], [0], [0]), X, y, sample_weight=np.zeros(8))
+    joint = pt.context_tree(1, 3)
+    with pytest.raises(ValueError, match="joint"):
+        Prunings(joint, np.array([[0], [1], [2]]), [0, 1, 1])

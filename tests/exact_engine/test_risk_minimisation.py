@@ -1,0 +1,181 @@
+"""The best dyadic tree equals the best of all dyadic trees, for every kind of penalty."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
+
+import exact
+import pactree_mcmc as pt
+from exact.penalties import is_concave
+from exact.risk_minimisation import default_levels
+from pactree_mcmc.certificates import dyadic_tree
+
+SEEDS = range(100)
+MOST_TREES = 400
+
+
+def random_problem(seed, n_classes=None):
+    """Codes (n, p), labels, number of classes, levels, whether cyclic, and all trees: 5 to `MOST_TREES` of them."""
+    rng = np.random.default_rng([seed, 51])
+    while True:
+        p, levels = [(1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1)][rng.integers(6)]
+        n, k, cyclic = int(rng.integers(4, 10)), n_classes or int(rng.integers(2, 4)), bool(rng.random() < 0.5)
+        codes = rng.integers(0, 1 << levels, size=(n, p))
+        y = rng.integers(0, k, size=n)
+        y[:k] = range(k)
+        if 5 <= count_trees(codes.tolist(), levels, cyclic) <= MOST_TREES:
+            return codes, y, k, levels, cyclic, dyadic_trees(codes.tolist(), levels, cyclic)
+
+
+def fitted(codes, y, levels, cyclic, **how):
+    """Rows are given as numbers in the middle of their finest cells."""
+    bounds = np.array([[0.0, 1.0]] * codes.shape[1])
+    X = (codes + 0.5) / (1 << levels)
+    return X, exact.minimise_risk(X, y, levels=levels, cyclic=cyclic, bounds=bounds, **how)
+
+
+def penalties(rng, codes, y, k, levels, cyclic):
+    """A penalty of the package, and what the tree (a list of boxes) pays in plain arithmetic."""
+    n, p = codes.shape
+    delta = float(rng.uniform(0.01, 0.9))
+    yield (
+        exact.SpatiallyAdaptive(delta),
+        lambda tree: adaptive_penalty(codes.tolist(), y, k, levels, tree, delta, cyclic),
+    )
+    yield exact.SquareRoot(delta), lambda tree: square_root_penalty(n, p, k, len(tree), delta, cyclic)
+    cost = float(rng.uniform(0, 0.2))
+    yield cost, lambda tree: cost * len(tree)
+    deep = exact.AdditivePenalty(lambda rows, depth: cost * (1 + depth))
+    yield deep, lambda tree: sum(cost * (1 + sum(t for t, _ in box)) for box in tree)
+    power = float(rng.uniform(0.3, 2.5))
+    yield exact.SizePenalty(lambda leaves: cost * leaves**power), lambda tree: cost * len(tree) ** power
+    steps = cost * np.cumsum(rng.random(100) * rng.integers(0, 2, 100))
+    yield exact.SizePenalty(lambda leaves: steps[leaves.astype(int) - 1]), lambda tree: steps[len(tree) - 1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_best_of_all_trees(seed):
+    codes, y, k, levels, cyclic, trees = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    risk = [n_errors(codes.tolist(), y, k, levels, tree) / len(y) for tree in trees]
+    for penalty, pays in penalties(rng, codes, y, k, levels, cyclic):
+        strength = float(rng.choice([0.02, 0.1, 1.0]))
+        best = min(r + strength * pays(tree) for r, tree in zip(risk, trees))
+        X, found = fitted(codes, y, levels, cyclic, penalty=penalty, strength=strength)
+        assert found.objective == pytest.approx(best, abs=1e-12)
+        assert np.mean(found.tree.predict(X) != y) == pytest.approx(found.risk, abs=1e-12)
+        own = boxes(found.tree, codes.shape[1])
+        assert strength * pays(own) == pytest.approx(found.penalty, abs=1e-12)
+        assert n_errors(codes.tolist(), y, k, levels, own) / len(y) == pytest.approx(found.risk, abs=1e-12)
+
+
+def boxes(tree, p):
+    """Leaf boxes of a dyadic tree from its questions."""
+    box, out = {0: ((0, 0),) * p}, []
+    for node in range(tree.n_nodes):
+        k = tree.feature[node]
+        if k < 0:
+            out.append(box[node])
+            continue
+        times, piece = box[node][k]
+        for side, child in enumerate((tree.left[node], tree.right[node])):
+            box[int(child)] = (*box[node][:k], (times + 1, 2 * piece + side), *box[node][k + 1 :])
+    return out
+
+
+def test_a_planted_bug_is_caught():
+    """A penalty that counts the root's depth as 1 moves the minimum of every problem."""
+    for seed in range(10):
+        codes, y, k, levels, cyclic, trees = random_problem(seed)
+        rows, (n, p) = codes.tolist(), codes.shape
+        deeper = partial(shifted_penalty, n=n, p=p, n_classes=k, cyclic=cyclic)
+        found = fitted(codes, y, levels, cyclic, penalty=exact.AdditivePenalty(deeper), strength=0.1)[1]
+        pays = [0.1 * adaptive_penalty(rows, y, k, levels, tree, 0.1, cyclic) for tree in trees]
+        best = min(n_errors(rows, y, k, levels, tree) / n + paid for tree, paid in zip(trees, pays))
+        assert abs(found.objective - best) > 1e-6
+
+
+def shifted_penalty(rows, depth, n, p, n_classes, cyclic):
+    return pt.certificates.dyadic_penalty(rows, depth + 1, n, p, 0.1, n_classes=n_classes, cyclic=cyclic)
+
+
+def test_theorem_2_as_numbers():
+    """The bound of the fitted tree is its risk plus the full penalty of its leaves, whatever its strength was."""
+    codes, y, _, levels, cyclic, _ = random_problem(3, n_classes=2)
+    X, found = fitted(codes, y, levels, cyclic, penalty="adaptive", strength=0.01)
+    again = fitted(codes, y, levels, cyclic, penalty=exact.SpatiallyAdaptive(0.025), strength=1e-9)[1]
+    assert again.risk <= found.risk
+    bound = dyadic_tree(again.tree, X, y, delta=0.05, cyclic=cyclic)
+    assert bound.raw == pytest.approx(again.risk + 1e9 * again.penalty, rel=1e-6)
+
+
+def test_square_root_penalty_is_the_naive_occam_bound():
+    codes, y, _, levels, _, _ = random_problem(5, n_classes=2)
+    X, found = fitted(codes, y, levels, False, penalty=exact.SquareRoot(0.05))
+    p = codes.shape[1]
+    bound = pt.certificates.naive_occam(found.tree, X, y, question_bits=np.log2(p), delta=0.05)
+    assert bound.raw == pytest.approx(found.objective)
+
+
+def test_cells_without_rows_predict_as_the_cell_above():
+    X, y = np.array([[0.1], [0.2], [0.6], [0.65]]), np.array([1, 1, 0, 2])
+    tree = exact.minimise_risk(X, y, penalty=1e-6, levels=4, bounds=[[0, 1]]).tree
+    assert tree.predict([[0.4]]).tolist() == [1]
+    assert tree.predict(X).tolist() == y.tolist()
+
+
+def test_scaling_is_learnt():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 2))
+    y = X[:, 0] > 0.5
+    plain = exact.minimise_risk(X, y, penalty=0.01, levels=3)
+    moved = exact.minimise_risk(1e6 * X - 3, y, penalty=0.01, levels=3)
+    assert moved.objective == pytest.approx(plain.objective)
+    assert plain.tree.n_leaves == moved.tree.n_leaves
+
+
+def test_default_levels():
+    assert default_levels(2, 1) == 1
+    assert default_levels(10**6, 1) == 17
+    assert default_levels(1_000, 30) == 1
+    found = exact.minimise_risk([[0.0], [1.0], [2.0]], ["a", "b", "b"], penalty=0.1)
+    assert found.levels == default_levels(3, 1)
+    assert found.tree.classes.tolist() == ["a", "b"]
+
+
+def test_concave_penalties_are_told_from_others():
+    k = np.arange(1.0, 1000.0)
+    assert is_concave(np.sqrt(k))
+    assert is_concave(k)
+    assert is_concave(np.log1p(k))
+    assert not is_concave(k**1.01)
+    assert is_concave(np.array([1.0]))
+
+
+def test_bad_input():
+    X, y = [[0.0], [1.0]], [0, 1]
+    with pytest.raises(ValueError, match=r"penalty='lasso' is unknown"):
+        exact.minimise_risk(X, y, penalty="lasso")
+    with pytest.raises(ValueError, match=r"strength=-1 is out of range"):
+        exact.minimise_risk(X, y, strength=-1)
+    with pytest.raises(ValueError, match=r"the penalty falls from -1 for 1 leaves to -2 for 2"):
+        exact.minimise_risk(X, y, penalty=exact.SizePenalty(lambda leaves: -leaves))
+    with pytest.raises(ValueError, match="finite number for each"):
+        exact.minimise_risk(X, y, penalty=exact.SizePenalty(lambda leaves: np.nan * leaves))
+    with pytest.raises(ValueError, match="price of a leaf is negative"):
+        exact.minimise_risk(X, y, penalty=-0.1)
+    with pytest.raises(ValueError, match="one price for each of the"):
+        exact.minimise_risk(X, y, penalty=exact.AdditivePenalty(lambda rows, depth: np.zeros(2)))
+    with pytest.raises(ValueError, match=r"levels=32: codes would overflow; give at most 31"):
+        exact.minimise_risk(X, y, levels=32)
+    with pytest.raises(ValueError, match=r"levels=0 is out of range"):
+        exact.minimise_risk(X, y, levels=0)
+    with pytest.raises(ValueError, match=r"delta=1.5 is out of range"):
+        exact.SpatiallyAdaptive(1.5)
+    with pytest.raises(ValueError, match=r"delta=0 is out of range"):
+        exact.SquareRoot(0)
+    wide = np.random.default_rng(0).random((50, 40))
+    with pytest.raises(exact.Intractable):
+        exact.minimise_risk(wide, wide[:, 0] > 0.5)
