@@ -1,8 +1,8 @@
 """False alarms and misses on spambase at three levels: cyclic Neyman-Pearson trees beside scikit-learn's CART.
 
 Half of the rows train, five random halves. Columns are the eight with the largest mutual information with the label on
-the training rows, and are spread to [0, 1] by their quantiles there. CART's threshold is moved until its false alarms on
-the training rows, predicted by cross-validation, are at most alpha. Both choose their size by the same 3-fold
+the training rows, and are spread to [0, 1] by their quantiles there. CART's threshold is moved until its false alarms
+on the training rows, predicted by cross-validation, are at most alpha. Both choose their size by the same 3-fold
 cross-validation of Scott's score ``max(false alarms - alpha, 0) / alpha + misses``.
 Run: python benchmarks/neyman_pearson.py
 """
