@@ -81,7 +81,7 @@ class DyadicTreeClassifier(_DyadicTree):
     >>> fitted.tree_.n_leaves, fitted.predict([[10.0], [90.0]]).tolist()
     (2, [False, True])
     >>> round(fitted.risk_bound(X, X[:, 0] > 49.5).raw, 2)
-    1.24
+    1.07
     """
 
     def __init__(

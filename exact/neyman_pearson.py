@@ -93,7 +93,7 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
     Examples
     --------
     >>> srm_tolerance([1, 10], 1000, 0.05, 2).round(4).tolist()
-    [0.1007, 0.2456]
+    [0.1007, 0.2541]
     """
     check_delta(delta)
     k = np.asarray(leaves, dtype=np.float64)

@@ -22,7 +22,9 @@ from .sums import best_sums
 from .terms import with_terms
 
 DEFAULT_CELLS = 4_000_000
-"""The default number of levels keeps a bound on the number of cells below this."""
+"""The default number of levels keeps a bound on the number of cells below this,"""
+MOST_SORTED = 40_000_000
+"""and the number of times a row is put into a cell below this."""
 
 
 class PenalisedTree(NamedTuple):
@@ -144,12 +146,24 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
     Examples
     --------
     >>> default_levels(2_000, 2), default_levels(2_000, 6), default_levels(2_000, 6, cyclic=True)
-    (9, 2, 9)
+    (9, 3, 9)
     """
     levels = max(1, math.ceil(math.log2(n / max(1.0, math.log(n)))))
-    while levels > 1 and (n * p * levels if cyclic else n * (levels + 1) ** p) > DEFAULT_CELLS:
+    while levels > 1 and not _is_quick(n, p, levels, cyclic):
         levels -= 1
     return levels
+
+
+def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:
+    """Whether cells, counted by how often each coordinate is halved, and the rows to sort into them are few enough."""
+    ways = np.ones(1)
+    for _ in range(p):
+        ways = np.convolve(ways, np.ones(levels + 1))
+        if ways.max() > DEFAULT_CELLS:
+            break
+    ways = np.ones(p * levels + 1) if cyclic else ways
+    at_depth = np.exp2(np.minimum(np.arange(len(ways)), 60.0))
+    return bool(ways @ np.minimum(n, at_depth) <= DEFAULT_CELLS and n * ways.sum() <= MOST_SORTED)
 
 
 def _minimise_over_cells(

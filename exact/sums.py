@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._hulls import Hull
 from ._packed import pack_graph
 from .graph import CellGraph, Intractable
 from .recursion import Occurrences, inside, outside
-from .semirings import Best, BestBySize, Hull, LogSum, Moments, Products, Residue, SizeLaw
+from .semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
 from .terms import LOSS, by_slot, counting_terms, likely_part, with_terms
 
 COLUMN_BYTES = 1 << 28

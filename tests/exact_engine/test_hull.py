@@ -5,10 +5,10 @@ import pytest
 from reference.derivations import derivations
 
 import exact
+from exact._hulls import Hull
 from exact._packed import pack_graph
 from exact.posterior import grow
 from exact.recursion import inside
-from exact.semirings import Hull
 from exact.sums import hull_by_size, most_leaves
 
 from .problems import KINDS, solved
