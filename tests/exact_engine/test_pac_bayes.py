@@ -75,6 +75,15 @@ def check_practice(base, rng, X, y, max_depth, root):
     check_votes(rule, fitted, rng.random((20, X.shape[1])), one_hot(y))
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
 
+    def spread(a):
+        return math.sqrt(max(len(a.rows), a.depth) * a.depth)
+
+    spatial = naive.Rule(
+        root, lambda t: -sum(lambda1 * n_errors(a, y) + lambda2 * spread(a) + 1.0 for a in t if a.rows)
+    )
+    fitted.set_params(penalty="spatial").fit(X, y)
+    assert fitted.weights_ == pytest.approx(spatial.weights(), **CLOSE)
+
 
 @each_base
 @each_block
