@@ -71,7 +71,7 @@ def draws_of(model, module, kernel, seed):
         chain = module("mcmc._chain").Chain(model.lowered, module("mcmc._kernels").read_kernel(KERNELS[kernel]), rng)
         chain.reserve(DRAWS)
         for draw in range(DRAWS):
-            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], 7)
+            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], 5)
             chain.save()
     return module("mcmc._saving").trimmed(chain.saved), rng.random()
 
