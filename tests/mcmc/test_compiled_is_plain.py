@@ -13,12 +13,12 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc import _chain as compiled_chains
 from pactree_mcmc.mcmc._kernels import STEPS
 
-from .problems import FIXED, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
+from .problems import FIXED, KNOWN, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
 
 KERNELS = {
     "grow-prune": "grow-prune",
     "blanchard": "blanchard",
-    "all moves": {name: 1.0 for name in STEPS if name not in ("blanchard", "regrow-2")},
+    "all moves": {name: 1.0 for name in STEPS if name != "blanchard"},
 }
 DRAWS = 40
 
@@ -71,9 +71,22 @@ def draws_of(model, module, kernel, seed):
         chain = module("mcmc._chain").Chain(model.lowered, module("mcmc._kernels").read_kernel(KERNELS[kernel]), rng)
         chain.reserve(DRAWS)
         for draw in range(DRAWS):
-            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], 7)
+            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], 5)
             chain.save()
     return module("mcmc._saving").trimmed(chain.saved), rng.random()
+
+
+def blocks_of(model, module, kernel):
+    """Saved arrays of a chain after each of three blocks, its variance and guess, what its generator says next."""
+    rng = np.random.default_rng(8)
+    chain = module("mcmc._chain").Chain(model.lowered, module("mcmc._kernels").read_kernel(kernel), rng)
+    chain.tune(1, 1, 1)
+    chain.reserve(3)
+    for _ in range(3):
+        chain.proceed(1)
+        chain.save()
+    rules = chain.lowered.leaf, chain.lowered.guess
+    return module("mcmc._saving").trimmed(chain.saved), [rule.params.tolist() for rule in rules], rng.random()
 
 
 def compiled_module(name):
@@ -112,6 +125,20 @@ def test_same_draws_on_a_fixed_tree(kernel, plain):
     theirs, _ = draws_of(build_model(plain.package, naive), plain.module, kernel, 3)
     for one, other in zip(ours, theirs, strict=True):
         assert_identical(one, other)
+
+
+@pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared")])
+def test_same_draws_of_whole_blocks(kernel, leaf, plain):
+    """The moves of a named kernel in the order and number of its blocks, tuning first; a variance drawn between."""
+    naive = problem(without_nominal(random_rows(5)), QUESTIONS["local"], {**PRIORS["chipman"], "max_depth": 5}, KNOWN)
+    if leaf == "shared":
+        naive.leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
+    kept = [blocks_of(build_model(pt, naive), compiled_module, kernel)]
+    with np.errstate(over="ignore"):
+        kept.append(blocks_of(build_model(plain.package, naive), plain.module, kernel))
+    for one, other in zip(kept[0][0], kept[1][0], strict=True):
+        assert_identical(one, other)
+    assert kept[0][1:] == kept[1][1:]
 
 
 def test_same_draws_with_63_categories(plain):

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from plain import plain_package
 
+from pactree_mcmc.mcmc import _state
+
 from .balance import check_balance
 from .planting import BALANCED, BREACH, Bug, plant
 from .problems import build_model, case_problem
-from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, posterior_of
+from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_ladder, posterior_of
 
 SIGMA2, GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
@@ -124,7 +126,7 @@ def test_planting_changes_nothing_by_itself(monkeypatch):
 def tables_kept(right, model, state, sigma2):
     """The guess changes and the tables stay."""
     right(model, state, sigma2)
-    state.count[plain_package().module("mcmc._state").SCAN] -= 1
+    state.count[_state.SCAN] -= 1
 
 
 @pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
@@ -179,14 +181,14 @@ def test_the_guess_moves_while_a_chain_tunes_only():
         chain.tune(1, 1, 1)
         variance, guess = variances(chain)
         assert abs(log(variance / guess)) < noise().STRAYED
-        scan, met = int(chain.state.count[chains.N_FREE + 2]), {variance}
+        scan, met = int(chain.state.count[_state.SCAN]), {variance}
         for _ in range(3):
             chain.proceed(1)
             met.add(variances(chain)[0])
             assert variances(chain)[1] == guess
             check_guesses(chain)
     assert len(met) == 4
-    assert scan == int(chain.state.count[chains.N_FREE + 2])
+    assert scan == int(chain.state.count[_state.SCAN])
 
 
 def shared_ladder(n_blocks):
@@ -225,10 +227,8 @@ def test_balance_after_an_exchange(step):
     """A replica that comes to another level with another guess has that level's law there."""
     naive = given_variance("short_line")
     chains = [noisy_chain(naive) for _ in range(2)]
-    tempering = plain_package().module("mcmc._tempering")
-    ladder = tempering.Ladder.__new__(tempering.Ladder)
-    ladder.replicas, ladder.betas, ladder.journey, ladder.trips = chains[:], np.array([1.0, 0.4]), [False, True], 0
-    ladder.generation = 0
+    ladder = new_ladder(shared_model(naive), [1.0, 0.4])
+    ladder.replicas = chains[:]
     ladder._number_levels()
     noise().guess_noise(chains[1].model, chains[1].packed, 2.0)
     stump = Snapshot(chains[0].state)

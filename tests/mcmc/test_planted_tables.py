@@ -1,12 +1,13 @@
 """Negative controls: what is kept of a cell and taken for another cell, or another beta, breaks detailed balance."""
 
-import numpy as np
 import pytest
 from plain import plain_package
 
+from pactree_mcmc.mcmc import _state
+
 from .planting import BALANCED, BREACH, Bug, breach, plant
 from .problems import build_model, case_problem
-from .transitions import Snapshot, explore, imbalance, new_chain, posterior_of
+from .transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
 
 AHEAD, CHAIN, GROWTH, QUESTIONS, SCAN, TURN = (
     f"mcmc.{name}" for name in ("_ahead", "_chain", "_moves._growth", "_questions", "_scan", "_turn")
@@ -18,6 +19,12 @@ def upper_end_by_twos(right, state, node, k):
     """A box hashes as one that ends a code later."""
     mixed = plain_package().module("_compiled").mixed
     return mixed(mixed(mixed(k) + state.box[node, k, 0]) + state.box[node, k, 1] // 2)
+
+
+def lower_end_ignored(right, state, node, k):
+    """A box hashes as one that begins elsewhere."""
+    mixed = plain_package().module("_compiled").mixed
+    return mixed(mixed(k) + state.box[node, k, 1])
 
 
 def last_row_ignored(right, x):
@@ -40,17 +47,19 @@ def not_emptied(right, state, node):
 
 
 BOX_HASH = tuple((module, "side_hash", upper_end_by_twos) for module in (CHAIN, GROWTH, TURN))
+LOWER_HASH = tuple((module, "side_hash", lower_end_ignored) for module, _, _ in BOX_HASH)
 ROW_HASH = tuple((module, "mixed", last_row_ignored) for module in (CHAIN, GROWTH))
 ONE_PLACE = tuple((module, "cell_of", one_place) for module in (AHEAD, QUESTIONS, SCAN))
 SCANNING = ("collapsed", "redraw", "regrow-1")
 BOXES = {"collapsed": "grid_line", "redraw": "grid_box", "regrow-1": "grid_line", "regrow-2": "grid_line"}
 BUGS = {f"{step}: end of the box": Bug(step, case, BOX_HASH) for step, case in BOXES.items()}
+BUGS |= {f"{step}: beginning of the box": Bug(step, "grid_line", LOWER_HASH) for step in SCANNING}
 BUGS |= {f"{step}: a row": Bug(step, "short_line", ROW_HASH) for step in SCANNING}
 BUGS |= {
     f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "cell_of", not_emptied),), ONE_PLACE)
     for step in SCANNING
 }
-BUGS["regrow-2: another cell's sum"] = Bug("regrow-2", "short_line", ((AHEAD, "cell_of", not_emptied),), ONE_PLACE)
+BUGS["regrow-2: another cell's sum"] = Bug("regrow-2", "grid_one", ((AHEAD, "cell_of", not_emptied),), ONE_PLACE)
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -66,20 +75,6 @@ def test_room_for_one_cell_is_enough(name, monkeypatch):
     assert breach(BUGS[name]) < BALANCED
 
 
-BETAS = [1.0, 0.4, 0.0]
-
-
-def ladder_of(model):
-    """A plain ladder whose replicas can be followed through all outcomes."""
-    plain = plain_package()
-    kernel, rng = plain.module("mcmc._kernels").read_kernel({"redraw": 1.0}), np.random.default_rng(0)
-    with np.errstate(over="ignore"):
-        ladder = plain.module("mcmc._tempering").Ladder(model.lowered, kernel, rng, (np.array(BETAS), True))
-    ladder.replicas = [new_chain(model) for _ in BETAS]
-    ladder._number_levels()
-    return ladder
-
-
 def go_down(ladder):
     """The first replica changes places with the second."""
     ladder._swap(0)
@@ -93,8 +88,9 @@ def adapt(ladder):
 
 def breaches_on_a_ladder(step, level, *changes):
     """Imbalance of the replica first at a level of the ladder, at once and after each change of its beta."""
-    model = build_model(plain_package().package, case_problem("short_line", "chipman", "nig"))
-    ladder = ladder_of(model)
+    case = "grid_one" if step == "regrow-2" else "short_line"
+    model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
+    ladder = new_ladder(model, [1.0, 0.4, 0.0], adapts=True)
     chain = ladder.replicas[level]
     stump, found = Snapshot(chain.state), []
     for change in (None, *changes):
@@ -116,17 +112,13 @@ def test_tables_follow_beta(step):
 def levels_share_tables(ladder, i):
     """The number of tables tells ladders apart, not levels."""
     state = ladder.replicas[i].state
-    state.beta[0], state.count[ladder_scan()] = ladder.betas[i], ladder.generation
+    state.beta[0], state.count[_state.SCAN] = ladder.betas[i], ladder.generation
 
 
 def ladders_share_tables(ladder, i):
     """The number of tables tells levels apart, not ladders."""
     state = ladder.replicas[i].state
-    state.beta[0], state.count[ladder_scan()] = ladder.betas[i], i
-
-
-def ladder_scan():
-    return plain_package().module("mcmc._state").SCAN
+    state.beta[0], state.count[_state.SCAN] = ladder.betas[i], i
 
 
 @pytest.mark.parametrize("step", SCANNING)

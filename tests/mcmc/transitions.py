@@ -132,6 +132,17 @@ def new_chain(model, beta=1.0, room=64):
     return chain
 
 
+def new_ladder(model, betas, adapts=False):
+    """A plain ladder of such chains, first level first."""
+    plain = plain_package()
+    kernel, rng = plain.module("mcmc._kernels").read_kernel("default"), np.random.default_rng(0)
+    with np.errstate(over="ignore"):
+        ladder = plain.module("mcmc._tempering").Ladder(model.lowered, kernel, rng, (np.array(betas), adapts))
+    ladder.replicas = [new_chain(model) for _ in betas]
+    ladder._number_levels()
+    return ladder
+
+
 def load(model, chain, tree):
     """Grow a plain chain, a stump, into a tree."""
     with np.errstate(over="ignore"):  # hashes wrap around
