@@ -70,7 +70,7 @@ def kd(X, y, max_depth):
             values = sorted(X[i][k] for i in rows)
             cuts = [j for j in range(1, len(values)) if values[j - 1] < values[j]]
             if cuts:
-                j = min(cuts, key=lambda j: (abs(j - len(rows) // 2), j))
+                j = min(cuts, key=lambda j: (abs(2 * j - len(rows)), j))
                 return k, (values[j - 1] + values[j]) / 2
         return None
 
