@@ -17,7 +17,6 @@ from numba.typed import List
 
 from .._numba import jit, struct
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
-from ..model._leaf_kernels import leaf_score
 from ..posterior import Saved
 from ..trees import LEAF, Tree
 from ._chain import Chain
@@ -28,7 +27,7 @@ from ._questions import draw_question
 from ._random import flip
 from ._saving import log_prior_of, trimmed
 from ._start import PRIOR_BLOCKS, draw_prior_tree, load_tree
-from ._state import MOVES, N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index
+from ._state import MOVES, N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index, score_node
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
 """Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
@@ -80,7 +79,7 @@ def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> floa
                     state.stats[node, a] += rows.amount[a, i]
             here = state.node[node]
             before = here.score
-            here.score = leaf_score(model.leaf, state.stats, node)
+            score_node(model, state, node)
             if is_leaf(state, node):
                 gain += here.score - before
                 break
