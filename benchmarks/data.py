@@ -31,6 +31,14 @@ def four_levels(n=200, seed=0):
     return x[:, None], rng.random(n) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
 
 
+def has_table(name):
+    """Whether the data folder has the table; says so where not."""
+    found = (DATA / f"{name}.csv.gz").exists()
+    if not found:
+        print(f"{name} skipped: it is not in the data folder (beside the checkout, or PACTREE_DATA)")
+    return found
+
+
 def read_table(name):
     """Features (n, p), missing ones -1; classes (n,); the nominal columns, those with missing values too."""
     with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:

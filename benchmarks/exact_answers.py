@@ -5,30 +5,16 @@ size of a design of 2,000 leaves; maptree_medium with everything asked for at on
 Run: python benchmarks/exact_answers.py
 """
 
-import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from data import four_levels
+from clock import timed
+from data import four_levels, has_table, read_table
 from sklearn.tree import DecisionTreeClassifier
 
 import exact
 import pactree_mcmc as pt
 from exact.sums import best_sums, log_sums
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def timed(answer, repeats=3):
-    """The answer, and the least wall and CPU seconds of a call."""
-    wall, cpu = [], []
-    for _ in range(repeats):
-        began, used = time.perf_counter(), time.process_time()
-        out = answer()
-        wall.append(time.perf_counter() - began)
-        cpu.append(time.process_time() - used)
-    return out, min(wall), min(cpu)
 
 
 def recursions(name, graph):
@@ -67,13 +53,11 @@ def sizes(n_leaves=2_000):
 
 def everything():
     """Evidence, best tree, law of leaves and of the root, 10,000 draws; and what can be asked beyond."""
-    path = ROOT.parent / "shared" / "data" / "maptree_medium.csv.gz"
-    if not path.exists():
-        print("maptree_medium skipped: the shared tables are not beside this checkout")
+    if not has_table("maptree_medium"):
         return
-    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    X, y, _ = read_table("maptree_medium")
     prior, leaf = pt.ChipmanPrior(0.95, 0.5), pt.DirichletMultinomial(2.5)
-    model = pt.TreeModel(table[:, :-1], table[:, -1].astype(int), tree_prior=prior, leaf=leaf)
+    model = pt.TreeModel(X, y, tree_prior=prior, leaf=leaf)
     for run in ("cold", "warm"):
         truth, *seconds = timed(lambda: exact.solve(model), 1)
         asked = {

@@ -8,8 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-from data import four_levels
+from data import four_levels, has_table, read_table
 
 import exact
 import pactree_mcmc as pt
@@ -23,13 +22,10 @@ def problems():
     leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
     yield "Chipman et al. 1998", pt.TreeModel(*chipman_data(), tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
     yield "one dimension, n = 200", pt.TreeModel(*four_levels(), tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=10))
-    path = ROOT.parent / "shared" / "data" / "maptree_medium.csv.gz"
-    if path.exists():
-        table = np.loadtxt(path, delimiter=",", skiprows=1)
+    if has_table("maptree_medium"):
+        X, y, _ = read_table("maptree_medium")
         prior, leaf = pt.ChipmanPrior(0.95, 0.5), pt.DirichletMultinomial(2.5)
-        yield "maptree_medium", pt.TreeModel(table[:, :-1], table[:, -1].astype(int), tree_prior=prior, leaf=leaf)
-    else:
-        print("maptree_medium skipped: the shared tables are not beside this checkout")
+        yield "maptree_medium", pt.TreeModel(X, y, tree_prior=prior, leaf=leaf)
 
 
 def main():

@@ -9,9 +9,9 @@ Run: python benchmarks/neyman_pearson.py
 """
 
 import time
-from pathlib import Path
 
 import numpy as np
+from data import has_table, read_table
 from sklearn.base import clone
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -20,7 +20,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import exact
 
-ROOT = Path(__file__).resolve().parents[1]
 ALPHAS = (0.05, 0.1, 0.2)
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 
@@ -69,8 +68,7 @@ def chosen(make, sizes, X, y, alpha):
 
 def halves(n_splits=5):
     """Training and test tables of eight columns."""
-    table = np.loadtxt(ROOT.parent / "shared" / "data" / "spambase.csv.gz", delimiter=",", skiprows=1)
-    X, y = table[:, :-1], table[:, -1].astype(int)
+    X, y, _ = read_table("spambase")
     for seed in range(n_splits):
         order = np.random.default_rng(seed).permutation(len(y))
         train, test = order[: len(y) // 2], order[len(y) // 2 :]
@@ -80,8 +78,7 @@ def halves(n_splits=5):
 
 
 def main():
-    if not (ROOT.parent / "shared" / "data" / "spambase.csv.gz").exists():
-        print("skipped: the shared tables are not beside this checkout")
+    if not has_table("spambase"):
         return
     methods = {
         "Neyman-Pearson tree": (

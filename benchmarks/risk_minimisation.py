@@ -10,20 +10,10 @@ import sys
 import time
 
 import numpy as np
+from clock import timed
 from sklearn.tree import DecisionTreeClassifier
 
 import exact
-
-
-def best_of(answer, repeats=2):
-    """The answer, and the least wall and CPU seconds of a call."""
-    wall, cpu = [], []
-    for _ in range(repeats):
-        began, used = time.perf_counter(), time.process_time()
-        out = answer()
-        wall.append(time.perf_counter() - began)
-        cpu.append(time.process_time() - used)
-    return out, min(wall), min(cpu)
 
 
 def memory():
@@ -43,11 +33,11 @@ def free():
     X, y = checkerboard(2_000, 6)
     bounds = [[0.0, 1.0]] * 6
     exact.minimise_risk(X[:50], y[:50], levels=3, bounds=bounds)
-    _, rival, _ = best_of(lambda: DecisionTreeClassifier(random_state=0).fit(X, y))
+    _, rival, _ = timed(lambda: DecisionTreeClassifier(random_state=0).fit(X, y), 2)
     for penalty in ("adaptive", "square-root"):
         exact.minimise_risk(X[:50], y[:50], levels=1, bounds=bounds, penalty=penalty)
         how = {"penalty": penalty, "strength": 0.1, "levels": 3, "bounds": bounds}
-        found, seconds, cpu = best_of(lambda how=how: exact.minimise_risk(X, y, **how))
+        found, seconds, cpu = timed(lambda how=how: exact.minimise_risk(X, y, **how), 2)
         print(
             f"free, p = 6, 3 levels, n = 2,000, {penalty}: {seconds:.2f} s ({cpu:.2f} s of CPU), {memory()};", end=" "
         )
@@ -61,7 +51,7 @@ def prunings(n_leaves=2_000):
     X = rng.random((20 * n_leaves, 2))
     y = (rng.random(len(X)) < X[:, 0]).astype(int)
     grown = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
-    _, seconds, _ = best_of(lambda: exact.Prunings(grown, X, y))
+    _, seconds, _ = timed(lambda: exact.Prunings(grown, X, y), 2)
     print(f"prunings of {grown.get_n_leaves()} leaves, n = {len(X):,}: nodes and costs {seconds:.3f} s", end="; ")
     asked = {
         "minimum cost trees of every size": lambda made: made.minimum_cost[1:],
@@ -71,14 +61,14 @@ def prunings(n_leaves=2_000):
     }
     for name, ask in asked.items():
         fresh = [exact.Prunings(grown, X, y) for _ in range(3)]
-        found, seconds, _ = best_of(lambda ask=ask, fresh=fresh: ask(fresh.pop()), 3)
+        found, seconds, _ = timed(lambda ask=ask, fresh=fresh: ask(fresh.pop()), 3)
         print(f"{name} {seconds:.4f} s ({len(found)} trees)", end="; ")
     began = time.perf_counter()
     path = grown.cost_complexity_pruning_path(X, y)
     fit = time.perf_counter() - began
     print(f"scikit-learn's pruning path {fit:.3f} s with its fit ({len(path.ccp_alphas)} prunings)")
     gini = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0)
-    _, alone, _ = best_of(lambda: gini.fit(X, y))
+    _, alone, _ = timed(lambda: gini.fit(X, y), 2)
     print(f"  (its fit alone {alone:.3f} s)")
 
 
@@ -89,7 +79,7 @@ def neyman_pearson():
         for tolerance, strength in ((1.0, 1.0), (0.0, 0.5), (0.0, 0.02)):
             how = {"alpha": 0.1, "levels": levels, "cyclic": True, "tolerance": tolerance, "strength": strength}
             exact.minimise_misses(X[:60], y[:60], **how)
-            found, seconds, cpu = best_of(lambda X=X, y=y, how=how: exact.minimise_misses(X, y, **how))
+            found, seconds, cpu = timed(lambda X=X, y=y, how=how: exact.minimise_misses(X, y, **how), 2)
             print(f"NP-SRM, cyclic, n = 500, p = {p}, {found.levels} levels, tolerance {tolerance:g},", end=" ")
             print(f"strength {strength:g}: {seconds:.2f} s ({cpu:.2f} s of CPU), {memory()};", end=" ")
             print(f"{found.n_leaves} leaves, false alarms {found.false_alarm:.3f}, misses {found.miss:.3f}")

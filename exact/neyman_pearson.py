@@ -17,8 +17,8 @@ from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates._bound import check_delta
 from pactree_mcmc.trees import LEAF, Tree
 
+from ._draws import as_draws, grow
 from .graph import CellGraph
-from .posterior import as_draws, grow
 from .recursion import CELL, FEATURE, WANTED
 from .risk_minimisation import DyadicProblem, check_factor, dyadic_problem
 from .semirings import BestBySize

@@ -7,18 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
 from pactree_mcmc.model._questions import CYCLIC, LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.posterior import SAVED_TREE, Posterior, SampledPosterior, Saved
-from pactree_mcmc.trees import CODED_NODE, LEAF, Tree
+from pactree_mcmc.posterior import Posterior, SampledPosterior
+from pactree_mcmc.trees import Tree
 
 from ._builder import UPPER_BITS
+from ._draws import as_draws, grow
 from ._packed import pack_graph
 from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .graph import CellGraph, build_graph
 from .k_best import rank_trees
-from .recursion import CELL, FEATURE, QUESTION, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
+from .recursion import Occurrences, Router, average_rows
 from .semirings import Best, BestBySize, LogSum
 from .sums import (
     MeanAndVariance,
@@ -477,42 +478,6 @@ class ExactPosterior(Posterior):
             f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
             f"{self.graph.n_edges} questions)"
         )
-
-
-def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> Grown:
-    """Trees that the semiring chooses, one for each entry of ``wanted``, in the semiring's terms."""
-    which = np.asarray(wanted, dtype=np.int64)
-    return grow_trees(np.random.default_rng(rng), pack_graph(graph), semiring, which, pack_model(model.lowered))
-
-
-def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosterior:
-    """Trees grown from the root down as draws of one chain."""
-    nodes, offset = grown.nodes, grown.offset
-    cell, feature, question = nodes[:, CELL], nodes[:, FEATURE], nodes[:, QUESTION]
-    nominal = (feature != LEAF) & model.columns.is_nominal[feature]
-    ordered = (feature != LEAF) & ~nominal
-    node = np.zeros(len(nodes), dtype=CODED_NODE)
-    node["feature"], node["right"] = feature, nodes[:, RIGHT]
-    node["cut"], node["upper"] = np.where(ordered, [question >> UPPER_BITS, question & 0xFFFFFFFF], 0)
-    node["categories"] = np.where(nominal, question, -1)
-    rows = graph.rows[cell]
-    rows_left = np.append(rows[1:], 0)
-    node["default_left"] = (feature != LEAF) & (2 * rows_left >= rows)
-    tree = np.zeros(len(offset), dtype=SAVED_TREE).view(np.recarray)
-    tree.start = offset
-    tree.log_prior[:-1] = grown.log_prior + model.prior_tables.log_constant
-    tree.log_score[:-1] = grown.log_score
-    n = len(offset) - 1
-    saved = Saved(
-        np.arange(n),
-        np.full(n, np.nan),
-        np.zeros((n, 2, 0), dtype=np.int64),
-        tree,
-        node,
-        graph.stats[cell],
-        np.zeros(3),
-    )
-    return SampledPosterior.from_chains(model, [saved], (), 0.0)
 
 
 def _positive(name: str, value: Any) -> int:

@@ -11,10 +11,11 @@ from pactree_mcmc.model._leaves import Target
 from pactree_mcmc.posterior import Posterior, SampledPosterior
 from pactree_mcmc.trees import Tree
 
+from ._draws import as_draws
 from ._packed import pack_graph
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
 from .graph import CellGraph, Intractable, build_graph
-from .posterior import CellProbabilities, ExactPosterior, as_draws
+from .posterior import CellProbabilities, ExactPosterior
 from .recursion import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
 from .semirings import LogSum
 from .sums import mean_products, occurrences, size_law

@@ -12,10 +12,10 @@ import numpy as np
 from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
 from pactree_mcmc.trees import LEAF, Tree
 
+from ._draws import grow
 from ._hulls import Hull
 from .graph import CellGraph, build_graph
 from .penalties import is_concave, sizes_penalty
-from .posterior import grow
 from .recursion import CELL, FEATURE, RIGHT
 from .semirings import BestBySize
 from .sums import best_by_size, best_sums, hull_by_size, most_leaves

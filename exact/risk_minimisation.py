@@ -12,9 +12,9 @@ from pactree_mcmc._columns import Table
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.trees import LEAF, Tree
 
+from ._draws import as_draws, grow
 from .graph import CellGraph, build_graph
 from .penalties import AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
-from .posterior import as_draws, grow
 from .pruning import best_for_sizes
 from .recursion import CELL, FEATURE, PARENT
 from .semirings import Best

@@ -1,16 +1,14 @@
 """The tables of the problems: generated ones, those of the other folders, files of the data folder."""
 
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("PACTREE_DATA", ROOT.parent / "shared" / "data"))
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "examples")]
 from chipman_1998 import chipman_data  # noqa: E402, F401
-from data import four_levels, friedman, friedman_binary  # noqa: E402, F401
+from data import DATA, four_levels, friedman, friedman_binary  # noqa: E402, F401
 
 
 class MissingTable(Exception):
