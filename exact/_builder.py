@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc._compiled import all_bits, n_bits, sort_first, spread_bits
-from pactree_mcmc._numba import inlined, jit
+from pactree_mcmc._numba import jit
 from pactree_mcmc.model._leaf_kernels import leaf_score
 from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
 
@@ -47,7 +47,7 @@ def build(model: Any, work: Any) -> int:
     return FINISHED
 
 
-@inlined
+@jit
 def _add_root(model: Any, work: Any) -> None:
     points, scratch, feature = work.points, work.scratch, model.questions.feature
     scratch.side_rows[LEFT] = 0
@@ -173,7 +173,7 @@ def _place(points: Any, k: int, code: int) -> int:
     return low
 
 
-@inlined
+@jit
 def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     """At least as many as the cell has questions."""
     rule, box = model.questions, work.scratch.box
@@ -190,7 +190,7 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     return total
 
 
-@inlined
+@jit
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     """Add the questions of a cell, and the cells they lead to."""
     rule, count = model.questions, work.scratch.count
@@ -276,7 +276,7 @@ def _add_code_to_side(work: Any, side: int, code: int) -> None:
         scratch.side_stats[side, a] += scratch.stats[s, a]
 
 
-@inlined
+@jit
 def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
     rule, scratch = model.questions, work.scratch
@@ -305,7 +305,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     _forget_codes(work, n)
 
 
-@inlined
+@jit
 def _sum_from_right(work: Any, n: int) -> None:
     """All codes on the right side; statistics from each code on, summed rather than subtracted, into ``suffix``."""
     scratch = work.scratch
@@ -318,7 +318,7 @@ def _sum_from_right(work: Any, n: int) -> None:
             scratch.suffix[j, a] = scratch.suffix[j + 1, a] + scratch.stats[scratch.slot[scratch.codes[j]], a]
 
 
-@inlined
+@jit
 def _move_to_left(work: Any, code: int) -> None:
     scratch, s = work.scratch, work.scratch.slot[code]
     _add_code_to_side(work, LEFT, code)
@@ -327,7 +327,7 @@ def _move_to_left(work: Any, code: int) -> None:
         scratch.side_key[RIGHT, word] ^= scratch.key[word, s]
 
 
-@inlined
+@jit
 def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
     rule, scratch = model.questions, work.scratch
@@ -377,7 +377,7 @@ def _is_local(model: Any) -> bool:
     return model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
 
 
-@inlined
+@jit
 def _relative(model: Any, work: Any, k: int, question: int) -> int:
     """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
     box = work.scratch.box

@@ -11,9 +11,14 @@ from .graph import CellGraph
 _graph = struct(CellGraph)
 
 
+def pack_graph(graph: CellGraph) -> Any:
+    """The graph as one pointer, once it is known to be in order."""
+    graph.check()
+    return _pack(graph)
+
+
 @jit
-def pack_graph(g: CellGraph) -> Any:
-    """The graph as one pointer."""
+def _pack(g: CellGraph) -> Any:
     return _graph(
         g.first_edge,
         g.left,

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc._numba import inlined, jit
+from pactree_mcmc._numba import jit
 from pactree_mcmc.model._leaf_kernels import add_scores_into
 
 
-@inlined
+@jit
 def add_unit(stats: np.ndarray, rows: np.ndarray, cell: int, units: Any, i: int) -> None:
     """Add the statistics and the rows of unit ``i`` to those of a cell."""
     rows[cell] += units.rows[i & units.rows_all]

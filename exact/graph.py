@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._numba import jit
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED
 
@@ -15,6 +16,10 @@ from ._dyadic import build_dyadic
 from ._fixed import build_fixed
 from ._limits import Intractable, Limit
 from ._work import Cells, Edges, Points, Scratch, pack_work
+
+CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
+EDGE_COLUMNS = ("left", "right", "feature", "question", "log_rule")
+SLOT_COLUMNS = ("log_stop", "log_split")
 
 
 class CellGraph(NamedTuple):
@@ -63,6 +68,12 @@ class CellGraph(NamedTuple):
             Naming the first invariant that is broken, and where.
         """
         n, m = len(self.rows), len(self.left)
+        for size, columns in ((n, CELL_COLUMNS), (m, EDGE_COLUMNS), (self.n_slots, SLOT_COLUMNS)):
+            for name in columns:
+                if len(getattr(self, name)) != size:
+                    raise ValueError(f"{name} has {len(getattr(self, name))} entries; this graph needs {size}.")
+        if is_in_order(n, self.n_slots, self.first_edge, self.first_slot, self.left, self.right, self.layered):
+            return
         for name, column, size in (("first_edge", self.first_edge, m), ("first_slot", self.first_slot, self.n_slots)):
             if len(column) != n + 1 or column[0] != 0 or column[-1] != size or np.any(np.diff(column) < 0):
                 raise ValueError(f"{name} must rise from 0 to {size} in {n + 1} entries, one a cell and the end.")
@@ -95,6 +106,25 @@ class CellGraph(NamedTuple):
     def n_slots(self) -> int:
         """Number of (cell, depth) pairs."""
         return len(self.log_stop)
+
+
+@jit
+def is_in_order(
+    n: int, n_slots: int, edge: np.ndarray, slot: np.ndarray, left: np.ndarray, right: np.ndarray, layered: bool
+) -> bool:
+    """Whether the edges and slots of the cells follow one another, and edges lead to later cells."""
+    if len(edge) != n + 1 or len(slot) != n + 1 or edge[0] != 0 or slot[0] != 0:
+        return False
+    if edge[n] != len(left) or slot[n] != n_slots or (not layered and n_slots != n):
+        return False
+    for c in range(n):
+        earliest = c if layered else c + 1
+        if edge[c] > edge[c + 1] or slot[c] >= slot[c + 1]:
+            return False
+        for e in range(edge[c], edge[c + 1]):
+            if min(left[e], right[e]) < earliest or max(left[e], right[e]) >= n:
+                return False
+    return True
 
 
 def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:

@@ -10,23 +10,27 @@ from numba.core import types
 from numba.experimental import structref
 from numba.extending import overload
 
+from ._linking import EntryCompiler, PartCompiler
+
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
 
-    No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count as values of
-    their type: numba would compile the function once more for each of them.
+    Compiled callers get a *part* of the same code, optimised and cached as one with the function that Python calls (see
+    `_linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
+    as values of their type: numba would compile the function once more for each of them.
     """
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-    if not numba.config.DISABLE_JIT:
-        template = compiled.get_call_template
-        compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
-    return compiled
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` as part of its caller: for parts called in one place, which compile faster so."""
-    return numba.njit(inline="always", nogil=True, error_model="numpy")(function)
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    if numba.config.DISABLE_JIT:
+        return numba.njit(**options)(function)
+    entry = numba.njit(cache=True, pipeline_class=EntryCompiler, **options)(function)
+    part = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
+    part.add_overload = lambda made: part.overloads.update({made.signature.args: made})
+    # a function that calls itself asks whether it is being compiled
+    part._compiling_counter = entry._compiling_counter
+    entry.get_call_template = lambda args, kws: part.get_call_template(tuple(map(types.unliteral, args)), kws)
+    entry.get_overload = part.get_overload
+    return entry
 
 
 def by_class(function: Callable[..., Any]) -> Any:

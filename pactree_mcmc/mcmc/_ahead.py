@@ -8,7 +8,7 @@ from math import exp, inf, log
 import numpy as np
 
 from .._compiled import n_bits, spread_bits
-from .._numba import inlined, jit
+from .._numba import jit
 from ..model import Lowered
 from ..model._questions import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._moves._growth import drop_children, guessed_score_ratio, hang_children
@@ -39,12 +39,12 @@ def log_z1(model: Lowered, state: ChainState, node: int) -> float:
     return log_sum(stop, _log_split(model, state, node) + scan(model, state, node))
 
 
-@inlined
+@jit
 def _log_split(model: Lowered, state: ChainState, node: int) -> float:
     return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
 
 
-@inlined
+@jit
 def log_sum(a: float, b: float) -> float:
     """Log of the sum of two numbers given by their logs; the first is finite."""
     return max(a, b) + log(1.0 + exp(min(a, b) - max(a, b))) if b > -inf else a
@@ -133,7 +133,7 @@ def _question_number(model: Lowered, state: ChainState, node: int, number: int) 
     return _question(model, state, node, np.int64(0), np.int64(0))
 
 
-@inlined
+@jit
 def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     """Whether some question of a splittable node is about feature ``k``."""
     if model.questions.kind == FIXED:

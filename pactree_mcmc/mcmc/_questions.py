@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._compiled import all_bits, low_sums, n_bits, sort_first, spread_bits
-from .._numba import inlined, jit
+from .._numba import jit
 from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._random import pick, pick_weighted
@@ -51,7 +51,7 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
     return Question(k, cut, cut + 1, -1, log_weight)
 
 
-@inlined
+@jit
 def cell_of(state: ChainState, node: int) -> int:
     """The place where what is known of the node's cell is kept; emptied if it held another cell."""
     place = (state.node[node].hash ^ (state.node[node].hash >> 32)) & (len(state.cell) - 1)
@@ -62,7 +62,7 @@ def cell_of(state: ChainState, node: int) -> int:
     return place
 
 
-@inlined
+@jit
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
     """Whether admissible features are kept by cell; but for local questions the box tells them at once."""
     return len(state.cell) > 1 and (model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL)
@@ -233,7 +233,7 @@ def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> t
     return first, last
 
 
-@inlined
+@jit
 def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
@@ -258,7 +258,7 @@ def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple
     return state.codes[0, below - 1] if below > 0 else -1, state.codes[0, below]
 
 
-@inlined
+@jit
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
@@ -313,7 +313,7 @@ def fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
     return Question(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
 
 
-@inlined
+@jit
 def present_bits(state: ChainState, n: int) -> int:
     """Bits of the ``n`` categories just collected."""
     out = np.int64(0)

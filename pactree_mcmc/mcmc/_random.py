@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from .._numba import inlined, jit
+from .._numba import jit
 
 
-@inlined
+@jit
 def flip(rng: np.random.Generator, probability: float) -> bool:
     """True with the given probability."""
     return rng.random() < probability
 
 
-@inlined
+@jit
 def pick(rng: np.random.Generator, n: int) -> int:
     """One of 0, ..., n - 1, uniformly."""
     return rng.integers(0, n)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._compiled import all_bits, n_bits
-from .._numba import inlined, jit
+from .._numba import jit
 from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._questions import (
@@ -164,7 +164,7 @@ def freedom(model: Lowered, state: ChainState, node: int) -> Freedom:
     return Freedom(first, here.upper - first, np.int64(0), False)
 
 
-@inlined
+@jit
 def log_freedom(free: Freedom) -> float:
     """Log of the number of raw forms."""
     return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)

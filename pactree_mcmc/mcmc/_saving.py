@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numba import inlined, jit, struct
+from .._numba import jit, struct
 from ..model import Lowered
 from ..model._leaf_kernels import SHARED_NORMAL
 from ..posterior import SAVED_TREE, Saved
@@ -81,7 +81,7 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
     return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
 
 
-@inlined
+@jit
 def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Append a compacted copy of the present tree."""
     used = saved.used

@@ -15,7 +15,7 @@ from math import exp, inf, log
 import numpy as np
 
 from .._compiled import all_bits, n_bits
-from .._numba import inlined, jit
+from .._numba import jit
 from ..model import Lowered
 from ..model._leaf_kernels import add_scores_into
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
@@ -88,7 +88,7 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
     return Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
 
 
-@inlined
+@jit
 def _weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Weight of a feature, 0 where the kind of question rules it out; under local questions without a look at rows."""
     rule = model.questions
@@ -281,7 +281,7 @@ def _note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way:
     out[CUT], out[UPPER], out[CATEGORIES], out[CHOICES] = cut, upper, categories, count
 
 
-@inlined
+@jit
 def _sum_pattern(state: ChainState, way: int, n: int, pattern: int) -> int:
     """Statistics of the bins in ``pattern`` into the left side of a way; their rows are returned."""
     rows = np.int64(0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._numba import inlined, jit, struct
+from .._numba import jit, struct
 from ..model import Lowered
 from ..model._leaf_kernels import SHARED_NORMAL, leaf_score
 from ..model._questions import CYCLIC, DYADIC, GRID
@@ -278,7 +278,7 @@ def unlist_prunable(state: ChainState, node: int) -> None:
         state.node[node].prunable_at = NONE
 
 
-@inlined
+@jit
 def is_leaf(state: ChainState, node: int) -> bool:
     """Whether the node has no children."""
     return state.node[node].left == NONE
@@ -321,7 +321,7 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
         here.guess = leaf_score(model.guess, state.stats, node)
 
 
-@inlined
+@jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
     """Log prior factor of a leaf at depth (or fixed node) ``index``."""
     factors = model.prior.table[index]
@@ -329,7 +329,7 @@ def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
     return out + model.prior.empty_bonus if rows == 0 else out
 
 
-@inlined
+@jit
 def prior_index(model: Lowered, depth: int, design: int) -> int:
     """Where the prior's tables hold a node."""
     return design if model.prior.by_node else depth

@@ -5,7 +5,7 @@ The rows of the old subtree are kept aside while the new one sorts them its way;
 
 import numpy as np
 
-from .._numba import inlined, jit
+from .._numba import jit
 from ..model import Lowered
 from ._moves._growth import Proposal, accept, hang_children, set_default
 from ._refit import fit_question, loosen, one_way
@@ -34,7 +34,7 @@ ROOM = 520
 """Nodes a proposal may need beside twice those in use."""
 
 
-@inlined
+@jit
 def has_room(state: ChainState) -> bool:
     """Whether any proposal can be built."""
     return state.count[N_FREE] >= 2 * state.count[N_NODES] + ROOM

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._numba import inlined, jit
+from .._numba import jit
 
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL = range(7)
 
@@ -50,7 +50,7 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
             out[row] += _score(kind, params, lookup, stats, row)
 
 
-@inlined
+@jit
 def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     if kind == DIRICHLET:
         if lookup.shape[1] > 1:
@@ -70,7 +70,7 @@ def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray,
     return score
 
 
-@inlined
+@jit
 def _dirichlet(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: sum of alpha, log normaliser of the prior, alpha of each class
     total, score = 0.0, params[1]
@@ -80,7 +80,7 @@ def _dirichlet(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     return score - lgamma(total + params[0]) if total > 0.0 else 0.0
 
 
-@inlined
+@jit
 def _dirichlet_counts(params: np.ndarray, log_gamma: np.ndarray, stats: np.ndarray, row: int) -> float:
     # as `_dirichlet`, for statistics that are whole numbers; rows of log gammas by class, then of the total
     total, score = np.int64(0), params[1]
@@ -91,7 +91,7 @@ def _dirichlet_counts(params: np.ndarray, log_gamma: np.ndarray, stats: np.ndarr
     return score - log_gamma[stats.shape[1], total] if total > 0 else 0.0
 
 
-@inlined
+@jit
 def _laplace(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: pseudocount; stats: weights of E by class, then of S by class
     n_classes = stats.shape[1] // 2
@@ -105,7 +105,7 @@ def _laplace(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     return score - tested * log(total) if tested > 0.0 else 0.0
 
 
-@inlined
+@jit
 def _misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     # squares about the mean, and of the mean about m0 as far as k0 weighs it; last row of lookup: 1 / (k0 + n)
     n, total = stats[row, 0], stats[row, 1] + k0 * m0
@@ -113,7 +113,7 @@ def _misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: in
     return max(stats[row, 2] + k0 * m0 * m0 - total * total * inverse, 0.0)
 
 
-@inlined
+@jit
 def _normal(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: m0 (from the centre), k0, a0, b0, a0 log b0 - lgamma(a0); lookup: all terms but that of bn, 1 / kn
     n, k0 = stats[row, 0], params[1]
@@ -126,7 +126,7 @@ def _normal(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int)
     return score + params[4] + lgamma(an) + 0.5 * log(k0 / (k0 + n)) - 0.5 * n * log(2.0 * pi)
 
 
-@inlined
+@jit
 def _known_normal(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: sigma2, m0 (from the centre), k0, and at 5 log(2 pi sigma2), 1 / (2 sigma2)
     # lookup: 0.5 log(k0 / (k0 + n)), 1 / (k0 + n)
@@ -137,7 +137,7 @@ def _known_normal(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row
     return shrinkage - 0.5 * n * params[5] - params[6] * _misfit(params[1], k0, lookup, stats, row)
 
 
-@inlined
+@jit
 def _poisson(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: shape, rate, shape log rate - lgamma(shape); stats: exposure, count, sum of w (y log e - lgamma(y + 1))
     if stats[row, 0] <= 0.0:
@@ -146,7 +146,7 @@ def _poisson(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     return params[2] + stats[row, 2] + lgamma(shape) - shape * log(params[1] + stats[row, 0])
 
 
-@inlined
+@jit
 def _loss(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     # params: lambda1, lambda2, number of classes; stats: weights by class, those of E before those of S if apart
     n_classes = np.int64(params[2])

@@ -127,10 +127,13 @@ def _graph():
         ("right", lambda a: a + 100, "right must hold"),
         ("first_edge", lambda a: a[::-1], "first_edge must rise from 0"),
         ("first_slot", lambda a: a[:-1], "first_slot must rise"),
+        ("log_rule", lambda a: a[1:], "log_rule has"),
     ],
 )
 def test_a_broken_graph_is_named(column, change, message):
     graph = _graph()
     graph.check()
-    with pytest.raises(ValueError, match=message):
-        graph._replace(**{column: change(getattr(graph, column))}).check()
+    broken = graph._replace(**{column: change(getattr(graph, column))})
+    for answer in (exact.CellGraph.check, exact.log_sum, exact.best_log_weight, exact.count_trees, exact.occurrences):
+        with pytest.raises(ValueError, match=message):
+            answer(broken)

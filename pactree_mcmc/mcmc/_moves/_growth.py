@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._compiled import mixed
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from .._questions import Question, absent_categories, is_splittable
@@ -62,28 +62,28 @@ def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
     return split + stops - node_log_stop(model, state, node)
 
 
-@inlined
+@jit
 def growth_score_ratio(state: ChainState, node: int) -> float:
     """Log score ratio of the same two trees."""
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
 
 
-@inlined
+@jit
 def guessed_score_ratio(state: ChainState, node: int) -> float:
     """The same by the scores in which tables are kept."""
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
 
 
-@inlined
+@jit
 def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
     """The Metropolis-Hastings decision."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     return log_ratio >= 0.0 or flip(rng, exp(log_ratio))
 
 
-@inlined
+@jit
 def decide(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> None:
     """Accept or refuse a proposal whose growth, if it is one, hangs in the state already; count it."""
     accepted = accept(rng, proposal)
@@ -124,7 +124,7 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
         state.node[child].splittable = is_splittable(model, state, child)
 
 
-@inlined
+@jit
 def part_range(model: Lowered, state: ChainState, node: int) -> int:
     """Bring the units going left to the front of the node's range; sum the statistics of both children.
 
@@ -168,7 +168,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     return start + n_left
 
 
-@inlined
+@jit
 def _place_child(state: ChainState, node: int, child: int, start: int, stop: int) -> None:
     new = state.node[child]
     new.parent, new.depth = node, state.node[node].depth + 1
@@ -178,7 +178,7 @@ def _place_child(state: ChainState, node: int, child: int, start: int, stop: int
     new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
 
 
-@inlined
+@jit
 def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
     kind = model.questions.kind
     if kind == GRID or kind == DYADIC or kind == CYCLIC:
@@ -197,7 +197,7 @@ def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
         state.node[right].hash = without + side_hash(state, right, k)
 
 
-@inlined
+@jit
 def side_hash(state: ChainState, node: int, k: int) -> int:
     """What one feature adds to the hash of a box."""
     return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import FIXED
 from .._questions import draw_question
@@ -33,7 +33,7 @@ def run(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal, if the walk makes one, and its decision."""
     leaf = 0

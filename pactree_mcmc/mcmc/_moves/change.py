@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID
 from .._questions import collect_codes, draw_question
@@ -46,7 +46,7 @@ def run_shift(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal of a change and its decision."""
     if state.count[N_INTERNAL] == 0:
@@ -56,7 +56,7 @@ def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     ask_instead(rng, model, state, CHANGE, node, new.feature, new.cut, new.categories)
 
 
-@inlined
+@jit
 def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal of a shift and its decision."""
     if state.count[N_INTERNAL] == 0:

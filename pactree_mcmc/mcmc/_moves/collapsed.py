@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import FIXED
 from .._random import flip, pick
@@ -56,7 +56,7 @@ def run(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal and its decision."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
@@ -86,13 +86,13 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
                 prune(state, node)
 
 
-@inlined
+@jit
 def accept_stage(rng: np.random.Generator, log_ratio: float) -> bool:
     """One stage of a decision."""
     return log_ratio >= 0.0 or flip(rng, exp(log_ratio))
 
 
-@inlined
+@jit
 def log_ratio(proposal: Proposal) -> float:
     """The three terms together."""
     return proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from .._questions import draw_question
 from .._random import flip, pick
@@ -30,7 +30,7 @@ def run(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal and its decision."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
@@ -51,7 +51,7 @@ def grow_probability(n_growable: int, n_prunable: int) -> float:
     return 0.5 if n_prunable > 0 else 1.0
 
 
-@inlined
+@jit
 def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
@@ -65,7 +65,7 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
     )
 
 
-@inlined
+@jit
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Prune a prunable node, chosen uniformly."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._compiled import n_bits
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import GRID, LOCAL, LOCAL_TRIVIAL
 from .._random import flip, pick
@@ -48,7 +48,7 @@ def run(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal and its decision."""
     if state.count[N_INTERNAL] == 0:
@@ -95,7 +95,7 @@ def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
     return n
 
 
-@inlined
+@jit
 def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int) -> None:
     codes, nominal = model.units.codes, model.questions.feature[k].nominal
     low, high, seen = np.int64(1) << 40, np.int64(-1), np.int64(0)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..._compiled import n_bits
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import DYADIC, GRID, LOCAL
 from .._merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
@@ -49,7 +49,7 @@ def run(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal and its decision."""
     if state.count[N_INTERNAL] < 2:

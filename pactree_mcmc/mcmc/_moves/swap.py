@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._numba import inlined, jit
+from ..._numba import jit
 from ...model import Lowered
 from .._random import pick
 from .._refit import freedom, log_freedom
@@ -31,7 +31,7 @@ def run(walk: Any, n: int) -> int:
     return n
 
 
-@inlined
+@jit
 def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
     """One proposal and its decision."""
     if state.count[N_INTERNAL] < 2:

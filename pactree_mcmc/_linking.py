@@ -1,0 +1,119 @@
+"""Code that only compiled code calls is optimised once, together with the function through which Python reaches it.
+
+By itself numba optimises, and turns into machine code, every compiled function together with all that it calls, so that
+what lies ten calls deep is worked on ten times. Here a function called by compiled code is a *part*: typed and lowered,
+no more. An *entry*, called from Python, links the parts it reaches, and they are optimised and cached as one.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from numba.core.codegen import CodeLibrary, JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class PartLibrary(JITCodeLibrary):
+    """The code of one function, linked with nothing and not optimised."""
+
+    def finalize(self) -> None:
+        """Let nothing more be added; there is nothing to do."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def add_linking_library(self, library: CodeLibrary) -> None:
+        """Remember what the function calls."""
+        self._linking_libraries.append(library)
+
+    @property
+    def own_module(self) -> Any:
+        """The function by itself."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """The function and all it calls, for the libraries that numba makes of its own overloads."""
+        module = self.own_module.clone()
+        for library in _reached([self]):
+            if library is not self:
+                _link(module, library)
+        return module
+
+
+class EntryLibrary(JITCodeLibrary):
+    """The code of a function called from Python, with that of all it calls."""
+
+    def finalize(self) -> None:
+        """Link, optimise, make machine code."""
+        for library in _reached(self._linking_libraries):
+            _link(self._final_module, library)
+        self._linking_libraries = []
+        super().finalize()
+
+
+def _reached(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
+    """The libraries, and those that parts among them call, each once."""
+    found, ahead = dict.fromkeys(libraries), list(libraries)
+    while ahead:
+        library = ahead.pop()
+        if isinstance(library, PartLibrary):
+            new = [called for called in library._linking_libraries if called not in found]
+            found.update(dict.fromkeys(new))
+            ahead += new
+    return found
+
+
+def _link(module: Any, library: CodeLibrary) -> None:
+    part = isinstance(library, PartLibrary)
+    module.link_in(library.own_module if part else library._get_module_for_linking(), preserve=True)
+
+
+class _Lowering(NativeLowering):
+    library_class: type[JITCodeLibrary]
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().run_pass(state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class EntryLowering(_Lowering):
+    """numba's lowering, linked as an entry."""
+
+    _name, library_class = "entry_lowering", EntryLibrary
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(_Lowering):
+    """numba's lowering without machine code; an object of its own stands for the function's address."""
+
+    _name, library_class = "part_lowering", PartLibrary
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower; declare the function to code that calls it."""
+        state.flags.no_compile = True
+        super().run_pass(state)
+        state["cr"] = state["cr"]._replace(cfunc=object())
+        state.targetctx.insert_user_function(state["cr"].cfunc, state["cr"].fndesc, [state.library])
+        return True
+
+
+class EntryCompiler(CompilerBase):
+    """numba's compiler for functions that Python calls."""
+
+    lowering: type[_Lowering] = EntryLowering
+
+    def define_pipelines(self) -> list[Any]:
+        """Numba's passes, with the other lowering."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [(self.lowering if made is NativeLowering else made, why) for made, why in passes.passes]
+        passes._finalized = False
+        passes.finalize()
+        return [passes]
+
+
+class PartCompiler(EntryCompiler):
+    """numba's compiler for functions that compiled code calls."""
+
+    lowering = PartLowering
