@@ -5,7 +5,7 @@ import math
 import numpy as np
 from measures import Check, effective, log_posterior, root_features, roots, total_variation, z_event, z_score
 from problems import feature_law, model_of, root_law, truth_of
-from settings import CHIPMAN_CHAINS, LIMITS, LONGER, TEMPERATURES
+from settings import CHIPMAN_CHAINS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS, TEMPERATURES
 from timing import run_within, why_not
 
 MAPTREE_ROOT = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
@@ -47,7 +47,8 @@ def _evidence(options):
 def one_dimension(options):
     """Law of the root cut, and effective draws of its most probable value, on one core."""
     limit, law = LIMITS["one_dimension"].within(options.seconds), root_law("one_dimension")
-    run = run_within(model_of("one_dimension"), limit, rng=0, kernel=options.kernel)
+    how = {"kernel": options.kernel, "proposals": ONE_DIMENSION_PROPOSALS}
+    run = run_within(model_of("one_dimension"), limit, rng=0, **how)
     drawn, best = roots(run.post), max(law, key=law.get)
     apart = [total_variation(law, drawn.law(c)) for c in range(limit.chains)]
     yield f"{limit.chains} chains, {run.draws} draws each, total variation of each chain: {_row(apart)}"

@@ -104,8 +104,9 @@ class Chain:
             self.make(self.kernel.runs[0], n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
+        runs = self.kernel.runs
         for _ in range(n_blocks):
-            for run, n in zip(self.kernel.runs, self.kernel.shares(self.blocks), strict=True):
+            for run, n in zip(runs, self.kernel.shares(self.blocks), strict=True):
                 self.make(run, n)
             self.blocks += 1
             if not self.lowered.leaf.is_fixed:

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._moves import blanchard, change, collapsed, grow_prune, redraw, regrow, restructure, rotate, swap
+from ._moves import blanchard, change, collapsed, grow_prune, redraw, regrow, reshape, restructure, rotate, swap
 from ._state import MOVES
 
 PROPOSALS_PER_DRAW = 100
+PERIOD = 100
+"""Blocks after which the shares of the steps repeat."""
 
 
 class Step(NamedTuple):
@@ -39,6 +41,7 @@ STEPS = {
     "regrow-1": Step(regrow.run_1, ("regrow-1",)),
     "regrow-2": Step(regrow.run_2, ("regrow-2",)),
     "restructure": Step(restructure.run, ("restructure",), False),
+    "reshape": Step(reshape.run, ("reshape",), False),
 }
 WEIGHTS = {
     "default": {
@@ -46,7 +49,8 @@ WEIGHTS = {
         "redraw": 0.08,
         "change": 0.06,
         "shift": 0.06,
-        "rotate": 0.32,
+        "rotate": 0.27,
+        "reshape": 0.05,
         "regrow-1": 0.01,
         "restructure": 0.02,
     },
@@ -62,16 +66,13 @@ class Kernel(NamedTuple):
 
     names: tuple[str, ...]
     weights: tuple[float, ...]
+    block: int = PROPOSALS_PER_DRAW
+    """Proposals a block."""
 
     @property
     def runs(self) -> list[Any]:
         """The compiled loop of each step."""
         return [STEPS[name].run for name in self.names]
-
-    @property
-    def block(self) -> int:
-        """Proposals a block."""
-        return PROPOSALS_PER_DRAW
 
     @property
     def is_single(self) -> bool:
@@ -96,7 +97,7 @@ class Kernel(NamedTuple):
 
     def shares(self, block: int) -> list[int]:
         """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
-        return _shares(self.weights, block % PROPOSALS_PER_DRAW)
+        return _shares(self.weights, self.block, block % PERIOD)
 
     def shares_of(self, done: int, n: int) -> list[int]:
         """Proposals of each step among the next ``n``, ``done`` having been made."""
@@ -105,13 +106,13 @@ class Kernel(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _shares(weights: tuple[float, ...], block: int) -> list[int]:
-    done, after = (np.round(np.cumsum(weights) * PROPOSALS_PER_DRAW * b).astype(int) for b in (block, block + 1))
+def _shares(weights: tuple[float, ...], size: int, block: int) -> list[int]:
+    done, after = (np.round(np.cumsum(weights) * size * b).astype(int) for b in (block, block + 1))
     return np.diff(after - done, prepend=0).tolist()
 
 
-def read_kernel(kernel: Any) -> Kernel:
-    """Check a kernel: a name, or weights of steps by name."""
+def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW) -> Kernel:
+    """Check a kernel: a name, or weights of steps by name; ``block`` proposals are a draw."""
     if isinstance(kernel, str):
         if kernel not in WEIGHTS:
             raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
@@ -127,7 +128,7 @@ def read_kernel(kernel: Any) -> Kernel:
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
     used = {name: float(weight) / total for name, weight in kernel.items() if weight > 0.0}
-    return Kernel(tuple(used), tuple(used.values()))
+    return Kernel(tuple(used), tuple(used.values()), block)
 
 
 def _unknown(name: Any) -> str:

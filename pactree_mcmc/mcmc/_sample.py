@@ -18,7 +18,7 @@ from ..evidence import gather
 from ..model import LeafPenalty, TreeModel
 from ..posterior import SampledPosterior
 from ..trees import LEAF, Tree
-from ._kernels import read_kernel
+from ._kernels import PROPOSALS_PER_DRAW, read_kernel
 from ._run import Plan, Result, Run, run_chain
 from ._tempering import read_ladder
 
@@ -34,6 +34,7 @@ def sample(
     rng: Any = None,
     kernel: Any = "default",
     thin: int = 1,
+    proposals: int = PROPOSALS_PER_DRAW,
     start: Any = None,
     temperatures: Any = None,
     executor: Executor | None = None,
@@ -58,9 +59,12 @@ def sample(
         "default": the mixture that mixes fastest; "cgm": grow, prune, change, swap (Chipman et al. 1998);
         "grow-prune": uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999),
         section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2
-        (by lookahead), restructure; weights >= 0, not all 0, are shares of the proposals. See docs/kernels.md.
+        (by lookahead), restructure, reshape; weights >= 0, not all 0, are shares of the proposals. See docs/kernels.md.
     thin : int, default 1
-        Keep every thin-th draw. Between two draws before thinning a chain makes 100 proposals.
+        Keep every thin-th draw.
+    proposals : int, default 100
+        Proposals between two draws before thinning, >= 1. Fewer give more draws a second, less apart: for small
+        problems, where a hundred proposals move further than to the next draw worth keeping.
     start : {"grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; optional
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
         lookahead sum says; chains differ by chance. Default: "grown" from 2,000 rows on, else "prior".
@@ -101,10 +105,10 @@ def sample(
     True
     """
     check_reachable(model)
-    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("thin", thin, 1)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
-    mixture = read_kernel(kernel)
+    least = {"draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1), "thin": (thin, 1)}
+    for name, (value, lowest) in (least | {"proposals": (proposals, 1)}).items():
+        _check_count(name, value, lowest)
+    mixture = read_kernel(kernel, int(proposals))
     if temperatures is not None:
         read_ladder(temperatures)
     sources = chain_seeds(rng, int(chains))
@@ -120,6 +124,11 @@ def sample(
     post = SampledPosterior.from_chains(model, [run.saved for run in runs], mixture.moves, seconds, tempering)
     warn_if_unconverged(post, 2, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
     return post
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
 
 
 def check_reachable(model: TreeModel) -> None:
@@ -154,9 +163,14 @@ def _on_executor(plans: list[Plan], executor: Executor) -> list[Result]:
         return done
 
 
+def _n_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _in_threads(plans: list[Plan], progress: bool) -> list[Result]:
     runs = [Run(plan) for plan in plans]
-    workers = min(len(runs), os.cpu_count() or 1)
+    workers = min(len(runs), _n_cores())
     bar = _Bar(plans, runs, shown=progress and sys.stderr.isatty())
     pool = ThreadPoolExecutor(workers)
     pending: set[Future] = set()

@@ -21,6 +21,7 @@ MOST_WAYS = 4096
 MOST_PATTERNS = 128
 CELL_BYTES = 1 << 24
 MOST_BLOCKS = 32
+MOST_PIECES = 24
 MOVES = (
     "grow",
     "prune",
@@ -34,11 +35,11 @@ MOVES = (
     "regrow-1",
     "regrow-2",
     "restructure",
+    "reshape",
 )
 """What is counted, by its place in ``ChainState.moves``."""
-GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP, ROTATE, REGROW_1, REGROW_2, RESTRUCTURE = (
-    range(len(MOVES))
-)
+GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP = range(8)
+ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE = range(8, len(MOVES))
 
 
 NODE = np.dtype(
@@ -150,6 +151,10 @@ class ChainState(NamedTuple):
     """(MOST_BLOCKS, p, 2) int64 scratch: smallest and largest code, or bits, of the rows of a leaf; else (1, p, 2)."""
     plan: np.recarray
     """(cap,) scratch records of dtype PLAN; (1,) where no move replaces subtrees."""
+    pieces: np.ndarray
+    """(8, MOST_PIECES) int64 scratch: what hangs below a block of nodes, the nodes between, and what is still open."""
+    shapes: np.ndarray
+    """(m, m, m) float64 scratch: log sums over the ways of arranging a block; m = 1 where no move replaces subtrees."""
 
 
 _state = struct(ChainState)
@@ -181,6 +186,8 @@ def pack_state(s: ChainState) -> Any:
         s.terms,
         s.blocks,
         s.plan,
+        s.pieces,
+        s.shapes,
     )
 
 
@@ -217,6 +224,8 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> Chain
         terms=np.zeros(MOST_WAYS if scans else 1),
         blocks=np.zeros((MOST_BLOCKS if replaces else 1, p, 2), dtype=np.int64),
         plan=np.zeros(cap if replaces else 1, dtype=PLAN).view(np.recarray),
+        pieces=np.zeros((8, MOST_PIECES), dtype=np.int64),
+        shapes=np.zeros((MOST_PIECES if replaces else 1,) * 3),
     )
 
 

@@ -98,18 +98,23 @@ def sunk(model: Lowered, state: ChainState, top: int, by: int) -> float:
     """Put a subtree ``by`` levels deeper; by how much its log prior changes, ``-inf`` if it cannot lie so deep."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        here = state.node[node]
-        before = prior_factor(model, state, node)
-        was_at_limit = here.depth >= model.prior.depth_limit
-        here.depth += by
-        if here.depth >= model.prior.depth_limit:
-            here.splittable = False
-        elif was_at_limit:
-            here.splittable = is_splittable(model, state, node)
-        after = prior_factor(model, state, node)
+        before, after = prior_factor(model, state, node), sink_node(model, state, node, by)
         total = total + after - before if after > -inf and before > -inf else -inf
         node = next_node(state, node, top)
     return total
+
+
+@jit
+def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
+    """Put a node ``by`` levels deeper; its log prior factor there."""
+    here = state.node[node]
+    was_at_limit = here.depth >= model.prior.depth_limit
+    here.depth += by
+    if here.depth >= model.prior.depth_limit:
+        here.splittable = False
+    elif was_at_limit:
+        here.splittable = is_splittable(model, state, node)
+    return prior_factor(model, state, node)
 
 
 @jit

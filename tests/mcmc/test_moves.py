@@ -16,6 +16,9 @@ OFF = {
     "swap": {"depth_1", "trivial_diagonal", "feature_without_weight", "grid_line", "cyclic", "fixed"},
     "rotate": {"depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"},
     "restructure": {"trivial_line", "trivial_pair", "dyadic", "cyclic", "fixed"},
+    "reshape": {
+        *("depth_1", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed")
+    },
 }
 """Where a move changes nothing: it is turned off, or there is no other tree of its kind."""
 

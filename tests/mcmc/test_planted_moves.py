@@ -23,8 +23,9 @@ from .planting import (
 )
 from .transitions import KERNELS, STEPS
 
-COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE = (
-    f"mcmc._moves.{name}" for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure")
+COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE = (
+    f"mcmc._moves.{name}"
+    for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape")
 )
 AHEAD, MERGE, SCAN, TURN = "mcmc._ahead", "mcmc._merge", "mcmc._scan", "mcmc._turn"
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
@@ -188,6 +189,25 @@ RESTRUCTURE_BUGS = {
     "first choice forgotten": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", first_choice_forgotten),)),
     "questions alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_alike", zero),)),
 }
+
+
+def depth_forgotten(right, model, state, piece, by):
+    """What hangs below a block weighs the same at any depth."""
+    right(model, state, piece, by)
+    return 0.0
+
+
+def cuts_not_counted(right, model, state, node, k):
+    """Every union of pieces is taken to have one cut."""
+    right(model, state, node, k)
+    return 1.0
+
+
+RESHAPE_BUGS = {
+    "depth forgotten": Bug("reshape", "line_of_four", ((RESHAPE, "sink", depth_forgotten),)),
+    "cuts not counted": Bug("reshape", "line_of_four", ((RESHAPE, "n_ways", cuts_not_counted),)),
+    "splits not weighed": Bug("reshape", "line_of_four", ((RESHAPE, "split_factor", zero),)),
+}
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
     for bugs in (
@@ -200,6 +220,7 @@ BUGS = [
         REGROW_1_BUGS,
         REGROW_2_BUGS,
         RESTRUCTURE_BUGS,
+        RESHAPE_BUGS,
     )
     for name, bug in bugs.items()
 ]

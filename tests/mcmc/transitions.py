@@ -29,6 +29,7 @@ MOVES = {
     "swap": ("mcmc._moves.swap", "swap_step"),
     "rotate": ("mcmc._moves.rotate", "rotate_step"),
     "restructure": ("mcmc._moves.restructure", "restructure_step"),
+    "reshape": ("mcmc._moves.reshape", "reshape_step"),
 }
 """Steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES
