@@ -50,7 +50,7 @@ def read_case(name):
     ("name", "alpha", "best", "evidence", "probability"),
     [
         ("maptree_small", 1.0, -13.516869, -12.138724, 0.252046),
-        ("maptree_medium", 2.5, -66.006945, -58.803694, 0.000744),
+        pytest.param("maptree_medium", 2.5, -66.006945, -58.803694, 0.000744, marks=pytest.mark.slow),
     ],
 )
 def test_maptree(name, alpha, best, evidence, probability):

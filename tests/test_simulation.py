@@ -162,6 +162,7 @@ def test_trees_follow_the_prior(questions, tree_prior, rng):
         check_law(problem, model_of(problem, rng), 300, rng)
 
 
+@pytest.mark.slow
 def test_trees_follow_the_leaf_penalty(rng):
     """Empty leaves are cheaper, and cuts of the grid leave cells empty."""
     prior = {"kind": "penalty", "cost": 0.4, "empty_cost": 0.0, "max_depth": 2}

@@ -65,12 +65,12 @@ def largest_error(rows):
 @pytest.mark.parametrize(
     ("problem", "kernel", "draws", "thin"),
     [
-        (grid_regression, "grow-prune", 3500, 2),
-        (dyadic_laplace, "blanchard", 2500, 2),
-        (nominal_problem, "cgm", 4000, 1),
         (nominal_problem, "default", 4000, 1),
         (dyadic_laplace, "default", 2500, 1),
-        (grid_regression, OTHERS, 2500, 1),
+        pytest.param(nominal_problem, "cgm", 4000, 1, marks=pytest.mark.slow),
+        pytest.param(dyadic_laplace, "blanchard", 2500, 2, marks=pytest.mark.slow),
+        pytest.param(grid_regression, "grow-prune", 3500, 2, marks=pytest.mark.slow),
+        pytest.param(grid_regression, OTHERS, 2500, 1, marks=pytest.mark.slow),
     ],
     ids=lambda value: "others" if value is OTHERS else None,
 )
