@@ -395,6 +395,10 @@ class SampledPosterior(Posterior):
     def n_leaves_pmf(self) -> np.ndarray:
         return np.bincount(self.n_leaves, weights=self.weight)
 
+    def depth_pmf(self) -> np.ndarray:
+        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        return np.bincount(self.depth, weights=self.weight)
+
     def feature_inclusion(self) -> np.ndarray:
         return self.weight @ (self.split_counts > 0)
 
