@@ -89,7 +89,9 @@ def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
 
     from ..plots import plot_posterior, plot_tree
 
-    figures = {"posterior": plot_posterior(post), "best_tree": plot_tree(post.map_tree()).get_figure()}
+    trees = {"best_tree": post.map_tree(), "typical_tree": pt.typical_tree(post)}
+    figures = {"posterior": plot_posterior(post)}
+    figures |= {name: plot_tree(tree).get_figure() for name, tree in trees.items()}
     paths = []
     for name, figure in figures.items():
         paths.append(str(Path(folder) / f"{name}.png"))
