@@ -29,34 +29,39 @@ INTRODUCTION = """# Gallery
 All functions are in `pactree_mcmc.plots`; they take matplotlib axes and return them. This page and its pictures are
 written by `python examples/gallery.py`.
 
-Most pictures are of the example of Chipman, George and McCulloch (1998): 800 rows, an ordered and a nominal feature,
-five regions. `truth` is the exact posterior, `post` a run of four chains, `tempered` a run with `temperatures=8`. The
-pictures over two features are of `noisy`, a posterior for two noisy classes.
+`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,
+two classes. `regions` and `tempered` are runs, the second with `temperatures=8`, for the example of Chipman, George and
+McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The pictures over two
+features are of `noisy`, a run for two noisy classes.
 """
 
 
 @cache
 def posteriors():
-    """The posteriors shown: exact, sampled, tempered, and one over two features."""
-    X, y = chipman_data()
-    leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
-    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
+    """The posteriors shown, by the names the pictures ask for."""
+    run = {"draws": 1000, "tune": 500, "chains": 4, "rng": 1, "progress": False}
     rng = np.random.default_rng(3)
+    B = rng.integers(0, 2, size=(120, 6))
+    chance = np.where(B[:, 0] == B[:, 1], 0.8, 0.2 + 0.35 * B[:, 2])
+    binary = pt.TreeModel(B, np.where(rng.random(120) < chance, "yes", "no"))
     Z = rng.uniform(0.0, 10.0, size=(300, 2)).round(1)
     inside = (Z[:, 0] > 6.0) ^ (Z[:, 1] > 3.0)
-    label = np.where(inside ^ (rng.random(300) < 0.15), "ill", "well")
-    plane = pt.TreeModel(Z, label)
+    noisy = pt.TreeModel(Z, np.where(inside ^ (rng.random(300) < 0.15), "ill", "well"))
+    X, y = chipman_data()
+    leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
+    regions = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
     return {
-        "truth": exact.solve(model),
-        "post": pt.sample(model, draws=1000, tune=500, chains=4, rng=1, progress=False),
-        "tempered": pt.sample(model, 1000, tune=500, chains=4, rng=1, temperatures=8, progress=False),
-        "noisy": pt.sample(plane, draws=1000, tune=500, chains=4, rng=1, progress=False),
+        "truth": exact.solve(binary),
+        "post": pt.sample(binary, **run),
+        "noisy": pt.sample(noisy, **run),
+        "regions": pt.sample(regions, **run),
+        "tempered": pt.sample(regions, temperatures=8, **run),
     }
 
 
 def best_tree(post):
     """The best tree, and beside it the typical one: of all drawn, the one that predicts most as the posterior does."""
-    _, (left, right) = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
+    _, (left, right) = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
     plots.plot_tree(post.map_tree(), left)
     plots.plot_tree(pt.typical_tree(post), right)
     left.set_title("best")
@@ -79,9 +84,9 @@ def depth(post, truth):
     plots.plot_depth(post, truth=truth)
 
 
-def inclusion(noisy):
+def inclusion(post, truth):
     """How probable it is that a tree asks about a feature."""
-    plots.plot_inclusion(noisy, truth=noisy)
+    plots.plot_inclusion(post, truth=truth)
 
 
 def partition(noisy):
@@ -100,16 +105,16 @@ def spread(noisy):
     plots.plot_surface(noisy, spread=True, points=False)
 
 
-def nominal_surface(truth):
-    """A nominal feature on an axis, and an exact posterior."""
-    plots.plot_surface(truth, ("x1", "x2"))
+def nominal_surface(regions):
+    """A regression with a nominal feature on an axis."""
+    plots.plot_surface(regions, ("x1", "x2"))
 
 
-def dependence(post):
+def dependence(regions):
     """Partial dependence on an ordered and on a nominal feature."""
     _, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-    plots.plot_partial_dependence(post, "x1", axes[0])
-    plots.plot_partial_dependence(post, "x2", axes[1])
+    plots.plot_partial_dependence(regions, "x1", axes[0])
+    plots.plot_partial_dependence(regions, "x2", axes[1])
 
 
 def trace(post):

@@ -76,11 +76,9 @@ def plot_ranks(posterior: SampledPosterior, axes: Any = None, n_bins: int = 20) 
 
     Notes
     -----
-    Equal values share their mean rank. Vehtari et al. (2021), section 4; for ArviZ's own pictures give it
-    ``posterior.to_arviz()``.
+    Ranks of equal values are dealt out by chance, so that agreeing chains are flat whatever is drawn. Vehtari et al.
+    (2021), section 4; for ArviZ's own pictures give it ``posterior.to_arviz()``.
     """
-    from scipy.stats import rankdata
-
     check_sampled(posterior)
     check_count("n_bins", n_bins, 1)
     axes = _two_axes(axes)
@@ -91,7 +89,7 @@ def plot_ranks(posterior: SampledPosterior, axes: Any = None, n_bins: int = 20) 
             continue
         chains, draws = values.shape
         edges = np.linspace(0.5, values.size + 0.5, min(n_bins, draws) + 1)
-        for c, ranks in enumerate(rankdata(values).reshape(values.shape)):
+        for c, ranks in enumerate(_ranks(values)):
             label = f"chain {c}" if chains <= MOST_CHAINS else None
             ax.stairs(np.histogram(ranks, edges)[0], edges, color=f"C{c % 10}", linewidth=1.3, label=label)
         ax.axhline(draws / (len(edges) - 1), color="0.4", linestyle="--", linewidth=1.0)
@@ -178,6 +176,15 @@ def _watched(posterior: SampledPosterior) -> dict[str, np.ndarray]:
     """What is looked at, draw by draw, each (chains, draws)."""
     scalars = by_draw(posterior)
     return {"log posterior": scalars["log_prior"] + scalars["log_score"], "number of leaves": scalars["n_leaves"]}
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Rank of each value among all, from 1, those of equal values by chance."""
+    flat = values.ravel()
+    order = np.lexsort((np.random.default_rng(0).random(flat.size), flat))
+    out = np.empty(flat.size, dtype=np.int64)
+    out[order] = np.arange(1, flat.size + 1)
+    return out.reshape(values.shape)
 
 
 def _two_axes(axes: Any) -> Any:

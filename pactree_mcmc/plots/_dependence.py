@@ -95,13 +95,14 @@ def plot_partial_dependence(
         ax.stairs(found.mean, axis.edges, baseline=None, color="C0", linewidth=1.8)
         values = rows[:, k]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
-        ax.set_xlim(axis.edges[0], axis.edges[-1])
     else:
         reach = np.maximum([found.mean - found.low, found.high - found.mean], 0.0)
         ax.errorbar(axis.middles, found.mean, yerr=reach, fmt="o", capsize=3.0)
         name_categories(ax.xaxis, axis)
-        ax.set_xlim(axis.edges[0], axis.edges[-1])
-    ax.set_title(f"{100 * coverage:.0f}% of the trees within the band", fontsize="medium")
+    low, high = min(found.low.min(), found.mean.min()), max(found.high.max(), found.mean.max())
+    margin = 0.07 * (high - low) or 0.5
+    ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
+    ax.set_title(f"mean, and interval of {100.0 * coverage:.3g}% of the trees", fontsize="medium")
     return ax
 
 

@@ -102,7 +102,7 @@ def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20,
     max_features : int, default 20
         The most probable ones, at most this many.
     truth : Posterior, optional
-        An exact posterior, its probabilities drawn as diamonds.
+        An exact posterior, its probabilities drawn as strokes.
 
     Returns
     -------
@@ -122,15 +122,16 @@ def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20,
     inclusion = posterior.feature_inclusion()
     order = np.argsort(-inclusion, kind="stable")[:n_shown]
     inclusion, place = inclusion[order], np.arange(n_shown)
-    ax.barh(place, inclusion, 0.75, label=_label(posterior))
+    bars = ax.barh(place, inclusion, 0.75, label=_label(posterior))
     if is_sampled(posterior):
         asked = posterior.split_counts > 0
         error = two_errors([asked[posterior.tree_of_draw, k] for k in order])
         ax.errorbar(inclusion, place, xerr=error, **ERRORS)
     if truth is not None:
         known = truth.feature_inclusion()[order]
-        ax.plot(known, place, "D", color="C1", markersize=5, markeredgecolor="white", label="exact", clip_on=False)
-        ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        style = {"color": "C1", "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
+        points = ax.plot(known, place, "|", label="exact", **style)[0]
+        ax.legend(handles=[bars, points], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     ax.set_yticks(place, [shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
     few = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
     ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being asked about{few}")

@@ -84,7 +84,8 @@ def plot_surface(
     at : mapping of names or indices to values, optional
         Where the other features stay. Default: the median training value, the most frequent category.
     points : bool, optional
-        Draw training rows, filled by class or value. Default: if there are no other features.
+        Draw up to 1,000 training rows, filled by class or value, or white over the spread. Default: if there are no
+        other features.
 
     Returns
     -------
@@ -115,11 +116,11 @@ def plot_surface(
         values = posterior.predict_std(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
-    name = f"sd of the {'mean' if model.classes_ is None else value_name(model, column)}" if spread else None
+    name = f"{'sd of ' if spread else ''}{value_name(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
-    _draw_surface(ax, plane, values, name or value_name(model, column), "magma" if spread else "viridis", limits)
+    mesh = _draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
     if points or (points is None and model.n_features == 2):
-        _draw_rows(ax, model, plane, column)
+        _draw_rows(ax, model, plane, column, None if spread else mesh)
     return ax
 
 
@@ -251,7 +252,8 @@ def _as_input(model: TreeModel, rows: np.ndarray) -> Any:
     return out
 
 
-def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> None:
+def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> Any:
+    """Filled rectangles, the colour bar, names; returns the rectangles."""
     low, high = limits
     mesh = ax.pcolormesh(
         plane.x.edges, plane.y.edges, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True
@@ -262,6 +264,7 @@ def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: 
         if ours.labels is not None:
             name_categories(axis, ours)
     ax.set(xlim=plane.x.edges[[0, -1]], ylim=plane.y.edges[[0, -1]])
+    return mesh
 
 
 def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
@@ -276,12 +279,14 @@ def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
     ax.add_collection(LineCollection(upright + level, colors="white", linewidths=1.4, capstyle="projecting"))
 
 
-def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int) -> None:
-    """Training rows, nominal ones spread within their category."""
-    numbers, X = training_points(model, N_ROWS)
+def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
+    """Training rows in the colours of ``mesh``, or white; nominal ones spread within their category."""
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(N_ROWS, model.n_rows)).astype(np.int64))
+    X = model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
     place = X[:, [plane.x.feature, plane.y.feature]]
     spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
-    values = model.target.values[numbers]
+    values = model.target.values[rows]
     shown = values if model.classes_ is None else (values == column).astype(float)
-    ax.scatter(*place.T, c=shown, cmap="viridis", s=14, edgecolors="white", linewidths=0.6)
+    colors = {"color": "white"} if mesh is None else {"c": shown, "cmap": mesh.cmap, "norm": mesh.norm}
+    ax.scatter(*place.T, s=14, edgecolors="0.6" if mesh is None else "white", linewidths=0.6, **colors)
