@@ -232,7 +232,7 @@ class TestPartialDependence:
         steps = ax.patches[-1].get_data()
         assert steps.edges[1:-1].tolist() == [2.5]
         # every tree weighs as often as it was drawn; one row for each combination of codes
-        X = pt.convergence.training_points(post.model, 100)[1]
+        X = pt.convergence.training_points(post.model, 60)[1]
         for value, edge in zip(steps.values, (0.0, 4.0), strict=True):
             rows = X.copy()
             rows[:, 0] = edge

@@ -12,7 +12,7 @@ from ..trees import leaf_values, stack_trees
 from ._axes import axes_or_new, check_count, feature_number, has_no_draws, say_no_draws, value_column, value_name
 from ._plane import Axis, axis_of, name_categories
 
-N_ROWS, MOST_PIECES = 100, 100
+N_ROWS, MOST_PIECES = 60, 250
 
 
 class Dependence(NamedTuple):
@@ -67,7 +67,7 @@ def plot_partial_dependence(
 
     Notes
     -----
-    Over up to 100 training rows evenly spaced in the table, and up to 100 pieces; cost: as many predictions, for the
+    Over up to 60 training rows evenly spaced in the table, and up to 250 pieces; cost: as many predictions, for the
     posterior and for each tree drawn. Friedman (2001), section 8.2.
 
     Examples

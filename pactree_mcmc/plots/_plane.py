@@ -100,7 +100,7 @@ def plot_surface(
 
     Notes
     -----
-    Cost: up to 22,500 predictions. Training rows stand where the model's coding puts them, exactly so under LocalCuts
+    Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows stand where the model's coding puts them, exactly so under LocalCuts
     without ``max_cuts``.
     """
     model = posterior.model
@@ -268,7 +268,7 @@ def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: 
 
 
 def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
-    """Lines between neighbouring rectangles of different leaves."""
+    """Lines between neighbouring rectangles of different leaves, thinner when there are many."""
     from matplotlib.collections import LineCollection
 
     x, y = plane.x.edges, plane.y.edges
@@ -276,7 +276,9 @@ def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
     upright = [[(x[b + 1], y[a]), (x[b + 1], y[a + 1])] for a, b in zip(i, j, strict=True)]
     i, j = np.nonzero(leaf[1:] != leaf[:-1])
     level = [[(x[b], y[a + 1]), (x[b + 1], y[a + 1])] for a, b in zip(i, j, strict=True)]
-    ax.add_collection(LineCollection(upright + level, colors="white", linewidths=1.4, capstyle="projecting"))
+    n_lines = np.any(leaf[:, 1:] != leaf[:, :-1], axis=0).sum() + np.any(leaf[1:] != leaf[:-1], axis=1).sum()
+    width = min(1.4, max(0.3, 30.0 / max(n_lines, 1)))
+    ax.add_collection(LineCollection(upright + level, colors="white", linewidths=width, capstyle="projecting"))
 
 
 def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
