@@ -100,8 +100,8 @@ def plot_surface(
 
     Notes
     -----
-    Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows stand where the model's coding puts them, exactly so under LocalCuts
-    without ``max_cuts``.
+    Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows stand where the
+    model's coding puts them, exactly so under LocalCuts without ``max_cuts``.
     """
     model = posterior.model
     if spread and not hasattr(posterior, "predict_std"):
