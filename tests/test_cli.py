@@ -342,6 +342,15 @@ class TestSavedRuns:
         command = ("compare", data, "--target", "bought", "--ignore", "price,size", *RUN)
         assert told["rows"] == answer(capsys, *command)["rows"]
 
+    def test_a_damaged_file(self, capsys, saved):
+        path = saved[0]
+        for content in (path.read_bytes()[:2000], b"a,b\n1,2\n"):
+            path.write_bytes(content)
+            code, out, err = run(capsys, "summary", path)
+            assert (code, out) == (1, "")
+            assert len(err.splitlines()) == 1
+            assert "run.nc" in err
+
     def test_a_target_is_refused(self, capsys, saved):
         code, _, err = run(capsys, "summary", saved[0], "--target", "bought")
         assert code == 2

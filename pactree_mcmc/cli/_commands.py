@@ -19,7 +19,9 @@ from ._arguments import UsageError
 from ._tables import BadTable, CsvTable, class_warning, features, read_csv, target
 
 SAVED_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
-"""How netCDF files begin."""
+"""How netCDF files begin; a folder is a Zarr store."""
+RUN_SUFFIXES = (".nc", ".zarr")
+"""Of files that are meant to be runs, even if they are damaged."""
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -84,8 +86,10 @@ def _run(args: argparse.Namespace, notes: list[str]) -> pt.SampledPosterior:
 
 
 def _is_saved(path: str) -> bool:
+    if Path(path).is_dir():
+        return True
     with open(path, "rb") as file:
-        return file.read(8).startswith(SAVED_RUNS)
+        return file.read(8).startswith(SAVED_RUNS) or Path(path).suffix in RUN_SUFFIXES
 
 
 def _load(args: argparse.Namespace) -> pt.SampledPosterior:
