@@ -26,6 +26,7 @@ from .sums import (
     best_by_size,
     best_sums,
     count_trees,
+    depth_law,
     log_sum,
     log_sums,
     mean_and_variance,
@@ -237,6 +238,10 @@ class ExactPosterior(Posterior):
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
         return size_law(self.graph, self.log_inside, self._occurrences)
+
+    def depth_pmf(self) -> np.ndarray:
+        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        return depth_law(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def feature_inclusion(self) -> np.ndarray:
         """Probability (p,) that a feature is asked about at least once."""

@@ -13,13 +13,14 @@ class           plus                    times                                   
 `BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and tally)
 `Hull`          hull of both            sum, edge by edge                           best trees for each price of a leaf
 `SizeLaw`       a + b                   product of polynomials in the leaves        law of the number of leaves
+`DepthLaw`      a + b                   product, one level up                       law of the depth
 `Products`      a + b                   a b                                         mean of products over a tree
 `Moments`       mixture of two laws     sum of independent variables                mean and variance of sums
 `Ranked`        merge of sorted lists   the largest sums of two lists (`k_best`)    the k best trees
 ==============  ======================  ==========================================  ================================
 
-`SizeLaw`, `Products` and `Moments` are expectations under the posterior and carry the values of `LogSum`. A new answer
-is a new class here, or in a file of its own as `Hull` in `_hulls.py`, and nothing else.
+`SizeLaw`, `DepthLaw`, `Products` and `Moments` are expectations under the posterior and carry the values of `LogSum`.
+A new answer is a new class here, or in a file of its own as `Hull` in `_hulls.py`, and nothing else.
 """
 
 from math import log
@@ -320,6 +321,38 @@ def _(semiring, slot, total):
     for m in range(total):
         semiring.value[start + m] = row[m]
     semiring.start[slot], semiring.length[slot] = start, total
+
+
+class DepthLaw(NamedTuple):
+    """Posterior probability that the tree below a slot is at most so deep; that of two subtrees is the product."""
+
+    value: np.ndarray
+    """(n_slots, depths) float64: entry d for at most d levels."""
+    log_inside: np.ndarray
+    """(n_slots,) float64."""
+
+
+@leaf.register(DepthLaw)
+def _(semiring, cell, slot, log_stop):
+    stop = share(log_stop, semiring.log_inside[slot])
+    for d in range(semiring.value.shape[1]):
+        semiring.value[slot, d] = stop
+    return 0
+
+
+@add_split.register(DepthLaw)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    value, log_inside = semiring.value, semiring.log_inside
+    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part > 0.0:
+        for d in range(1, value.shape[1]):
+            value[slot, d] += part * (value[left, d - 1] * value[right, d - 1])
+    return so_far
+
+
+@store.register(DepthLaw)
+def _(semiring, slot, total):
+    pass
 
 
 class Products(NamedTuple):

@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._hulls import Hull
+from ._limits import refuse_bytes
 from ._packed import pack_graph
 from .graph import CellGraph, Intractable
 from .recursion import Occurrences, inside, outside
-from .semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
+from .semirings import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
 from .terms import LOSS, by_slot, counting_terms, likely_part, with_terms
 
 COLUMN_BYTES = 1 << 28
 """Memory for the columns of functions computed at a time."""
 MAX_COEFFICIENTS = 1 << 28
+FIRST_DEPTHS = 16
 LARGEST_PRIME = (1 << 31) - 1
 
 
@@ -100,6 +102,21 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
         if law.used[0] <= room:
             return np.concatenate([[0.0], law.value[law.start[0] : law.start[0] + law.length[0]]])
         room = 2 * int(law.used[0])
+
+
+def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
+    """Law of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels; what is beyond 1e-13 is cut.
+
+    Time and memory: those of the evidence times the depths that matter.
+    """
+    packed, depths = pack_graph(graph), min(FIRST_DEPTHS, deepest + 1)
+    while True:
+        refuse_bytes(8 * graph.n_slots * depths, "the law of the depth")
+        at_most = inside(packed, DepthLaw(np.empty((graph.n_slots, depths)), log_inside)).value[0]
+        if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
+            law = np.diff(at_most, prepend=0.0)
+            return law[: 1 + int(np.flatnonzero(law > 0.0)[-1])]
+        depths = min(2 * depths, deepest + 1)
 
 
 def mean_products(

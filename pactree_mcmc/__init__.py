@@ -6,7 +6,7 @@ Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss.
-Trees: Tree, check_tree.
+Trees: Tree, check_tree, typical_tree.
 Sampling: sample, SampledPosterior, ConvergenceWarning.
 Certificates: certificates, a module of risk bounds.
 Progressive mixture: progressive_mixture, ProgressiveSample.
@@ -37,3 +37,4 @@ from .posterior import Posterior, SampledPosterior
 from .progressive import ProgressiveSample, progressive_mixture
 from .simulation import simulate
 from .trees import Tree, check_tree
+from .typical import typical_tree

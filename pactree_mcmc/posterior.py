@@ -349,6 +349,31 @@ class SampledPosterior(Posterior):
         add_predictions_into(out, self.trees, self.weight, self.node_values, X)
         return out
 
+    def predict_std(self, X: Any) -> np.ndarray:
+        """Standard deviation, over the draws, of what the tree predicts: how unsure the posterior is.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, K) for class probabilities
+            Of the leaf's predictive mean, or of its class probabilities; accurate to about 1e-8 of their range.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+        """
+        numbers, value = self.model.columns.numbers(X), self.node_values - self.node_values[0]
+        moments = np.zeros((len(numbers), 2 * value.shape[1]))
+        add_predictions_into(moments, self.trees, self.weight, np.hstack([value, value**2]), numbers)
+        mean, square = np.split(moments, 2, axis=1)
+        std = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return std[:, 0] if self.model.classes_ is None else std
+
     def kl_to_prior(self) -> float:
         """Divergence from the prior of the law of the draws: each distinct tree with its share of them."""
         if isinstance(self.model.tree_prior, LeafPenalty):
@@ -369,6 +394,10 @@ class SampledPosterior(Posterior):
 
     def n_leaves_pmf(self) -> np.ndarray:
         return np.bincount(self.n_leaves, weights=self.weight)
+
+    def depth_pmf(self) -> np.ndarray:
+        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        return np.bincount(self.depth, weights=self.weight)
 
     def feature_inclusion(self) -> np.ndarray:
         return self.weight @ (self.split_counts > 0)

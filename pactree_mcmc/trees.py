@@ -215,23 +215,21 @@ class Tree:
         |-- yes: leaf
         `-- no:  leaf
         """
-        lines: list[str] = []
-        todo: list[tuple[int, str, str]] = [(0, "", "")]
-        while todo:
-            node, here, below = todo.pop()
-            lines.append(here + (self._leaf_text(node) if self.feature[node] == LEAF else self.question(node)))
-            if self.feature[node] != LEAF:
-                todo.append((int(self.right[node]), below + "`-- no:  ", below + "    "))
-                todo.append((int(self.left[node]), below + "|-- yes: ", below + "|   "))
-        return "\n".join(lines)
+        from .export import to_text
 
-    def _leaf_text(self, node: int) -> str:
-        if self.value is None:
-            return "leaf"
-        value = self.value[node]
-        if self.classes is None:
-            return f"leaf {value[0]:.6g}"
-        return "leaf " + ", ".join(f"{c}: {v:.3f}" for c, v in zip(self.classes.tolist(), value, strict=True))
+        return to_text(self)
+
+    def to_dot(self, *, name: str = "tree") -> str:
+        """The tree in Graphviz's dot language: the text of a ``digraph`` called ``name``, for a file.
+
+        Examples
+        --------
+        >>> Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]).to_dot().splitlines()[4]
+        '  0 [label="x0 <= 2.5"];'
+        """
+        from .export import to_dot
+
+        return to_dot(self, name=name)
 
     def to_sklearn(self) -> dict[str, np.ndarray]:
         """The arrays of scikit-learn's ``tree_``: children_left, children_right, feature, threshold, value.
@@ -243,19 +241,9 @@ class Tree:
         ValueError
             If the tree has a nominal question, which scikit-learn's trees cannot ask.
         """
-        if np.any(self.categories >= 0):
-            node = int(np.argmax(self.categories >= 0))
-            raise ValueError(f"node {node} asks a nominal question; scikit-learn's trees know only thresholds.")
-        leaf = self.feature == LEAF
-        out = {
-            "children_left": np.where(leaf, -1, self.left).astype(np.int64),
-            "children_right": np.where(leaf, -1, self.right).astype(np.int64),
-            "feature": np.where(leaf, -2, self.feature).astype(np.int64),
-            "threshold": np.where(leaf, -2.0, self.threshold),
-        }
-        if self.value is not None:
-            out["value"] = self.value[:, None, :]
-        return out
+        from .export import to_sklearn
+
+        return to_sklearn(self)
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Tree:

@@ -264,11 +264,11 @@ def test_law_of_the_number_of_leaves():
 
 def test_exact_law_beside():
     post = posterior(5, True)
-    exact = Exact(post.model, [0.0, 0.1, 0.3, 0.2, 0.2, 0.1, 0.1 - 1e-6, 1e-6])
-    ax = plot_n_leaves(post, exact=exact)
+    truth = Exact(post.model, [0.0, 0.1, 0.3, 0.2, 0.2, 0.1, 0.1 - 1e-6, 1e-6])
+    ax = plot_n_leaves(post, truth=truth)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
     heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, 6)
-    np.testing.assert_allclose(heights, [np.pad(post.n_leaves_pmf(), (0, 1))[1:], exact.pmf[1:7]], atol=1e-12)
+    np.testing.assert_allclose(heights, [np.pad(post.n_leaves_pmf(), (0, 1))[1:], truth.pmf[1:7]], atol=1e-12)
     middles = np.array([bar.get_x() + bar.get_width() / 2 for bar in ax.patches]).reshape(2, 6)
     np.testing.assert_allclose(middles.mean(axis=0), np.arange(1, 7))
 

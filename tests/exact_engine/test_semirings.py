@@ -10,7 +10,7 @@ import pactree_mcmc as pt
 from exact._exponential import exp_down
 from exact._packed import pack_graph
 from exact.recursion import goes_left, grow_trees, inside
-from exact.semirings import Best, BestBySize, LogSum, Moments, Products, Residue, SizeLaw
+from exact.semirings import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
 from exact.sums import log_sums
 from exact.terms import likely_part
 from pactree_mcmc._numba import jit
@@ -36,6 +36,10 @@ def n_splits(tree, k):
     return 0 if tree == LEAF else (tree[1] == k) + n_splits(tree[3], k) + n_splits(tree[4], k)
 
 
+def levels(tree):
+    return 0 if tree == LEAF else 1 + max(levels(tree[3]), levels(tree[4]))
+
+
 def check_sum(reference, model, truth):
     assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
 
@@ -53,6 +57,15 @@ def check_size_law(reference, model, truth):
     law, expected = truth.n_leaves_pmf(), reference.n_leaves()
     for m in range(max(len(law), max(expected) + 1)):
         assert (law[m] if m < len(law) else 0.0) == pytest.approx(expected.get(m, 0.0), abs=1e-12)
+
+
+def check_depth_law(reference, model, truth):
+    expected = {}
+    for tree, probability in reference.posterior():
+        expected[levels(tree)] = expected.get(levels(tree), 0.0) + probability
+    law = truth.depth_pmf()
+    assert len(law) == max(d for d, probability in expected.items() if probability > 1e-13) + 1
+    assert law == pytest.approx([expected.get(d, 0.0) for d in range(len(law))], abs=1e-12)
 
 
 def check_best_by_size(reference, model, truth):
@@ -231,6 +244,19 @@ def test_the_cells_of_a_row_share_one_leaf(kind, seed):
     assert asked @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
 
 
+def test_law_of_depths_beyond_the_first_ones():
+    """A chain of rows with a prior that never stops: trees as deep as the rows allow; draws have the same law."""
+    x = np.arange(24.0)
+    model = pt.TreeModel(x[:, None], x, tree_prior=pt.ChipmanPrior(0.999, 0.0), questions=pt.LocalCuts(min_leaf=1))
+    truth = exact.solve(model)
+    law = truth.depth_pmf()
+    assert 16 < len(law) <= 24
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    drawn = truth.sample(4000, rng=1).depth_pmf()
+    assert law[16:].min() > 0.0
+    assert 0.5 * np.abs(np.pad(drawn, (0, len(law) - len(drawn))) - law).sum() < 0.05
+
+
 @each_graph
 def test_plain_python_agrees(kind):
     """The loop and the semirings as Python functions give the compiled numbers."""
@@ -248,6 +274,7 @@ def test_plain_python_agrees(kind):
             np.empty((n, m)), np.ones(m), np.full(graph.feature.max(initial=0) + 1, -1), graph.feature, inner, spare
         )
         counters = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)]
+        yield DepthLaw(np.empty((n, 6)), inner)
         yield SizeLaw(*counters, np.zeros(50 * n), np.zeros(50), np.zeros(1, dtype=np.int64), inner, spare)
 
     for plain, compiled in zip(semirings(), semirings(), strict=True):

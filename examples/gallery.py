@@ -1,0 +1,173 @@
+"""The gallery: every kind of picture, with the lines that draw it.
+
+Run: python examples/gallery.py [folder]     writes gallery.md and the folder gallery/ with the pictures (default: docs)
+"""
+
+import inspect
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from chipman_1998 import chipman_data
+from sklearn.datasets import load_digits
+from sklearn.tree import DecisionTreeClassifier
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import plots
+
+DPI = 80
+INTRODUCTION = """# Gallery
+
+All functions are in `pactree_mcmc.plots`; they take matplotlib axes and return them. This page and its pictures are
+written by `python examples/gallery.py`.
+
+`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,
+two classes. `regions` and `tempered` are runs, the second with `temperatures=8`, for the example of Chipman, George and
+McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The pictures over two
+features are of `noisy`, a run for two noisy classes.
+"""
+
+
+@cache
+def posteriors():
+    """The posteriors shown, by the names the pictures ask for."""
+    run = {"draws": 1000, "tune": 500, "chains": 4, "rng": 1, "progress": False}
+    rng = np.random.default_rng(3)
+    B = rng.integers(0, 2, size=(120, 6))
+    chance = np.where(B[:, 0] == B[:, 1], 0.8, 0.2 + 0.35 * B[:, 2])
+    binary = pt.TreeModel(B, np.where(rng.random(120) < chance, "yes", "no"))
+    Z = rng.uniform(0.0, 10.0, size=(300, 2)).round(1)
+    inside = (Z[:, 0] > 6.0) ^ (Z[:, 1] > 3.0)
+    noisy = pt.TreeModel(Z, np.where(inside ^ (rng.random(300) < 0.15), "ill", "well"))
+    X, y = chipman_data()
+    leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
+    regions = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
+    return {
+        "truth": exact.solve(binary),
+        "post": pt.sample(binary, **run),
+        "noisy": pt.sample(noisy, **run),
+        "regions": pt.sample(regions, **run),
+        "tempered": pt.sample(regions, temperatures=8, **run),
+    }
+
+
+def best_tree(post):
+    """The best tree, and beside it the typical one: of all drawn, the one that predicts most as the posterior does."""
+    _, (left, right) = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
+    plots.plot_tree(post.map_tree(), left)
+    plots.plot_tree(pt.typical_tree(post), right)
+    left.set_title("best")
+    right.set_title("typical")
+
+
+def large_tree():
+    """A tree of 30 leaves and ten classes: a bar for each class, below it the most probable one."""
+    cart = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0).fit(*load_digits(return_X_y=True, as_frame=True))
+    plots.plot_tree(pt.Tree.from_sklearn(cart))
+
+
+def n_leaves(post, truth):
+    """Number of leaves: draws with two standard errors, and the exact law."""
+    plots.plot_n_leaves(post, truth=truth)
+
+
+def depth(post, truth):
+    """Depth of the deepest leaf, likewise."""
+    plots.plot_depth(post, truth=truth)
+
+
+def inclusion(post, truth):
+    """How probable it is that a tree asks about a feature."""
+    plots.plot_inclusion(post, truth=truth)
+
+
+def partition(noisy):
+    """The cells of the best tree in two dimensions."""
+    plots.plot_partition(noisy)
+
+
+def surface(noisy):
+    """What the posterior predicts, all its trees averaged, with the borders of the best one and the rows."""
+    ax = plots.plot_surface(noisy)
+    plots.plot_partition(noisy, ax=ax, fill=False)
+
+
+def spread(noisy):
+    """Where its trees disagree: the standard deviation over trees."""
+    plots.plot_surface(noisy, spread=True, points=False)
+
+
+def nominal_surface(regions):
+    """A regression with a nominal feature on an axis."""
+    plots.plot_surface(regions, ("x1", "x2"))
+
+
+def dependence(regions):
+    """Partial dependence on an ordered and on a nominal feature."""
+    _, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    plots.plot_partial_dependence(regions, "x1", axes[0])
+    plots.plot_partial_dependence(regions, "x2", axes[1])
+
+
+def trace(post):
+    """Log posterior and number of leaves, draw by draw."""
+    plots.plot_trace(post)
+
+
+def ranks(post):
+    """Ranks of each chain's draws among those of all: flat when the chains agree."""
+    plots.plot_ranks(post)
+
+
+def four_pictures(post, truth):
+    """Four pictures at once."""
+    plots.plot_posterior(post, truth)
+
+
+def comparison(post, truth):
+    """Exact against sampled: every probability both engines know."""
+    exact.compare(truth, post).plot()
+
+
+def ladder(tempered):
+    """The ladder of a tempered run: exchanges between neighbouring powers, round trips of replicas."""
+    plots.plot_ladder(tempered)
+
+
+PICTURES = (
+    best_tree, large_tree, n_leaves, depth, inclusion, partition, surface, spread, nominal_surface, dependence, trace,
+    ranks, four_pictures, comparison, ladder,
+)  # fmt: skip
+
+
+def code_of(picture):
+    """The lines of a picture's function behind its docstring."""
+    source = inspect.getsource(picture).split('"""', 2)[2]
+    return textwrap.dedent(source.lstrip("\n")).rstrip()
+
+
+def main(folder):
+    (folder / "gallery").mkdir(parents=True, exist_ok=True)
+    sections = [INTRODUCTION]
+    for picture in PICTURES:
+        name = picture.__name__
+        picture(*(posteriors()[wanted] for wanted in inspect.signature(picture).parameters))
+        plt.gcf().savefig(folder / "gallery" / f"{name}.png", dpi=DPI)
+        plt.close("all")
+        title = name.replace("_", " ").capitalize()
+        code = f"```python\n{code_of(picture)}\n```"
+        sections.append(f"## {title}\n\n{inspect.getdoc(picture)}\n\n{code}\n\n![{title}](gallery/{name}.png)\n")
+        print(name)
+    (folder / "gallery.md").write_text("\n".join(sections), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs")

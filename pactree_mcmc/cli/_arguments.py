@@ -1,0 +1,120 @@
+"""What may stand on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any, NoReturn
+
+KERNELS = ("default", "cgm", "grow-prune", "blanchard")
+EPILOG = "The first run of a kernel compiles it, which takes up to three minutes; later runs find it in the cache."
+
+
+class UsageError(Exception):
+    """Arguments that cannot be used."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are exceptions of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Arguments as attributes; ``command`` is the name of the command.
+
+    Raises
+    ------
+    UsageError
+        If they cannot be used.
+    SystemExit
+        After the help or the version was printed.
+    """
+    parser = _Parser(
+        prog="python -m pactree_mcmc", description="Posteriors over decision trees of a CSV file.", epilog=EPILOG
+    )
+    parser.add_argument("--version", action="version", version=metadata.version("pactree-mcmc"))
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def command(name: str, what: str, source: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=what, description=what, epilog=EPILOG)
+        sub.add_argument("source", help=source)
+        return sub
+
+    table = "a CSV file with a header line"
+    either = f"{table}, or a run saved by fit --out"
+    fit = command("fit", "Sample the posterior over trees and report it.", table)
+    predict = command("predict", "Predict the rows of another CSV file.", either)
+    predict.add_argument("new", help="a CSV file with the same columns, in any order")
+    summary = command("summary", "Report a saved run, or sample and report.", either)
+    compare = command("compare", "Compare a run with the exact posterior, where it is tractable.", either)
+    fit.add_argument("--out", metavar="RUN.nc", help="save the run")
+    fit.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    summary.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
+    compare.add_argument(
+        "--max-cells",
+        type=_count(1),
+        default=2_000_000,
+        metavar="N",
+        help="cells the exact sum may need (%(default)s)",
+    )
+    for sub in (fit, predict, summary, compare):
+        _add_model(sub, required=sub is fit)
+        _add_run(sub)
+        sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    return parser.parse_args(list(argv))
+
+
+def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    model = parser.add_argument_group("the model (of a CSV file)")
+    model.add_argument("--target", metavar="COLUMN", required=required, help="the column to predict")
+    model.add_argument(
+        "--nominal", type=_names, default=[], metavar="A,B", help="columns without order, beside those that hold text"
+    )
+    model.add_argument("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
+    model.add_argument(
+        "--regression",
+        action="store_true",
+        help="the target is a number; without this, text and whole numbers are classes and fractions a regression",
+    )
+    model.add_argument(
+        "--missing",
+        choices=("error", "drop"),
+        default="error",
+        help="lines of the CSV file with missing values: an error, or left out (%(default)s)",
+    )
+    model.add_argument("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
+    model.add_argument("--separator", default=",", metavar="C", help="between the fields of a line (%(default)s)")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    run = parser.add_argument_group("the run")
+    for name, default, least, what in (
+        ("--draws", 1000, 1, "draws a chain"),
+        ("--tune", 1000, 0, "draws dropped first"),
+        ("--chains", 4, 1, "independent chains"),
+    ):
+        run.add_argument(name, type=_count(least), default=default, metavar="N", help=f"{what} (%(default)s)")
+    run.add_argument("--seed", type=_count(0), metavar="S", help="same seed, same draws")
+    run.add_argument("--kernel", choices=KERNELS, default="default", help="mixture of moves (%(default)s)")
+    run.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _count(least: int) -> Any:
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number >= {least}")
+        return value
+
+    return read
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,157 @@
+"""Answers for people and, with --json, for programs; pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import pactree_mcmc as pt
+
+MOST_ROWS = 20
+"""Predictions shown on the screen; features and sizes listed."""
+LEAST_PROBABILITY = 0.001
+DPI = 120
+
+
+def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[str], written: dict[str, Any]) -> None:
+    """Report a run: convergence, law of the number of leaves, inclusion, best tree."""
+    model, best = post.model, post.map_tree()
+    inclusion = dict(zip(model.columns.names, post.feature_inclusion().tolist(), strict=True))
+    pmf, table = post.n_leaves_pmf(), post.summary()
+    if args.json:
+        rows = table.to_dict(orient="index")
+        law = {str(m): p for m, p in enumerate(pmf.tolist()) if p > 0.0}
+        tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": _best_log_posterior(post)}
+        tree["text"] = best.format()
+        answer = {**_described(post), "summary": rows, "acceptance": table.attrs["acceptance"], "n_leaves_pmf": law}
+        _print_json({**answer, "feature_inclusion": inclusion, "best_tree": tree, "notes": notes, **written})
+        return
+    print(_headline(post), end="\n\n")
+    print(table.round(3).to_string(), end="\n\n")
+    sizes = [(str(m), p) for m, p in enumerate(pmf.tolist()) if p >= LEAST_PROBABILITY]
+    print(_listed("leaves", sizes), end="\n\n")
+    print(_listed("feature", sorted(inclusion.items(), key=lambda item: -item[1])), end="\n\n")
+    print(f"best tree drawn, log posterior {_best_log_posterior(post):.3f} (unnormalised):")
+    print(best.format())
+    for path in (written["saved"], *written["pictures"]):
+        if path:
+            print(f"written: {path}")
+
+
+def predictions(post: pt.SampledPosterior, X: pd.DataFrame) -> pd.DataFrame:
+    """Table of the predictions: labels and their probabilities; or means and their spread over trees."""
+    classes = post.model.classes_
+    if classes is None:
+        return pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std(X)})
+    proba = post.predict_proba(X)
+    columns = {f"p({label})": proba[:, j] for j, label in enumerate(classes.tolist())}
+    return pd.DataFrame({"prediction": classes[np.argmax(proba, axis=1)], **columns})
+
+
+def tell_predictions(
+    args: argparse.Namespace, post: pt.SampledPosterior, table: pd.DataFrame, notes: list[str]
+) -> None:
+    """Report predictions, on the screen the first ones."""
+    if args.json:
+        rows = table.to_dict(orient="records")
+        _print_json({**_described(post), "predictions": rows, "notes": notes, "saved": args.out})
+        return
+    print(table.head(MOST_ROWS).to_string(float_format="{:.4g}".format))
+    if args.out:
+        print(f"written: {args.out} ({len(table)} rows)")
+    elif len(table) > MOST_ROWS:
+        print(f"... {len(table) - MOST_ROWS} more rows; --out FILE.csv writes all, --json prints all")
+
+
+def tell_comparison(args: argparse.Namespace, comparison: Any, truth: Any, notes: list[str]) -> None:
+    """Report exact against sampled."""
+    if args.json:
+        rows = comparison.to_frame().reset_index().to_dict(orient="records")
+        cells = {"n_cells": truth.graph.n_cells, "n_questions": truth.graph.n_edges}
+        _print_json({**cells, "max_abs_z": comparison.max_abs_z, "rows": rows, "notes": notes})
+        return
+    print(comparison)
+    print(f"\nlargest |z| {comparison.max_abs_z:.2f}; exact sum over {truth.graph.n_cells} cells")
+
+
+def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
+    """Write the pictures; return their paths."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from ..plots import plot_posterior, plot_tree
+
+    trees = {"best_tree": post.map_tree(), "typical_tree": pt.typical_tree(post)}
+    figures = {"posterior": plot_posterior(post)}
+    figures |= {name: plot_tree(tree).get_figure() for name, tree in trees.items()}
+    paths = []
+    for name, figure in figures.items():
+        paths.append(str(Path(folder) / f"{name}.png"))
+        figure.savefig(paths[-1], dpi=DPI)
+        plt.close(figure)
+    return paths
+
+
+def _best_log_posterior(post: pt.SampledPosterior) -> float:
+    return float(np.max(post.log_prior + post.log_score))
+
+
+def _described(post: pt.SampledPosterior) -> dict[str, Any]:
+    """The data and the run."""
+    model = post.model
+    classes = None if model.classes_ is None else model.classes_.tolist()
+    return {
+        "n_rows": model.n_rows,
+        "features": list(model.columns.names),
+        "nominal": [n for n, yes in zip(model.columns.names, model.columns.is_nominal, strict=True) if yes],
+        "classes": classes,
+        "model": repr(model),
+        "chains": post.n_chains,
+        "draws": post.n_draws,
+        "n_trees": post.n_trees,
+        "seconds": post.seconds,
+    }
+
+
+def _headline(post: pt.SampledPosterior) -> str:
+    told = _described(post)
+    nominal = f", nominal: {_few(told['nominal'])}" if told["nominal"] else ""
+    kind = "regression" if told["classes"] is None else f"classes: {_few(told['classes'])}"
+    return (
+        f"{told['n_rows']} rows, {len(told['features'])} features{nominal}; {kind}\n"
+        f"{told['chains']} chains x {told['draws']} draws, {told['n_trees']} distinct trees, {told['seconds']:.1f} s"
+    )
+
+
+def _few(names: list[Any]) -> str:
+    shown = ", ".join(map(str, names[:10]))
+    return shown + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
+
+
+def _listed(what: str, rows: list[tuple[str, float]]) -> str:
+    """Two columns, the first ``MOST_ROWS`` of them."""
+    width = max(len(what), *(len(name) for name, _ in rows[:MOST_ROWS]))
+    lines = [f"{what:<{width}}  probability", *(f"{name:<{width}}  {p:11.3f}" for name, p in rows[:MOST_ROWS])]
+    return "\n".join([*lines, *([f"... {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])])
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    print(json.dumps(_plain(answer), indent=2, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say: NaN and infinity are null, NumPy's scalars Python's."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,357 @@
+"""The command line: answers for people and programs, exit codes, errors of one line that say where and what to do."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+RUN = ["--kernel", "grow-prune", "--draws", "200", "--tune", "100", "--chains", "2", "--seed", "3", "--quiet"]
+needs_files = pytest.mark.skipif(not hasattr(pt, "load"), reason="runs cannot be saved yet: pt.load is missing")
+
+
+def shop(n=80):
+    """Two ordered columns, one of text, a class and a number."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(20, 28, n), "colour": rng.choice(["blue", "green", "red"], n)})
+    frame["size"] = rng.integers(0, 3, n) / 2.0
+    frame["bought"] = np.where((frame["age"] > 23) ^ (frame["colour"] == "red"), "yes", "no")
+    frame["price"] = frame["age"] + rng.integers(0, 9, n) / 8.0
+    return frame
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "shop.csv"
+    shop().to_csv(path, index=False)
+    return str(path)
+
+
+def run(capsys, *argv):
+    """Exit code, standard output, standard error."""
+    code = main([str(a) for a in argv])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def answer(capsys, *argv):
+    """What a command prints with --json."""
+    code, out, err = run(capsys, *argv, "--json")
+    assert code == 0, err
+    return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def model_of(frame, target, **options):
+    """The model that the command line should build."""
+    X = frame.drop(columns=["bought", "price"])
+    return pt.TreeModel(X, frame[target].to_numpy(), nominal=["colour"], **options)
+
+
+class TestFit:
+    def test_same_posterior_as_the_library(self, capsys, data):
+        told = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
+        model = model_of(shop(), "bought")
+        post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
+        assert told["features"] == ["age", "colour", "size"]
+        assert told["nominal"] == ["colour"]
+        assert told["classes"] == ["no", "yes"]
+        assert list(told["feature_inclusion"].values()) == post.feature_inclusion().tolist()
+        pmf = post.n_leaves_pmf()
+        assert told["n_leaves_pmf"] == {str(m): pmf[m] for m in np.flatnonzero(pmf)}
+        assert told["best_tree"]["text"] == post.map_tree().format()
+        assert told["summary"]["n_leaves"]["mean"] == pytest.approx(post.weight @ post.n_leaves)
+
+    def test_tables_for_people(self, capsys, data):
+        code, out, err = run(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
+        assert code == 0
+        assert out.startswith("80 rows, 3 features, nominal: colour; classes: no, yes\n2 chains x 200 draws")
+        for words in ("ess_bulk", "leaves  probability", "feature  probability", "best tree drawn", "|-- yes: "):
+            assert words in out
+        assert all(line.startswith(("note:", "  ")) for line in err.splitlines())
+
+    def test_numbers_with_fractions_are_a_regression(self, capsys, data):
+        told = answer(capsys, "fit", data, "--target", "price", "--ignore", "bought", *RUN)
+        assert told["classes"] is None
+        assert "NormalInverseGamma" in told["model"]
+
+    def test_whole_numbers_are_classes_unless_told(self, capsys, data):
+        command = ("fit", data, "--target", "age", "--ignore", "bought,price", *RUN)
+        assert answer(capsys, *command)["classes"] == list(range(20, 28))
+        assert answer(capsys, *command, "--regression")["classes"] is None
+
+    def test_many_whole_numbers_are_doubted(self, capsys, tmp_path):
+        path = tmp_path / "amounts.csv"
+        pd.DataFrame({"x": np.arange(64) % 4, "y": np.arange(64)}).to_csv(path, index=False)
+        notes = answer(capsys, "fit", path, "--target", "y", *RUN)["notes"]
+        assert any("64 different whole numbers, taken as classes; give --regression" in note for note in notes)
+
+    def test_named_columns_are_nominal(self, capsys, data):
+        told = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price", "--nominal", "age, size", *RUN)
+        assert told["nominal"] == ["age", "colour", "size"]
+
+    def test_missing_lines_are_left_out_on_request(self, capsys, tmp_path):
+        frame = shop()
+        frame.loc[[3, 9], "colour"] = None
+        frame.loc[5, "size"] = np.nan
+        frame.to_csv(tmp_path / "gaps.csv", index=False)
+        command = ("fit", tmp_path / "gaps.csv", "--target", "bought", "--ignore", "price", *RUN)
+        told = answer(capsys, *command, "--missing", "drop")
+        assert told["n_rows"] == 77
+        assert "3 lines with missing values are left out." in told["notes"]
+        code, _, err = run(capsys, *command)
+        assert code == 1
+        assert "line 5: no value in column 'colour' (2 lines in all); fill it in, or leave such lines" in err
+
+    def test_other_separators_and_gzip(self, capsys, tmp_path):
+        path = tmp_path / "shop.csv.gz"
+        text = io.StringIO()
+        shop().to_csv(text, index=False, sep=";")
+        path.write_bytes(gzip.compress(text.getvalue().encode("utf-8-sig")))
+        told = answer(capsys, "fit", path, "--target", "bought", "--separator", ";", *RUN)
+        assert told["features"] == ["age", "colour", "size", "price"]
+
+    def test_pictures(self, capsys, data, tmp_path):
+        folder = tmp_path / "new" / "pictures"
+        command = ("fit", data, "--target", "bought", "--ignore", "price", *RUN, "--plot", folder)
+        told = answer(capsys, *command)
+        assert told["pictures"] == sorted(map(str, folder.iterdir()), key=told["pictures"].index)
+        assert len(told["pictures"]) >= 2
+        assert not plt.get_fignums()
+        for path in told["pictures"]:
+            assert plt.imread(path).std() > 0.0
+
+
+class TestPredict:
+    def test_classes(self, capsys, data, tmp_path):
+        """Columns in another order, a further one, a category unseen in training."""
+        new = shop(10)[["size", "colour", "price", "age"]]
+        new.loc[0, "colour"] = "violet"
+        new.to_csv(tmp_path / "new.csv", index=False)
+        out = tmp_path / "out.csv"
+        command = ("predict", data, tmp_path / "new.csv", "--target", "bought", "--ignore", "price", *RUN)
+        told = answer(capsys, *command, "--out", out)
+        post = pt.sample(
+            model_of(shop(), "bought"), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False
+        )
+        table = pd.DataFrame(told["predictions"])
+        np.testing.assert_array_equal(table[["p(no)", "p(yes)"]], post.predict_proba(new))
+        np.testing.assert_array_equal(table["prediction"], post.predict(new))
+        pd.testing.assert_frame_equal(pd.read_csv(out), table)
+
+    def test_regression_on_the_screen(self, capsys, data):
+        code, out, _ = run(capsys, "predict", data, data, "--target", "price", "--ignore", "bought", *RUN)
+        assert code == 0
+        assert out.splitlines()[0].split() == ["prediction", "sd_over_trees"]
+        assert len(out.splitlines()) == 22
+        assert out.splitlines()[-1] == "... 60 more rows; --out FILE.csv writes all, --json prints all"
+
+    @pytest.mark.parametrize(
+        ("lines", "message"),
+        [
+            ("age,size\n21,0.5", "has no column 'colour', given as a column of the model"),
+            ("age,colour,size\n21,red,0.5\nold,red,1", "line 3: text 'old' in column 'age', which holds numbers"),
+            ("age,colour,size\n21,,0.5", "line 2: no value in column 'colour'; fill it in"),
+        ],
+    )
+    def test_bad_new_rows_are_found_before_the_run(self, capsys, data, tmp_path, lines, message, monkeypatch):
+        (tmp_path / "new.csv").write_text(lines)
+        monkeypatch.setattr(pt, "sample", None)
+        command = ("predict", data, tmp_path / "new.csv", "--target", "bought", "--ignore", "price", *RUN)
+        code, out, err = run(capsys, *command)
+        assert (code, out) == (1, "")
+        assert message in err
+
+
+class TestCompare:
+    COMMAND = ("--target", "bought", "--ignore", "price,size")
+
+    def test_exact_against_sampled(self, capsys, data):
+        told = answer(capsys, "compare", data, *self.COMMAND, *RUN)
+        rows = {row["quantity"]: row for row in told["rows"]}
+        assert rows["log evidence"]["sampled"] is None
+        assert rows["inclusion: age"]["exact"] == pytest.approx(1.0, abs=0.01)
+        assert told["n_cells"] > 10
+
+    def test_table_for_people(self, capsys, data):
+        code, out, _ = run(capsys, "compare", data, *self.COMMAND, *RUN)
+        assert code == 0
+        assert out.splitlines()[0].split() == ["quantity", "exact", "sampled", "mc", "error", "z"]
+        assert "largest |z|" in out
+
+    def test_what_is_not_tractable_is_refused_in_one_line(self, capsys, data):
+        code, out, err = run(capsys, "compare", data, *self.COMMAND, *RUN, "--max-cells", "5")
+        assert (code, out) == (1, "")
+        assert len(err.splitlines()) == 1
+        assert err.startswith("error: the exact sum needs at least")
+
+
+BAD_FILES = {
+    "empty": ("", "is empty; give a CSV file with a header line"),
+    "blank": ("\n\n", "is empty; give a CSV file with a header line"),
+    "header only": ("a,y\n", "has a header and no rows"),
+    "one row": ("a,y\n1,2\n", "X has one row"),
+    "target missing": ("a,yy\n1,2\n2,3\n", "has no column 'y', given as --target; did you mean 'yy'"),
+    "target far": ("a,b\n1,2\n2,3\n", "has no column 'y', given as --target; its columns are a, b"),
+    "only the target": ("y\n1\n2\n", "has no column beside the target 'y'"),
+    "text among numbers": ("a,y\n1,2\n\n2,3\nn.a.,3\n", "line 5: text 'n.a.' in column 'a', which holds numbers"),
+    "text after quoted lines": ('a,b,y\n"x\ny",1,2\nz,2,3\nz,?,3\n', "line 5: text '?' in column 'b'"),
+    "long row": ("a,y\n1,2\n2,3,4\n", "line 3: 3 fields where the header has 2"),
+    "short row": ("a,y\n1,2\n2\n", "line 3: 1 fields where the header has 2"),
+    "missing": ("a,y\n1,2\nNaN,3\n", "line 3: no value in column 'a'; fill it in, or leave such lines out with"),
+    "missing target": ("a,y\n1,2\n2,\n", "line 3: no value in column 'y'"),
+    "infinite": ("a,y\n1,2\ninf,3\n", "line 3: column 'a' is infinite"),
+    "text in the target": ("a,y\n1,2\n2,3\n4,b\n", "line 4: text 'b' in column 'y'"),
+    "no name": ("a,,y\n1,2,3\n2,3,4\n", "line 1: column 2 has no name"),
+    "same names": ("a,a,y\n1,2,3\n2,3,4\n", "line 1: two columns are called 'a'"),
+    "other separator": ("a;y\n1;2\n2;3\n", "has one column, 'a;y'; give --separator ';'"),
+    "many texts": (
+        "a,y\n" + "".join(f"t{i},1\n" for i in range(64)),
+        "column 'a' holds 64 different texts; at most 63 are allowed: merge rare ones, or leave it out with --ignore a",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_are_refused_in_one_line(capsys, tmp_path, name):
+    content, message = BAD_FILES[name]
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    code, out, err = run(capsys, "fit", path, "--target", "y", *RUN)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_files_that_are_no_text(capsys, tmp_path):
+    path = tmp_path / "picture.csv"
+    path.write_bytes(b"a,y\n\xff\xfe,1\n")
+    code, _, err = run(capsys, "fit", path, "--target", "y")
+    assert code == 1
+    assert "is not UTF-8 text" in err
+    path = tmp_path / "cut.csv.gz"
+    path.write_bytes(gzip.compress(b"a,y\n1,2\n" * 100)[:30])
+    code, _, err = run(capsys, "fit", path, "--target", "y")
+    assert code == 1
+    assert len(err.splitlines()) == 1
+
+
+def test_files_and_folders_that_are_not_there(capsys, data, tmp_path):
+    for command in (["fit", "nosuch.csv"], ["summary", "nosuch.nc"], ["predict", data, "nosuch.csv"]):
+        code, out, err = run(capsys, *command, "--target", "bought", *RUN)
+        assert (code, out) == (1, "")
+        assert err.splitlines() == [f"error: {command[-1]}: No such file or directory"]
+    code, _, err = run(capsys, "fit", data, "--target", "bought", "--out", tmp_path / "nosuch" / "run.nc")
+    assert code == 1
+    assert "does not exist or cannot be written to; make it first" in err
+
+
+def test_regression_on_text_is_refused(capsys, data):
+    code, _, err = run(capsys, "fit", data, "--target", "bought", "--regression", *RUN)
+    assert code == 1
+    assert "line 2: text" in err
+    assert "a regression needs numbers" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "the following arguments are required: command"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["fit", "DATA"], "the following arguments are required: --target"),
+        (["summary", "DATA"], "is no saved run; name the column to predict, --target COLUMN"),
+        (["predict", "DATA", "--target", "bought"], "the following arguments are required: new"),
+        (["fit", "DATA", "--target", "bought", "--draws", "0"], "'0' is no whole number >= 1"),
+        (["fit", "DATA", "--target", "bought", "--seed", "x"], "'x' is no whole number >= 0"),
+        (["fit", "DATA", "--target", "bought", "--kernel", "best"], "invalid choice: 'best'"),
+        (["fit", "DATA", "--target", "bought", "--ignore", "bought"], "is named in --nominal or --ignore too"),
+    ],
+)
+def test_bad_usage(capsys, data, argv, message):
+    code, out, err = run(capsys, *(data if a == "DATA" else a for a in argv))
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_help_and_version(capsys):
+    code, out, _ = run(capsys, "fit", "--help")
+    assert code == 0
+    assert "--target COLUMN" in out
+    assert run(capsys, "--version")[0] == 0
+
+
+def test_an_interrupted_run_has_its_own_code(capsys, data, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt("interrupted before every chain had a draw; nothing to return")
+
+    monkeypatch.setattr(pt, "sample", interrupted)
+    code, out, err = run(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
+    assert (code, out) == (130, "")
+    assert err == "error: interrupted before every chain had a draw; nothing to return\n"
+
+
+def test_as_a_program(data):
+    """A real process: answers on the standard output, notes and errors on the other, the exit code."""
+    command = [sys.executable, "-m", "pactree_mcmc", "summary", data, *RUN, "--json"]
+    good = subprocess.run(
+        [*command, "--target", "bought", "--ignore", "price"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert good.returncode == 0, good.stderr
+    assert json.loads(good.stdout)["n_rows"] == 80
+    bad = subprocess.run([*command, "--target", "x"], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr.splitlines() == [
+        f"error: {data} has no column 'x', given as --target; its columns are age, colour, size, bought, price"
+    ]
+
+
+@needs_files
+class TestSavedRuns:
+    @pytest.fixture
+    def saved(self, capsys, data, tmp_path):
+        path = tmp_path / "run.nc"
+        told = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price,size", *RUN, "--out", path)
+        assert told["saved"] == str(path)
+        return path, told
+
+    def test_summary(self, capsys, saved):
+        path, told = saved
+        again = answer(capsys, "summary", path)
+        for name in ("summary", "n_leaves_pmf", "feature_inclusion", "best_tree", "classes"):
+            assert again[name] == told[name]
+
+    def test_predict(self, capsys, data, saved):
+        told = answer(capsys, "predict", saved[0], data)
+        command = ("predict", data, data, "--target", "bought", "--ignore", "price,size", *RUN)
+        assert told["predictions"] == answer(capsys, *command)["predictions"]
+
+    def test_compare(self, capsys, data, saved):
+        told = answer(capsys, "compare", saved[0])
+        command = ("compare", data, "--target", "bought", "--ignore", "price,size", *RUN)
+        assert told["rows"] == answer(capsys, *command)["rows"]
+
+    def test_a_damaged_file(self, capsys, saved):
+        path = saved[0]
+        for content in (path.read_bytes()[:2000], b"a,b\n1,2\n"):
+            path.write_bytes(content)
+            code, out, err = run(capsys, "summary", path)
+            assert (code, out) == (1, "")
+            assert len(err.splitlines()) == 1
+            assert "run.nc" in err
+
+    def test_a_target_is_refused(self, capsys, saved):
+        code, _, err = run(capsys, "summary", saved[0], "--target", "bought")
+        assert code == 2
+        assert "which has its own" in err

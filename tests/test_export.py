@@ -1,0 +1,107 @@
+"""One tree for other programs: dot, and arrays that scikit-learn's own tree code runs on. Text is in test_trees.py."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+import pactree_mcmc as pt
+
+NODE = re.compile(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"(, style="rounded")?\];$')
+EDGE = re.compile(r'^  (\d+) -> (\d+) \[label="(yes|no)"\];$')
+
+
+def random_tree(n_leaves, seed, p=3):
+    """Thresholds that float32 holds exactly."""
+    rng = np.random.default_rng(seed)
+    nodes = []
+
+    def grow(n):
+        here = len(nodes)
+        nodes.append([-1, 0.0, 0, 0])
+        if n > 1:
+            nodes[here][:3] = [int(rng.integers(p)), float(rng.integers(-8, 8)) / 4.0, len(nodes)]
+            first = int(rng.integers(1, n))
+            grow(first)
+            nodes[here][3] = len(nodes)
+            grow(n - first)
+
+    grow(n_leaves)
+    return pt.Tree(*zip(*nodes, strict=True), value=rng.normal(size=(len(nodes), 1)))
+
+
+def parsed(dot):
+    """Labels and edges of the nodes; every line must be one of the two kinds."""
+    lines = dot.split("\n")
+    assert lines[0].startswith("digraph ")
+    assert lines[-1] == "}"
+    nodes, edges = {}, {}
+    for line in lines[4:-1]:
+        node, edge = NODE.match(line), EDGE.match(line)
+        assert (node is None) != (edge is None), line
+        if node:
+            nodes[int(node[1])] = node[2], node[3] is not None
+        else:
+            edges[int(edge[1]), edge[3]] = int(edge[2])
+    return nodes, edges
+
+
+@pytest.mark.parametrize("n_leaves", [1, 2, 30])
+def test_dot_has_every_node_and_edge(n_leaves):
+    tree = random_tree(n_leaves, n_leaves)
+    nodes, edges = parsed(tree.to_dot())
+    inner = np.flatnonzero(tree.feature >= 0)
+    assert edges == {(i, "yes"): tree.left[i] for i in inner} | {(i, "no"): tree.right[i] for i in inner}
+    for i in range(tree.n_nodes):
+        is_leaf = tree.feature[i] < 0
+        assert nodes[i] == (f"{tree.value[i, 0]:.6g}" if is_leaf else tree.question(i), is_leaf)
+
+
+def test_dot_escapes_what_would_end_a_label():
+    frame = pd.DataFrame({'5" \\ pipe': [1.0, 2.0], "kind": pd.Categorical(['a "b"', "c"])})
+    columns = pt.TreeModel(frame, [0, 1]).columns
+    tree = pt.Tree(
+        [0, 1, -1, -1, -1], [1.5, 0, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0],
+        categories=[-1, 0b01, -1, -1, -1], columns=columns,
+    )  # fmt: skip
+    nodes, _ = parsed(tree.to_dot(name='a "tree"'))
+    assert nodes[0][0] == '5\\" \\\\ pipe <= 1.5'
+    assert nodes[1][0] == 'kind in {a \\"b\\"}'
+    assert tree.to_dot(name='a "tree"').startswith('digraph "a \\"tree\\"" {')
+
+
+def test_dot_leaves_list_their_most_probable_classes():
+    few = pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]], classes=np.array(["no", "yes"]))
+    assert parsed(few.to_dot())[0][0][0] == "no: 0.250\\nyes: 0.750"
+    many = pt.Tree([-1], [0], [0], [0], value=np.arange(8.0)[None] / 28.0, classes=np.arange(8))
+    label = parsed(many.to_dot())[0][0][0].split("\\n")
+    assert label == [f"{j}: {j / 28:.3f}" for j in (7, 6, 5, 4, 3, 2)] + ["..."]
+    assert parsed(pt.Tree([-1], [0], [0], [0]).to_dot())[0][0][0] == "leaf"
+
+
+@pytest.mark.parametrize("n_leaves", [1, 2, 40])
+def test_scikit_learns_own_code_predicts_alike_from_the_arrays(n_leaves):
+    """The arrays as the state of scikit-learn's compiled tree."""
+    tree = random_tree(n_leaves, 7)
+    arrays = tree.to_sklearn()
+    X = np.random.default_rng(3).integers(-10, 10, (300, 3)) / 4.0
+    fitted = DecisionTreeRegressor(max_depth=1).fit(X, X[:, 0])
+    state = fitted.tree_.__getstate__()
+    nodes = np.zeros(tree.n_nodes, dtype=state["nodes"].dtype)
+    nodes["left_child"], nodes["right_child"] = arrays["children_left"], arrays["children_right"]
+    nodes["feature"], nodes["threshold"] = arrays["feature"], arrays["threshold"]
+    changed = {"nodes": nodes, "values": arrays["value"], "node_count": tree.n_nodes, "max_depth": tree.depth}
+    theirs = type(fitted.tree_)(3, np.array([1]), 1)
+    theirs.__setstate__(state | changed)
+    np.testing.assert_array_equal(theirs.predict(X.astype(np.float32))[:, 0], tree.predict(X))
+    np.testing.assert_array_equal(theirs.apply(X.astype(np.float32)), tree.apply(X))
+
+
+def test_nominal_questions_are_refused_with_what_to_do():
+    frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue"])})
+    columns = pt.TreeModel(frame, [0, 1]).columns
+    tree = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], categories=[1, -1, -1], columns=columns)
+    with pytest.raises(ValueError, match=r"node 0 asks a nominal question.*colour in \{blue\}.*indicator columns"):
+        tree.to_sklearn()

@@ -1,0 +1,359 @@
+"""Pictures over features and of chains: what is drawn is what the posterior answers, whatever its size."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, QuadMesh
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.evidence import Tempering
+from pactree_mcmc.inference_data import load_arviz
+from pactree_mcmc.plots import (
+    plot_depth,
+    plot_inclusion,
+    plot_ladder,
+    plot_n_leaves,
+    plot_partial_dependence,
+    plot_partition,
+    plot_ranks,
+    plot_surface,
+    plot_trace,
+)
+from pactree_mcmc.trees import stack_trees
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def problem(regression=False):
+    """Two ordered features and a nominal one."""
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame({"a": rng.integers(0, 5, 60), "b": rng.integers(0, 4, 60) / 2.0})
+    X["kind"] = pd.Categorical(rng.choice(["p", "q", "r"], 60))
+    hit = (X["a"] > 2) ^ (X["kind"] == "q")
+    return pt.TreeModel(X, 2.0 * hit + rng.integers(0, 4, 60) / 4.0 if regression else np.where(hit, "yes", "no"))
+
+
+TREES = {
+    "leaf": pt.Tree([-1], [0], [0], [0]),
+    "ordered": pt.Tree([0, 1, -1, -1, -1], [2.5, 0.25, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0]),
+    "nominal": pt.Tree([2, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], categories=[0b101, -1, -1]),
+}
+
+
+def drawn(model, trees, tree_of_draw, tempering=None):
+    """A sampled posterior of the given draws."""
+    n_stats = model.leaf.n_stats(model.target)
+    draws = np.asarray(tree_of_draw)
+    return pt.SampledPosterior(
+        model,
+        stack_trees(trees),
+        np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees]),
+        draws,
+        np.array([model.log_prior(tree) for tree in trees]),
+        np.array([model.log_score(tree) for tree in trees]),
+        np.zeros((*draws.shape, 1), dtype=np.int64),
+        np.zeros((*draws.shape, 1), dtype=np.int64),
+        ("grow",),
+        1.0,
+        tempering=tempering,
+    )
+
+
+def some(regression=False):
+    draws = np.random.default_rng(1).integers(0, 3, (2, 30))
+    return drawn(problem(regression), list(TREES.values()), draws)
+
+
+def staircase(n_leaves):
+    """A tree that cuts off one value of the first feature after another, and a model that admits it."""
+    x = np.arange(200.0)
+    model = pt.TreeModel(np.column_stack([x, x % 3]), np.where(x % 2 > 0, "odd", "even"))
+    inner, m = n_leaves - 1, 2 * n_leaves - 1
+    feature, threshold, left, right = np.full(m, -1), np.zeros(m), np.zeros(m, int), np.zeros(m, int)
+    at = 2 * np.arange(inner)
+    feature[at], threshold[at], left[at], right[at] = 0, np.arange(inner) + 0.5, at + 1, at + 2
+    return model, pt.Tree(feature, threshold, left, right)
+
+
+def mesh_of(ax):
+    return next(c for c in ax.collections if isinstance(c, QuadMesh))
+
+
+def cells(ax):
+    """Corners and values of the rectangles drawn."""
+    mesh = mesh_of(ax)
+    corners = mesh.get_coordinates()
+    return corners[0, :, 0], corners[:, 0, 1], np.asarray(mesh.get_array()).reshape(len(corners) - 1, -1)
+
+
+class TestSpread:
+    def test_equals_the_standard_deviation_over_draws(self):
+        for regression in (False, True):
+            post = some(regression)
+            X = pd.DataFrame({"a": [0.0, 4.0, 3.0], "b": [0.0, 1.0, 1.5], "kind": ["p", "q", "new"]})
+            by_draw = post.values_by_draw(X)
+            expected = by_draw.std(axis=(0, 1))
+            found = post.predict_std(X)
+            assert found == pytest.approx(expected[:, 0] if regression else expected, abs=1e-7)
+            assert found.max() > 0.01
+
+    def test_approaches_the_exact_one(self):
+        model = problem()
+        truth = exact.solve(model)
+        X = pd.DataFrame({"a": [0.0, 4.0], "b": [0.0, 1.0], "kind": ["p", "q"]})
+        assert truth.sample(4000, rng=2).predict_std(X) == pytest.approx(truth.predict_std(X), abs=0.01)
+
+
+class TestDepth:
+    def test_law_by_draw(self):
+        post = some()
+        depths = np.array([0, 2, 1])[post.tree_of_draw]
+        assert post.depth_pmf() == pytest.approx([np.mean(depths == d) for d in range(3)])
+        ax = plot_depth(post)
+        assert [bar.get_height() for bar in ax.patches] == pytest.approx(post.depth_pmf())
+        assert ax.get_xlabel() == "depth"
+
+    def test_exact_beside(self):
+        truth = exact.solve(problem())
+        ax = plot_depth(truth.sample(300, rng=1), truth=truth)
+        heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
+        law = truth.depth_pmf()
+        first = int(np.flatnonzero(law > 1e-4)[0])
+        assert heights[1] == pytest.approx(law[first : first + heights.shape[1]])
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
+
+    def test_unknown(self):
+        with pytest.raises(TypeError, match="object does not know its law of the depth"):
+            plot_depth(some(), truth=object())
+
+
+def test_inclusion_with_the_exact_one():
+    truth = exact.solve(problem())
+    post = truth.sample(300, rng=1)
+    ax = plot_inclusion(post, truth=truth)
+    order = np.argsort(-post.feature_inclusion(), kind="stable")
+    assert ax.lines[-1].get_xdata() == pytest.approx(truth.feature_inclusion()[order])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
+
+
+class TestSurface:
+    @pytest.mark.parametrize("regression", [False, True])
+    @pytest.mark.parametrize("spread", [False, True])
+    def test_each_rectangle_has_the_posteriors_answer(self, regression, spread):
+        post = some(regression)
+        ax = plot_surface(post, ("a", "kind"), at={"b": 1.0}, spread=spread)
+        x, y, values = cells(ax)
+        assert 2.5 in x
+        assert y.tolist() == [-0.5, 0.5, 1.5, 2.5]
+        for i, kind in enumerate("pqr"):
+            row = pd.DataFrame({"a": (x[1:] + x[:-1]) / 2.0, "b": 1.0, "kind": kind})
+            answer = post.predict_std(row) if spread else post.predict(row) if regression else post.predict_proba(row)
+            answer = answer if answer.ndim == 1 else answer[:, 1]
+            assert values[i] == pytest.approx(answer, abs=1e-9)
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["p", "q", "r"]
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("a", "kind")
+        bar = ax.get_figure().axes[-1].get_ylabel()
+        assert bar == ("sd of " if spread else "") + ("mean" if regression else "P(yes)")
+
+    def test_of_an_exact_posterior(self):
+        truth = exact.solve(problem())
+        x, y, values = cells(plot_surface(truth, (0, 1), label="no", at={"kind": "q"}))
+        row = pd.DataFrame({"a": (x[1:] + x[:-1]) / 2.0, "b": (y[0] + y[1]) / 2.0, "kind": "q"})
+        assert values[0] == pytest.approx(truth.predict_proba(row)[:, 0])
+
+    def test_rows_are_drawn_where_they_are(self):
+        model, tree = staircase(5)
+        ax = plot_surface(drawn(model, [tree], [[0, 0]]))
+        place = ax.collections[1].get_offsets()
+        assert sorted(map(tuple, place.tolist())) == [(float(i), float(i % 3)) for i in range(200)]
+        assert len(plot_surface(some()).collections) == 1
+
+    def test_too_many_thresholds_become_a_regular_grid(self):
+        model, tree = staircase(200)
+        x, y, _ = cells(plot_surface(drawn(model, [tree], [[0]])))
+        assert len(x) == 151
+        assert len(y) == 2
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"features": ("a", "c")}, "feature 'c' is unknown; give an index 0..2 or one of 'a', 'b', 'kind'"),
+            ({"features": (0, 3)}, "feature 3 is unknown"),
+            ({"features": (1, "b")}, "both are 'b'; give two"),
+            ({"features": "ab"}, "give two names or indices"),
+            ({"label": "maybe"}, "label='maybe' is no class"),
+            ({"at": {"a": 1.0}}, "at holds 'a', which varies"),
+            ({"at": {"kind": "z"}}, "is 'z', no category"),
+        ],
+    )
+    def test_bad_arguments(self, options, message):
+        for picture in (plot_surface, plot_partition):
+            with pytest.raises(ValueError, match=message):
+                picture(some(), **options)
+        assert not plt.get_fignums()
+
+
+class TestPartition:
+    def test_the_leaves_of_a_tree(self):
+        post = some()
+        ax = plot_partition(post, tree=post.tree(1))
+        x, y, values = cells(ax)
+        assert x[1:-1].tolist() == [2.5]
+        assert y[1:-1].tolist() == [0.25]
+        tree = post.tree(1)
+        assert values == pytest.approx(tree.value[np.array([[2, 4], [3, 4]]), 1])
+        lines = next(c for c in ax.collections if isinstance(c, LineCollection)).get_segments()
+        drawn_lines = {tuple(map(tuple, np.round(line, 9).tolist())) for line in lines}
+        upright = {((2.5, y[0]), (2.5, 0.25)), ((2.5, 0.25), (2.5, y[2]))}
+        assert drawn_lines == {tuple((a, round(b, 9)) for a, b in line) for line in upright} | {
+            ((round(x[0], 9), 0.25), (2.5, 0.25))
+        }
+
+    def test_borders_only(self):
+        ax = plot_surface(some())
+        before = len(ax.collections)
+        assert plot_partition(some(), ax=ax, tree=TREES["ordered"], fill=False) is ax
+        assert len(ax.collections) == before + 1
+        with pytest.raises(ValueError, match="carries no values"):
+            plot_partition(some(), tree=TREES["ordered"])
+
+
+class TestPartialDependence:
+    @pytest.mark.parametrize("regression", [False, True])
+    def test_of_an_ordered_feature(self, regression):
+        post = some(regression)
+        ax = plot_partial_dependence(post, "a")
+        steps = ax.patches[-1].get_data()
+        assert steps.edges[1:-1].tolist() == [2.5]
+        # every tree weighs as often as it was drawn; one row for each combination of codes
+        X = pt.convergence.training_points(post.model, 60)[1]
+        for value, edge in zip(steps.values, (0.0, 4.0), strict=True):
+            rows = X.copy()
+            rows[:, 0] = edge
+            assert value == pytest.approx(post._values(rows)[:, -1].mean())
+        assert ax.get_ylabel() == ("mean" if regression else "P(yes)")
+
+    def test_of_a_nominal_feature(self):
+        ax = plot_partial_dependence(some(), "kind", label="no")
+        points = ax.lines[0]
+        assert points.get_xdata().tolist() == [0.0, 1.0, 2.0]
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["p", "q", "r"]
+
+    def test_the_band_holds_the_trees(self):
+        post = drawn(problem(), [TREES["ordered"]], [[0, 0, 0]])
+        ax = plot_partial_dependence(post, 0)
+        band, line = (patch.get_data() for patch in ax.patches)
+        assert band.values == pytest.approx(line.values)
+        assert np.asarray(band.baseline) == pytest.approx(line.values)
+
+    def test_bad_arguments(self):
+        with pytest.raises(ValueError, match=r"coverage=1\.0 is out of range"):
+            plot_partial_dependence(some(), 0, coverage=1.0)
+        with pytest.raises(ValueError, match="n_trees=0 is out of range"):
+            plot_partial_dependence(some(), 0, n_trees=0)
+        with pytest.raises(ValueError, match="the model is a regression"):
+            plot_partial_dependence(some(True), 0, label="yes")
+
+
+class TestRanks:
+    def test_counts_of_each_chain(self):
+        first, second = plot_ranks(some(), n_bins=6)
+        for ax in (first, second):
+            counts = np.array([patch.get_data().values for patch in ax.patches])
+            assert counts.shape == (2, 6)
+            assert counts.sum(axis=1).tolist() == [30, 30]
+            assert counts.sum(axis=0).tolist() == [10] * 6
+
+    def test_chains_apart_are_seen(self):
+        post = drawn(problem(), list(TREES.values()), np.repeat([[0], [1]], 40, axis=1))
+        counts = np.array([patch.get_data().values for patch in plot_ranks(post, n_bins=2)[1].patches])
+        assert counts.tolist() == [[40, 0], [0, 40]]
+
+
+class TestLadder:
+    def tempered(self, chains=3, levels=5):
+        rates = np.linspace(0.1, 0.9, chains * (levels - 1)).reshape(chains, -1)
+        powers = np.tile(np.linspace(1.0, 0.0, levels), (chains, 1))
+        found = Tempering(powers, np.zeros((chains, 30, levels)), rates, np.arange(chains), -1.0, 0.1)
+        return drawn(problem(), [TREES["leaf"]], np.zeros((chains, 30), dtype=np.int64), found)
+
+    def test_rates_and_round_trips(self):
+        post = self.tempered()
+        ax = plot_ladder(post)
+        np.testing.assert_array_equal([line.get_ydata() for line in ax.lines], post.tempering.swap_rates)
+        assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "0.75", "0.5", "0.25", "0"]
+        assert ax.get_title() == "round trips by chain: 0, 1, 2"
+
+    def test_long_ladders_keep_few_ticks(self):
+        assert len(plot_ladder(self.tempered(levels=40)).get_xticks()) <= 11
+
+    def test_an_untempered_run(self):
+        with pytest.raises(ValueError, match="the run was not tempered"):
+            plot_ladder(some())
+
+
+class TestTypicalTree:
+    def test_is_nearest_to_the_mean_prediction(self):
+        post = drawn(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
+        assert pt.typical_tree(post) == TREES["ordered"]
+        rare = drawn(problem(True), list(TREES.values()), [[0, 0, 1, 0, 0, 2]])
+        assert pt.typical_tree(rare) == TREES["leaf"]
+
+    def test_of_an_exact_posterior(self):
+        truth = exact.solve(problem())
+        tree = pt.typical_tree(truth, 50, rng=1)
+        assert tree in truth.draw_trees(50, rng=1)
+        assert tree == pt.typical_tree(truth, 50, rng=1)
+
+
+PICTURES = {
+    "leaves": plot_n_leaves,
+    "depth": plot_depth,
+    "inclusion": plot_inclusion,
+    "surface": plot_surface,
+    "spread": lambda post, ax=None: plot_surface(post, ax=ax, spread=True),
+    "partition": plot_partition,
+    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax),
+    "ranks": lambda post, ax=None: plot_ranks(post, ax),
+    "trace": lambda post, ax=None: plot_trace(post, ax),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+class TestEverySize:
+    @pytest.mark.parametrize("n_leaves", [1, 200])
+    def test_one_leaf_and_two_hundred(self, name, n_leaves):
+        model, tree = staircase(n_leaves)
+        axes = PICTURES[name](drawn(model, [tree], [[0, 0], [0, 0]]))
+        np.ravel(axes)[0].get_figure().draw_without_rendering()
+
+    def test_no_draws(self, name):
+        post = drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64))
+        for ax in np.ravel(PICTURES[name](post)):
+            assert [text.get_text() for text in ax.texts] == ["no draws"]
+
+    def test_axes_in_axes_out(self, name):
+        two = name in ("ranks", "trace")
+        given = plt.figure().subplots(1, 2) if two else plt.figure().add_subplot()
+        answer = PICTURES[name](some(), ax=given)
+        assert list(answer) == list(given) if two else answer is given
+        assert len(plt.get_fignums()) == 1
+
+
+def test_a_typical_tree_needs_draws():
+    with pytest.raises(ValueError, match="no draws; sample at least one"):
+        pt.typical_tree(drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arviz_draws_the_draws():
+    """ArviZ's own trace plot, of either major version, takes what ``to_arviz`` returns."""
+    az = load_arviz()
+    picture = az.plot_trace(some().to_arviz(), var_names=["n_leaves"])
+    assert plt.get_fignums() or hasattr(picture, "viz")
