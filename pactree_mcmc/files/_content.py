@@ -80,6 +80,7 @@ RUN_CLASSES = (Plan, Result, Kernel, Saved, LadderReport, Snapshot, Replica, Cel
 CODEC = Codec(
     (*MODEL_CLASSES, *RUN_CLASSES, Draws, TreeArrays, Tempering, Course),
     {"NODE": NODE, "CELL": CELL, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
+    ("draws.trees", "draws.stats", "draws.tree_of_draw"),
 )
 
 
@@ -167,23 +168,27 @@ def load(path: Any) -> Any:
         If the file does not exist, is of another kind, of a later format, damaged or altered, or a checkpoint from
         before every chain had a draw; the message names the file and says what is wrong.
     """
-    content = _decoded(read(path), path)
-    model = TreeModel.from_parts(content["model"])
-    if "run" in content:
-        return _draws_so_far(model, content["run"], path)
-    if "draws" not in content:
+    parts = _parts(path)
+    model = TreeModel.from_parts(_decoded(parts["model"], path))
+    if "run" in parts:
+        return _draws_so_far(model, _decoded(parts["run"], path), path)
+    if "draws" not in parts:
         return model
-    _check_trees(content["draws"], model.n_features, path)
-    course = content["course"]
-    return SampledPosterior(model, *content["draws"], course=course)
+    draws, course = _decoded(parts["draws"], path), None
+    _check_trees(draws, model.n_features, path)
+    try:
+        course = CODEC.decode(parts["course"])
+    except Unknown as error:
+        warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
+    return SampledPosterior(model, *draws, course=course)
 
 
 def load_unfinished(path: Any) -> Unfinished | None:
     """The run on its way in a checkpoint; None if the file holds something finished."""
-    content = _decoded(read(path), path)
-    if "run" not in content:
+    parts = _parts(path)
+    if "run" not in parts:
         return None
-    model, run = TreeModel.from_parts(content["model"]), content["run"]
+    model, run = TreeModel.from_parts(_decoded(parts["model"], path)), _decoded(parts["run"], path)
     return run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
 
 
@@ -194,7 +199,17 @@ def _encoded(value: dict, path: Path) -> Encoded:
         raise ValueError(f"{path} is not written: {error}.") from error
 
 
-def _decoded(encoded: Encoded, path: Any) -> dict:
+def _parts(path: Any) -> dict[str, Encoded]:
+    try:
+        parts = CODEC.parts(read(path))
+    except Unknown as error:
+        raise ValueError(f"{path} cannot be used: {error}.") from error
+    if "model" not in parts:
+        raise ValueError(f"{path} cannot be used: it holds no model.")
+    return parts
+
+
+def _decoded(encoded: Encoded, path: Any) -> Any:
     try:
         return CODEC.decode(encoded)
     except Unknown as error:

@@ -12,15 +12,44 @@ import numpy as np
 
 NATIVE = "fiub"
 """Kinds of arrays that are stored as they are."""
+SMALL = 1 << 16
+"""Bytes below which an array is stored end to end with others of its type: files take long over many arrays."""
+POOL = "small_"
+"""What the names of these joint arrays begin with; their type follows."""
 
 
 class Encoded(NamedTuple):
     """A value in the form files hold."""
 
     text: str
-    """JSON; an array stands there as its name."""
+    """JSON; an array stands there as its name, or as the name of a joint array and its first entry there."""
     arrays: dict[str, np.ndarray]
     """Numbers by name; booleans and records as bytes."""
+
+
+class _Arrays:
+    """Arrays on their way to a file, the small ones end to end."""
+
+    def __init__(self, apart: tuple[str, ...]) -> None:
+        self.apart, self.single = apart, {}
+        self.small: dict[str, list[np.ndarray]] = {}
+        self.used: dict[str, int] = {}
+
+    def add(self, name: str, data: np.ndarray) -> dict:
+        """Take an array; what the text says of it."""
+        data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
+        if data.nbytes >= SMALL or name.startswith(self.apart):
+            self.single[name] = data
+            return {"array": name}
+        pool = POOL + data.dtype.name
+        start = self.used.get(pool, 0)
+        self.small.setdefault(pool, []).append(data.ravel())
+        self.used[pool] = start + data.size
+        return {"array": pool, "start": start, "size": data.size}
+
+    def all(self) -> dict[str, np.ndarray]:
+        """All arrays by name."""
+        return self.single | {pool: np.concatenate(arrays) for pool, arrays in self.small.items()}
 
 
 class Unknown(ValueError):
@@ -36,16 +65,26 @@ class Codec:
         NamedTuples and dataclasses, which are made from their fields when reading.
     records : mapping of str to dtype
         Record types by name.
+    apart : sequence of str
+        Arrays whose names begin so keep them in the file, however small, for others to read.
     """
 
-    def __init__(self, classes: Iterable[type], records: dict[str, np.dtype]) -> None:
+    def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], apart: Iterable[str] = ()) -> None:
         self.classes = {cls.__name__: cls for cls in classes}
-        self.records = records
+        self.records, self.apart = records, tuple(apart)
 
     def encode(self, value: Any) -> Encoded:
         """The value as text and arrays; raises Unknown where a part of it has no form."""
-        arrays: dict[str, np.ndarray] = {}
-        return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays)
+        arrays = _Arrays(self.apart)
+        return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays.all())
+
+    def parts(self, encoded: Encoded) -> dict[str, Encoded]:
+        """The entries of a dict that was encoded, each to be decoded by itself."""
+        try:
+            forms = json.loads(encoded.text)["dict"]
+            return {key: Encoded(json.dumps(form), encoded.arrays) for key, form in forms.items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def decode(self, encoded: Encoded) -> Any:
         """The value that `encode` was given; raises Unknown where the text or an array is not what it writes."""
@@ -56,7 +95,7 @@ class Codec:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
-    def _encode(self, value: Any, at: str, arrays: dict[str, np.ndarray]) -> Any:
+    def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
         if value is None or type(value) in (bool, str, int):
             return value
         if type(value) is float:
@@ -78,13 +117,13 @@ class Codec:
             return self._encode_array(np.asarray(value), at, arrays)
         raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
-    def _encode_array(self, value: np.ndarray, at: str, arrays: dict[str, np.ndarray]) -> Any:
+    def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:
                 raise Unknown(f"{at.lstrip('.')} holds records of {value.dtype}, which a file cannot hold")
             plain = np.ascontiguousarray(np.asarray(value)).view(self.records[name])
-            data = plain.view(np.uint8).reshape(*plain.shape, plain.dtype.itemsize) if plain.size else np.empty(0)
+            data = plain.view(np.uint8) if plain.size else np.empty(0)
             form = {"records": name, "layout": str(plain.dtype.descr)}
         elif value.dtype.kind in NATIVE:
             data, form = (value.astype(np.uint8) if value.dtype.kind == "b" else value), {}
@@ -93,11 +132,7 @@ class Codec:
             text = type(value.dtype).__name__ == "StringDType"
             return {"labels": labels, "dtype": "text" if text else value.dtype.str, "shape": list(value.shape)}
         form |= {"dtype": value.dtype.str, "shape": list(value.shape)}
-        if data.size:
-            form["array"] = at.lstrip(".")
-            little = data.dtype.newbyteorder("<")
-            arrays[form["array"]] = np.ascontiguousarray(data, dtype=little)
-        return form
+        return form | arrays.add(at.lstrip("."), data) if data.size else form
 
     def _decode(self, form: Any, arrays: dict[str, np.ndarray]) -> Any:
         if isinstance(form, list):
@@ -135,6 +170,8 @@ class Codec:
             out = np.zeros(shape, dtype=dtype)
         else:
             data = np.ascontiguousarray(arrays[form["array"]])
+            if "start" in form:
+                data = data[form["start"] : form["start"] + form["size"]]
             out = data.view(dtype) if name is not None else data.astype(dtype)
         return out.reshape(shape).view(np.recarray) if name is not None else out.reshape(shape)
 
