@@ -55,11 +55,8 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
         _remove(part)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _put(part, path.suffix, None, groups.get("/", xr.Dataset()))
-            for name, dataset in groups.items():
-                if name != "/":
-                    _put(part, path.suffix, name, dataset)
-            _put(part, path.suffix, GROUP, own)
+            for name, dataset in (groups | {GROUP: own}).items():
+                _put(part, path.suffix, name, dataset)
         _replace(part, path)
     except Exception as error:
         with contextlib.suppress(OSError):
@@ -92,16 +89,17 @@ def digest(content: Encoded) -> str:
     return out.hexdigest()
 
 
-def _put(part: Path, suffix: str, group: str | None, dataset: Any) -> None:
-    """Write one group."""
+def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
+    """Write one group, "/" for the whole."""
     if SUFFIXES[suffix.lower()] == "Zarr":
-        dataset.to_zarr(part, group=group, mode="w" if group is None else "a", consolidated=False)
+        dataset.to_zarr(part, group=None if group == "/" else group, mode="a", consolidated=False)
         return
     encoding: dict = {name: {} for name in dataset.variables}
     for name, variable in dataset.variables.items():
         if variable.dtype.kind in "fiu" and variable.ndim and variable.size > 1:
             encoding[name] = {"zlib": True, "complevel": 1, "_FillValue": None}
-    dataset.to_netcdf(part, mode="w" if group is None else "a", group=group, engine="h5netcdf", encoding=encoding)
+    group = None if group == "/" else group
+    dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=group, engine="h5netcdf", encoding=encoding)
 
 
 def _replace(part: Path, path: Path) -> None:
