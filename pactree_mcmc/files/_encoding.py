@@ -100,6 +100,8 @@ class Codec:
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": str(value)}
+        if type(value) is bytes:
+            return {"bytes": value.decode("latin-1")}
         if isinstance(value, np.generic) and value.dtype.kind in NATIVE:
             return {"scalar": self._encode(value.item(), at, arrays), "dtype": value.dtype.str}
         if isinstance(value, np.ndarray):
@@ -148,6 +150,8 @@ class Codec:
             return tuple(self._decode(x, arrays) for x in form["tuple"])
         if "dict" in form:
             return {key: self._decode(x, arrays) for key, x in form["dict"].items()}
+        if "bytes" in form:
+            return form["bytes"].encode("latin-1")
         if "float" in form:
             return float(form["float"])
         if "scalar" in form:

@@ -63,7 +63,8 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             _remove(part)
         kept = f"; what was at {path} before is kept" if path.exists() else ""
         if isinstance(error, OSError | RuntimeError):
-            raise OSError(f"{path} could not be written: {error}{kept}.") from error
+            why = os.strerror(error.errno) if getattr(error, "errno", None) else str(error)
+            raise OSError(f"{path} could not be written: {why}{kept}.") from error
         raise
 
 

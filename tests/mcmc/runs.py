@@ -44,13 +44,8 @@ MODELS = {
     "fixed": pt.TreeModel(X[:, :2], Y, questions=FIXED, tree_prior=pt.BranchingProcess(0.6, max_depth=None)),
     "penalty": pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
 }
-EVERY_MOVE = {
-    name: 1.0
-    for name in (
-        *("grow-prune", "blanchard", "collapsed", "redraw", "change", "shift"),
-        *("swap", "rotate", "regrow-1", "regrow-2", "restructure"),
-    )
-}
+MOVES = ("grow-prune", "blanchard", "collapsed", "redraw", "change", "shift", "swap", "rotate", "regrow-1", "regrow-2")
+EVERY_MOVE = dict.fromkeys((*MOVES, "restructure"), 1.0)
 
 
 def draw(name="numbers", draws=20, **rest):
