@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from mcmc.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 
 import exact
 import pactree_mcmc as pt
-from mcmc.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 from pactree_mcmc.files._content import CODEC, _decoded, _encoded
 from pactree_mcmc.inference_data import load_arviz
 from pactree_mcmc.model._model import ModelParts
@@ -220,7 +220,7 @@ def test_what_cannot_be_saved(tmp_path):
         pass
 
     post = pt.sample(pt.TreeModel(X, LABELS, leaf=Mine()), 3, tune=1, chains=1, rng=1, kernel="cgm", progress=False)
-    with pytest.raises(ValueError, match="model.leaf is a Mine"):
+    with pytest.raises(ValueError, match=r"model\.leaf is a Mine"):
         post.save(tmp_path / "run.nc")
     assert not (tmp_path / "run.nc").exists()
 

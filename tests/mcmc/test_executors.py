@@ -8,7 +8,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished
-from pactree_mcmc.mcmc._run import run_chain
+from pactree_mcmc.mcmc._kernels import read_kernel
+from pactree_mcmc.mcmc._run import Plan, run_chain, still_to_do
 
 from .runs import MODELS, assert_equal, assert_same, draw
 
@@ -55,7 +56,7 @@ def test_processes(processes, tmp_path):
     whole, half = draw(executor=processes), draw(draws=8)
     assert_same(whole, draw())
     assert_same(pt.resume(half, 12, executor=processes), whole)
-    assert_same(draw(executor=processes, checkpoint=tmp_path / "run.nc", every=1e-3), whole)
+    assert_same(draw(executor=processes, checkpoint=tmp_path / "run.nc", every=0.2), whole)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -101,22 +102,19 @@ def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
     """Its last leg is in the file; the others are finished there already."""
     path = tmp_path / "run.nc"
     with pytest.warns(UserWarning, match=r"1 of 2 chains were lost.*and pt\.resume\(.*run\.nc'\) finishes the lost"):
-        post = draw(draws=200, executor=AtOnce(3), checkpoint=path, every=1e-9)
+        post = draw(draws=8, executor=AtOnce(9), checkpoint=path, every=1e-9)
     done = [result.n_draws for result in load_unfinished(path).results]
-    assert done[0] == 200
-    assert 0 <= done[1] < 200
+    assert done[0] == 8
+    assert 0 <= done[1] < 8
     assert post.n_chains == 1
-    assert_same(pt.resume(path, progress=False), draw(draws=200))
+    assert_same(pt.resume(path, progress=False), draw(draws=8))
 
 
 def test_leg_ends_when_its_time_is_over():
     """A task with a time makes some draws at least, and says where it stopped."""
-    from pactree_mcmc.mcmc._kernels import read_kernel
-    from pactree_mcmc.mcmc._run import Plan, still_to_do
-
-    plan, result, legs = Plan(MODELS["classes"], 300, 3, 1, read_kernel("cgm"), 2, "stump"), None, 0
-    while result is None or result.n_draws < 300:
+    plan, result, legs = Plan(MODELS["classes"], 30, 3, 1, read_kernel("cgm"), 2, "stump"), None, 0
+    while result is None or result.n_draws < 30:
         leg = run_chain(still_to_do(plan, result), None if result is None else result.end, 1e-9)
         result, legs = leg.behind(result), legs + 1
-    assert legs > 5
+    assert legs > 3
     assert_equal(result.end, run_chain(plan).end)
