@@ -91,11 +91,11 @@ def test_lost_chain_among_others():
 
 def test_all_chains_lost():
     """The first error is raised as it is, with a note on every chain."""
-    with pytest.raises(RuntimeError, match="^worker lost$") as caught:
+    with pytest.raises(RuntimeError, match="worker lost") as caught:
         draw(chains=2, executor=AtOnce(0, 1))
-    assert caught.value.__notes__ == [
-        "every chain was lost: chain 0: RuntimeError: worker lost; chain 1: RuntimeError: worker lost"
-    ]
+    each = "; ".join(f"chain {c}: RuntimeError: worker lost" for c in range(2))
+    assert caught.value.args == ("worker lost",)
+    assert caught.value.__notes__ == [f"every chain was lost: {each}"]
 
 
 def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
