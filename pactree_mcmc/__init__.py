@@ -7,7 +7,8 @@ Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree, typical_tree.
-Sampling: sample, SampledPosterior, ConvergenceWarning.
+Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
+Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
 Progressive mixture: progressive_mixture, ProgressiveSample.
 """
@@ -15,7 +16,8 @@ Progressive mixture: progressive_mixture, ProgressiveSample.
 from . import certificates
 from .convergence import ConvergenceWarning
 from .designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
-from .mcmc import sample
+from .files import load
+from .mcmc import resume, sample
 from .model import (
     BranchingProcess,
     ChipmanPrior,

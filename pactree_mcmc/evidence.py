@@ -28,6 +28,8 @@ class Tempering(NamedTuple):
     log_evidence: float | None
     """None where the ladder does not reach 0, or the prior's own constant is out of reach."""
     log_evidence_se: float | None
+    is_stump: np.ndarray
+    """(chains, draws) bool: whether the tree at the last level had one leaf."""
 
 
 def gather(reports: Sequence[Any], log_prior_of_stump: float | None) -> Tempering:
@@ -61,6 +63,7 @@ def gather(reports: Sequence[Any], log_prior_of_stump: float | None) -> Temperin
         np.array([report.round_trips for report in reports]),
         log_evidence,
         se,
+        np.array([report.is_stump for report in reports]),
     )
 
 

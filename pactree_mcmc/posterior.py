@@ -38,6 +38,17 @@ class Saved(NamedTuple):
     """(3,) int64: draws, trees, nodes saved so far."""
 
 
+class Course(NamedTuple):
+    """What chains need to go on where they stopped."""
+
+    kernel: Any
+    thin: int
+    ends: tuple
+    """Where each chain stopped."""
+    gap: np.ndarray
+    """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
+
+
 class Posterior(ABC):
     """A posterior over trees, sampled or exact; both answer the same questions."""
 
@@ -67,6 +78,12 @@ class Posterior(ABC):
     @abstractmethod
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         """``n`` trees drawn from the posterior."""
+
+    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+        """Write a sampled posterior to one file, netCDF or Zarr by its suffix, for `load`; see `files.save`."""
+        from .files import save
+
+        save(self, path, log_likelihood=log_likelihood)
 
     @abstractmethod
     def _values(self, X: np.ndarray) -> np.ndarray:
@@ -220,6 +237,8 @@ class SampledPosterior(Posterior):
         The variance all leaves share, under NormalSharedVariance; NaN under other leaves.
     tempering : Tempering or None
         Ladders, swap rates, round trips and scores by level of a tempered run.
+    course : Course or None
+        What `resume` needs; None for independent draws and interrupted runs.
     """
 
     def __init__(
@@ -236,12 +255,13 @@ class SampledPosterior(Posterior):
         seconds: float,
         noise_variance: np.ndarray | None = None,
         tempering: Any = None,
+        course: Course | None = None,
     ) -> None:
         self.model, self.trees, self.stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior, self.log_score = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
-        self.tempering = tempering
+        self.tempering, self.course = tempering, course
 
     @classmethod
     def from_chains(
@@ -253,8 +273,12 @@ class SampledPosterior(Posterior):
         tempering: Any = None,
         *,
         by_stats: bool = False,
+        course: tuple | None = None,
     ) -> Self:
-        """Join the draws of chains, keeping each distinct tree once; ``by_stats``: once for each set of statistics."""
+        """Join the draws of chains, keeping each distinct tree once; ``by_stats``: once for each set of statistics.
+
+        ``course``: kernel, thin and ends of a `Course`.
+        """
         seen: dict[bytes, int] = {}
         keep: list[tuple[int, int]] = []
         tree_of_draw = []
@@ -275,6 +299,7 @@ class SampledPosterior(Posterior):
         node = np.concatenate([nodes[c][span] for (c, _), span in zip(keep, spans, strict=True)])
         tree = np.array([tables[c][t] for c, t in keep])
         moved = np.array([saved.moves for saved in chains])
+        gap = None if course is None else np.column_stack([node["cut"], node["upper"]]).astype(np.int32)
         return cls(
             model,
             tree_arrays(model, node, np.array([span.stop - span.start for span in spans])),
@@ -288,6 +313,7 @@ class SampledPosterior(Posterior):
             seconds,
             np.array([saved.noise for saved in chains]),
             tempering,
+            None if course is None else Course(*course, gap),
         )
 
     @property

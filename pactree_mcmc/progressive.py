@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
 from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
@@ -16,6 +15,7 @@ from scipy.special import logsumexp
 from .mcmc._kernels import read_kernel
 from .mcmc._sample import chain_seeds, check_reachable
 from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages
+from .mcmc._workers import n_cores
 from .model import TreeModel
 from .posterior import SampledPosterior
 from .trees import Tree, add_predictions_into
@@ -163,7 +163,7 @@ def rows_of_s(model: TreeModel) -> np.ndarray:
 
 def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
     stop = Event()
-    with ThreadPoolExecutor(min(len(plans), os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:
         futures = pending = [pool.submit(_run, plan, stop) for plan in plans]
         try:
             while pending:

@@ -1,17 +1,17 @@
-"""One chain as a task: its plan, its progress block by block, its draws."""
+"""One chain as a task: its plan, its progress block by block, its draws; begun anew, or where it stopped."""
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ..model import TreeModel
 from ..posterior import Saved
 from ._chain import Chain
 from ._kernels import Kernel
-from ._saving import trimmed
+from ._saving import joined, trimmed
+from ._snapshot import Snapshot, chain_from, generator_from, snapshot_of
 from ._start import put_start
 from ._state import ACCEPTED, MOVES, N_NODES, PROPOSED
 from ._tempering import Ladder, read_ladder
@@ -38,29 +38,50 @@ class Result(NamedTuple):
     saved: Saved
     ladder: Any
     """What a tempered chain found out about its ladder; None otherwise."""
+    end: Snapshot | None
+    """Where the chain stopped; None where that is not behind the last draw."""
+
+    @property
+    def n_draws(self) -> int:
+        """Draws made."""
+        return len(self.saved.tree_of_draw)
+
+    def behind(self, before: Result | None) -> Result:
+        """The result with the draws of the one before put first."""
+        if before is None:
+            return self
+        ladder = None if self.ladder is None else self.ladder.behind(before.ladder)
+        return Result(joined(before.saved, self.saved), ladder, self.end)
+
+    def shortened(self, n_draws: int) -> Result:
+        """The first draws alone."""
+        if n_draws == self.n_draws:
+            return self
+        short = {name: getattr(self.saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves")}
+        ladder = self.ladder
+        if ladder is not None:
+            ladder = ladder._replace(scores=ladder.scores[:n_draws], is_stump=ladder.is_stump[:n_draws])
+        return Result(self.saved._replace(**short), ladder, None)
 
 
 class Run:
-    """A chain at work: advanced block by block, so that others can look, and stop it, in between."""
+    """A chain at work: advanced block by block, so that others can look, and stop it, in between.
 
-    def __init__(self, plan: Plan) -> None:
+    It begins anew, or goes on from ``end``, where it stopped, to make the draws of the plan.
+    """
+
+    def __init__(self, plan: Plan, end: Snapshot | None = None) -> None:
         self.plan = plan
-        self.rng = np.random.default_rng(plan.seed)
-        lowered, kernel = plan.model.lowered, plan.kernel
-        grown = isinstance(plan.start, str) and plan.start == "grown"
-        if plan.temperatures is None:
-            self.chain: Any = Chain(lowered, kernel, self.rng, grown)
-        else:
-            self.chain = Ladder(lowered, kernel, self.rng, read_ladder(plan.temperatures), grown)
-        self.chain.reserve(plan.draws)
-        self.tuned = 0
         self.block = 1
-        self.begun = False
+        self.chain = _new_chain(plan) if end is None else chain_from(end, plan.model.lowered, plan.kernel)
+        self.chain.reserve(plan.draws)
+        self.tuned = self.tuned_before = 0 if end is None else end.tuned
+        self.begun = end is not None
 
     def advance(self, block: int | None = None) -> Run:
         """Run about ``BLOCK_SECONDS``, or ``block`` draws, tuning first."""
         if not self.begun:
-            put_start(self.plan.model, self.chain, self.plan.start, self.rng)
+            put_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
             self.begun = True
         block = self.block if block is None else block
         began = time.perf_counter()
@@ -94,7 +115,12 @@ class Run:
     @property
     def n_done(self) -> int:
         """Draws made, tuning included."""
-        return self.tuned + self.n_saved
+        return self.tuned - self.tuned_before + self.n_saved
+
+    @property
+    def n_planned(self) -> int:
+        """Draws to be made, tuning included."""
+        return self.plan.draws + self.plan.tune - self.tuned_before
 
     @property
     def acceptance(self) -> tuple[int, int]:
@@ -104,15 +130,32 @@ class Run:
 
     @property
     def result(self) -> Result:
-        """The draws made, with the counts of the kernel's own moves."""
+        """The draws made, with the counts of the kernel's own moves, and where the chain is."""
         saved = trimmed(self.chain.saved)
         columns = [MOVES.index(move) for move in self.plan.kernel.moves]
-        return Result(saved._replace(moves=saved.moves[:, :, columns]), self.chain.report)
+        saved = saved._replace(moves=saved.moves[:, :, columns])
+        return Result(saved, self.chain.report, snapshot_of(self.chain, self.tuned))
 
 
-def run_chain(plan: Plan) -> Result:
-    """Run a whole chain; a plain function of plain data, for any executor."""
-    run = Run(plan)
+def _new_chain(plan: Plan) -> Any:
+    """The stump of a plan, at every level of its ladder."""
+    lowered, kernel, rng = plan.model.lowered, plan.kernel, generator_from(plan.seed)
+    grown = isinstance(plan.start, str) and plan.start == "grown"
+    if plan.temperatures is None:
+        return Chain(lowered, kernel, rng, grown)
+    return Ladder(lowered, kernel, rng, read_ladder(plan.temperatures), grown)
+
+
+def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf) -> Result:
+    """Run a whole chain, or for about so many seconds; a plain function of plain data, for any executor."""
+    run, until = Run(plan, end), time.perf_counter() + seconds
     while not run.finished:
         run.advance()
+        if time.perf_counter() >= until:
+            break
     return run.result
+
+
+def still_to_do(plan: Plan, before: Result | None) -> Plan:
+    """The plan less the draws made."""
+    return plan if before is None else plan._replace(draws=plan.draws - before.n_draws)

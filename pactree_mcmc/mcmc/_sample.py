@@ -1,26 +1,24 @@
-"""pt.sample: chains in threads or on an executor, progress, interruption."""
+"""pt.sample: its arguments checked, its chains begun, its posterior made."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import warnings
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ..convergence import warn_if_unconverged
 from ..evidence import gather
 from ..model import LeafPenalty, TreeModel
 from ..posterior import SampledPosterior
 from ..trees import LEAF, Tree
+from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
-from ._run import Plan, Result, Run, run_chain
+from ._run import Plan
 from ._tempering import read_ladder
+from ._workers import Work, do
 
 MANY_ROWS = 2000
 
@@ -39,6 +37,8 @@ def sample(
     temperatures: Any = None,
     executor: Executor | None = None,
     progress: bool = True,
+    checkpoint: Any = None,
+    every: float = 60.0,
 ) -> SampledPosterior:
     """Draw trees from the posterior by Metropolis sampling.
 
@@ -73,9 +73,16 @@ def sample(
         number stands for a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With
         a ladder down to 0 the result has a ``log_evidence``; ``tempering`` has the swap rates and round trips.
     executor : concurrent.futures.Executor, optional
-        Runs the chains, each as one task. Default: threads, as many as there are cores.
+        Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). Chains whose worker dies are
+        named in a warning and left out. Default: threads, as many as there are cores.
     progress : bool, default True
         Show a bar on a terminal: draws per second, acceptance, leaves.
+    checkpoint : path-like, optional
+        A new netCDF file (.nc) to which the run is written at the start and ``every`` so often, each time whole or not
+        at all: after a crash ``resume(checkpoint)`` finishes it, with the draws of a run that was not cut. At the end
+        it is the file that ``save`` writes. On an executor a chain is then one task after another.
+    every : float, default 60.0
+        Seconds between checkpoints, > 0; writing takes longer the more draws there are.
 
     Returns
     -------
@@ -85,7 +92,8 @@ def sample(
     ------
     ValueError
         If an argument is out of range, the kernel or a move is unknown, weights are negative or all zero, the ladder
-        does not decrease from 1, a start tree cannot occur under the model, or its fixed tree has joint nodes.
+        does not decrease from 1, a start tree cannot occur under the model, its fixed tree has joint nodes, or the
+        checkpoint exists.
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt
@@ -117,12 +125,29 @@ def sample(
         Plan(model, int(draws), int(tune), int(thin), mixture, source, first, temperatures)
         for source, first in zip(sources, starts, strict=True)
     ]
-    began = time.perf_counter()
-    runs = _on_executor(plans, executor) if executor is not None else _in_threads(plans, progress)
-    seconds = time.perf_counter() - began
-    tempering = None if temperatures is None else gather([run.ladder for run in runs], _log_prior_of_stump(model))
-    post = SampledPosterior.from_chains(model, [run.saved for run in runs], mixture.moves, seconds, tempering)
-    warn_if_unconverged(post, 2, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
+    written = None
+    every = read_interval(every)
+    if checkpoint is not None:
+        written = Checkpoint(read_target(checkpoint), every, plans)
+        written.write([None] * len(plans))
+    return run_plans(Work(plans, [None] * len(plans), executor, progress, written), 0.0)
+
+
+def run_plans(work: Work, seconds: float) -> SampledPosterior:
+    """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
+    began, first = time.perf_counter(), work.plans[0]
+    done = do(work)
+    results, tempering, course = done.results, None, None
+    if results[0].ladder is not None:
+        tempering = gather([result.ladder for result in results], _log_prior_of_stump(first.model))
+    if all(result.end is not None for result in results):
+        course = first.kernel, first.thin, tuple(result.end for result in results)
+    seconds += time.perf_counter() - began
+    saved = [result.saved for result in results]
+    post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
+    if done.complete and work.checkpoint is not None:
+        post.save(work.checkpoint.path)
+    warn_if_unconverged(post, 3, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
     return post
 
 
@@ -147,90 +172,6 @@ def _log_prior_of_stump(model: TreeModel) -> float | None:
     if not isinstance(model.tree_prior, LeafPenalty):
         return None
     return model.log_prior(Tree([LEAF], [0.0], [0], [0]))
-
-
-def _on_executor(plans: list[Plan], executor: Executor) -> list[Result]:
-    futures = [executor.submit(run_chain, plan) for plan in plans]
-    try:
-        return [future.result() for future in futures]
-    except KeyboardInterrupt:
-        for future in futures:
-            future.cancel()
-        done = [f.result() for f in futures if f.done() and not f.cancelled() and f.exception() is None]
-        if not done:
-            raise
-        warnings.warn(f"interrupted: {len(done)} of {len(plans)} chains had finished and are returned.", stacklevel=3)
-        return done
-
-
-def _n_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _in_threads(plans: list[Plan], progress: bool) -> list[Result]:
-    runs = [Run(plan) for plan in plans]
-    workers = min(len(runs), _n_cores())
-    bar = _Bar(plans, runs, shown=progress and sys.stderr.isatty())
-    pool = ThreadPoolExecutor(workers)
-    pending: set[Future] = set()
-    try:
-        pending = {pool.submit(run.advance) for run in runs}
-        while pending:
-            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            for run in [future.result() for future in done]:
-                if not run.finished:
-                    pending.add(pool.submit(run.advance))
-            bar.update()
-    except KeyboardInterrupt:
-        for future in pending:
-            future.cancel()
-        wait(pending)
-        return _interrupted(runs, plans[0].draws)
-    finally:
-        pool.shutdown(cancel_futures=True)
-        bar.close()
-    return [run.result for run in runs]
-
-
-def _interrupted(runs: list[Run], draws: int) -> list[Result]:
-    """As many draws as every chain has; chains advance side by side, so little is lost."""
-    least = min(run.n_saved for run in runs)
-    if least == 0:
-        raise KeyboardInterrupt("interrupted before every chain had a draw; nothing to return")
-    warnings.warn(f"interrupted: {least} of {draws} draws a chain are returned.", stacklevel=4)
-    out = []
-    for run in runs:
-        result = run.result
-        short = {name: getattr(result.saved, name)[:least] for name in ("tree_of_draw", "noise", "moves")}
-        ladder = result.ladder
-        if ladder is not None:
-            ladder = ladder._replace(scores=ladder.scores[:least], is_stump=ladder.is_stump[:least])
-        out.append(Result(result.saved._replace(**short), ladder))
-    return out
-
-
-class _Bar:
-    """The progress bar over all chains."""
-
-    def __init__(self, plans: list[Plan], runs: list[Run], shown: bool) -> None:
-        self.runs = runs
-        total = sum(plan.draws + plan.tune for plan in plans)
-        self.bar = tqdm(total=total, unit="draws", disable=not shown, dynamic_ncols=True, mininterval=0.2)
-
-    def update(self) -> None:
-        """Show how far the chains are."""
-        if self.bar.disable:
-            return
-        self.bar.n = sum(run.n_done for run in self.runs)
-        kept, made = np.sum([run.acceptance for run in self.runs], axis=0)
-        leaves = np.mean([run.n_leaves for run in self.runs])
-        self.bar.set_postfix_str(f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}", refresh=True)
-
-    def close(self) -> None:
-        """Leave the last state on the screen."""
-        self.update()
-        self.bar.close()
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:

@@ -59,6 +59,22 @@ def trimmed(saved: Saved) -> Saved:
     )
 
 
+def joined(first: Saved, second: Saved) -> Saved:
+    """Draws of a chain, and those that followed."""
+    n_trees, n_nodes = len(first.tree) - 1, len(first.node)
+    later = second.tree.copy()
+    later.start += n_nodes
+    return Saved(
+        np.concatenate([first.tree_of_draw, second.tree_of_draw + n_trees]),
+        np.concatenate([first.noise, second.noise]),
+        np.concatenate([first.moves, second.moves]),
+        np.concatenate([first.tree[:-1], later]).view(np.recarray),
+        np.concatenate([first.node, second.node]).view(np.recarray),
+        np.concatenate([first.stats, second.stats]),
+        first.used + second.used,
+    )
+
+
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Write the present tree as the next draw."""

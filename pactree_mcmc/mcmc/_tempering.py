@@ -39,6 +39,13 @@ class LadderReport(NamedTuple):
     round_trips: int
     """How often a replica went from the last level to the first and back, after tuning."""
 
+    def behind(self, before: LadderReport) -> LadderReport:
+        """The report with the draws of the one before put first; rates and trips count from the start anyway."""
+        return self._replace(
+            scores=np.concatenate([before.scores, self.scores]),
+            is_stump=np.concatenate([before.is_stump, self.is_stump]),
+        )
+
 
 def first_ladder(n: int) -> np.ndarray:
     """``n`` levels from 1 to 0."""

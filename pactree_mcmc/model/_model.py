@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._columns import Table, learn_columns
+from .._columns import Columns, Table, learn_columns
 from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question, root_cell
-from ._coding import encode
-from ._data import Merged, first_rows, merge_rows, read_target
-from ._leaves import Leaf
+from ._coding import AnyScale, encode
+from ._data import Merged, Units, first_rows, merge_rows, read_target
+from ._leaves import Leaf, Target
 from ._lowered import Lowered
 from ._questions import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
@@ -26,6 +26,21 @@ class Visit(NamedTuple):
     number: int
     cell: PlainCell
     question: Question | None
+
+
+class ModelParts(NamedTuple):
+    """What a model is, as files keep it: parts that were checked, and the data in codes."""
+
+    tree_prior: Any
+    questions: Questions
+    leaf: Leaf
+    columns: Columns
+    n_rows: int
+    n_features: int
+    target: Target
+    scales: list[AnyScale]
+    units: Units
+    unit_of_row: np.ndarray | None
 
 
 class TreeModel:
@@ -116,6 +131,27 @@ class TreeModel:
         self.scales = self.questions.scales(table, self.columns)
         self.units, self.unit_of_row = self._merge(table)
         self._rules = self.questions.bind(self.scales)
+
+    @property
+    def parts(self) -> ModelParts:
+        """What the model is made of, for `from_parts`."""
+        return ModelParts(*(getattr(self, name) for name in ModelParts._fields))
+
+    @classmethod
+    def from_parts(cls, parts: ModelParts) -> Self:
+        """The model that had these ``parts``, which are not checked again."""
+        model = cls.__new__(cls)
+        for name, part in parts._asdict().items():
+            setattr(model, name, part)
+        model.shape = parts.questions.shape()
+        model._rules = parts.questions.bind(parts.scales)
+        return model
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file, netCDF or Zarr by its suffix, for `load`; see `files.save_model`."""
+        from ..files import save_model
+
+        save_model(self, path)
 
     def _merge(self, table: Table) -> Merged:
         """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _run, _sample
+from pactree_mcmc.mcmc import _run, _workers
 
 from .test_sample import MODEL, assert_same_draws, chain_trees
 
@@ -15,7 +15,7 @@ from .test_sample import MODEL, assert_same_draws, chain_trees
 def interrupt_after(monkeypatch):
     """Make the main thread see Ctrl-C after the n-th block that workers finish, blocks being one draw long."""
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    real, calls, raised = _sample.wait, [], []
+    real, calls, raised = _workers.wait, [], []
 
     def arm(n):
         for kernel in ("default", "grow-prune", "blanchard"):
@@ -29,7 +29,7 @@ def interrupt_after(monkeypatch):
                 raise KeyboardInterrupt
             return done, pending
 
-        monkeypatch.setattr(_sample, "wait", wait)
+        monkeypatch.setattr(_workers, "wait", wait)
 
     return arm
 

@@ -1,0 +1,252 @@
+"""What a file of this library says: a model, a posterior with its draws, or a run on its way."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._columns import Columns
+from ..evidence import Tempering
+from ..mcmc._kernels import Kernel
+from ..mcmc._run import Plan, Result
+from ..mcmc._snapshot import Cells, Replica, Rungs, Snapshot
+from ..mcmc._state import CELL, NODE
+from ..mcmc._tempering import LadderReport
+from ..model import (
+    BranchingProcess,
+    ChipmanPrior,
+    DirichletMultinomial,
+    DyadicCuts,
+    FixedTree,
+    FrozenLaplace,
+    GridCuts,
+    LeafPenalty,
+    LocalCuts,
+    NormalInverseGamma,
+    NormalKnownVariance,
+    NormalSharedVariance,
+    PacBayesLoss,
+    PoissonGamma,
+    TreeModel,
+)
+from ..model._coding import DyadicScale, Scale
+from ..model._data import Units
+from ..model._leaves import Target
+from ..model._model import ModelParts
+from ..posterior import SAVED_TREE, Course, SampledPosterior, Saved
+from ..trees import CODED_NODE, LEAF, Tree, TreeArrays
+from ._encoding import Codec, Encoded, Unknown
+from ._store import check_target, read, write
+
+
+class Draws(NamedTuple):
+    """A sampled posterior apart from its model and what continuing it needs."""
+
+    trees: TreeArrays
+    stats: np.ndarray
+    tree_of_draw: np.ndarray
+    log_prior: np.ndarray
+    log_score: np.ndarray
+    proposed: np.ndarray
+    accepted: np.ndarray
+    moves: tuple[str, ...]
+    seconds: float
+    noise_variance: np.ndarray
+    tempering: Tempering | None
+
+
+class Unfinished(NamedTuple):
+    """A run on its way: plans without model, and what each chain has done; None: nothing yet."""
+
+    plans: tuple[Plan, ...]
+    results: tuple[Result | None, ...]
+    every: float
+    """Seconds between checkpoints."""
+    seconds: float
+    """Wall time spent."""
+
+
+MODEL_CLASSES = (
+    *(BranchingProcess, ChipmanPrior, LeafPenalty),
+    *(LocalCuts, GridCuts, DyadicCuts, FixedTree),
+    *(DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance),
+    *(PacBayesLoss, PoissonGamma),
+    *(ModelParts, Columns, Target, Scale, DyadicScale, Units, Tree),
+)
+RUN_CLASSES = (Plan, Result, Kernel, Saved, LadderReport, Snapshot, Replica, Cells, Rungs, Unfinished)
+CODEC = Codec(
+    (*MODEL_CLASSES, *RUN_CLASSES, Draws, TreeArrays, Tempering, Course),
+    {"NODE": NODE, "CELL": CELL, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
+    ("draws.trees", "draws.stats", "draws.tree_of_draw"),
+)
+
+
+def save(posterior: Any, path: Any, *, log_likelihood: bool = False) -> None:
+    """Write a sampled posterior to one file: netCDF (.nc, .nc4, .netcdf), or a Zarr store (.zarr).
+
+    The file holds the groups of `SampledPosterior.to_arviz`, for ArviZ and xarray, and in a group ``pactree_mcmc`` the
+    model with its coded data, the trees, and where each chain stopped, so that `load` gives a posterior that predicts
+    the same to the last bit and that `resume` can continue. It is written beside ``path`` first and put in its place
+    when it is safely on the disk. No pickle: JSON text and arrays of numbers.
+
+    Parameters
+    ----------
+    posterior : SampledPosterior
+        From `sample`, `resume`, or the ``sample`` of an exact posterior.
+    path : path-like
+        A file is replaced.
+    log_likelihood : bool, default False
+        Add the log predictive density of each training row to the groups for ArviZ.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is unknown, the folder does not exist, or the posterior holds what no file can hold, such as a
+        leaf model of your own or a posterior that is no SampledPosterior.
+    OSError
+        If it cannot be written, such as on a full disk; what was at ``path`` is still there.
+
+    Notes
+    -----
+    Size: the coded data, 29 bytes and the statistics a node of the distinct trees, and the chains: 4 bytes a unit, and
+    with fractional statistics up to 16 MB of scores a chain and level. Zarr needs the package ``zarr``; a folder is
+    replaced by renaming twice, so a crash in between leaves the old one as ``.NAME.old``.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile, pactree_mcmc as pt
+    >>> x = np.arange(40.0)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(post, pathlib.Path(folder) / "run.nc")
+    ...     again = load(pathlib.Path(folder) / "run.nc")
+    >>> bool((again.predict_proba([[3.0]]) == post.predict_proba([[3.0]])).all())
+    True
+    """
+    if type(posterior) is not SampledPosterior:
+        raise ValueError(
+            f"a {type(posterior).__name__} is not saved: save its model, post.model.save(path), and find the posterior "
+            "of pt.load(path) again; or, of an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
+        )
+    path = check_target(path)
+    draws = Draws(**{name: getattr(posterior, name) for name in Draws._fields})
+    content = _encoded({"model": posterior.model.parts, "draws": draws, "course": posterior.course}, path)
+    write(path, content, _datasets(posterior.to_arviz(log_likelihood=log_likelihood)))
+
+
+def save_model(model: TreeModel, path: Any) -> None:
+    """Write a model to one file; `load` gives it back. Suffixes, errors and cost as for `save`."""
+    path = check_target(path)
+    write(path, _encoded({"model": model.parts}, path), {})
+
+
+def save_unfinished(run: Unfinished, model: TreeModel, path: Path) -> None:
+    """Write a run on its way, for `load_unfinished`."""
+    plans = tuple(plan._replace(model=None) for plan in run.plans)
+    write(path, _encoded({"model": model.parts, "run": run._replace(plans=plans)}, path), {})
+
+
+def load(path: Any) -> Any:
+    """Read what `save` has written: a posterior, or a model.
+
+    Parameters
+    ----------
+    path : path-like
+        A file or Zarr store.
+
+    Returns
+    -------
+    SampledPosterior or TreeModel
+        Of a run on its way, a checkpoint, the draws that every chain has, with a warning; ``resume(path)`` finishes it.
+
+    Raises
+    ------
+    ValueError
+        If the file does not exist, is of another kind, of a later format, damaged or altered, or a checkpoint from
+        before every chain had a draw; the message names the file and says what is wrong.
+    """
+    parts = _parts(path)
+    model = TreeModel.from_parts(_decoded(parts["model"], path))
+    if "run" in parts:
+        return _draws_so_far(model, _decoded(parts["run"], path), path)
+    if "draws" not in parts:
+        return model
+    draws, course = _decoded(parts["draws"], path), None
+    _check_trees(draws, model.n_features, path)
+    try:
+        course = CODEC.decode(parts["course"])
+    except Unknown as error:
+        warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
+    return SampledPosterior(model, *draws, course=course)
+
+
+def load_unfinished(path: Any) -> Unfinished | None:
+    """The run on its way in a checkpoint; None if the file holds something finished."""
+    parts = _parts(path)
+    if "run" not in parts:
+        return None
+    model, run = TreeModel.from_parts(_decoded(parts["model"], path)), _decoded(parts["run"], path)
+    return run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
+
+
+def _encoded(value: dict, path: Path) -> Encoded:
+    try:
+        return CODEC.encode(value)
+    except Unknown as error:
+        raise ValueError(f"{path} is not written: {error}.") from error
+
+
+def _parts(path: Any) -> dict[str, Encoded]:
+    try:
+        parts = CODEC.parts(read(path))
+    except Unknown as error:
+        raise ValueError(f"{path} cannot be used: {error}.") from error
+    if "model" not in parts:
+        raise ValueError(f"{path} cannot be used: it holds no model.")
+    return parts
+
+
+def _decoded(encoded: Encoded, path: Any) -> Any:
+    try:
+        return CODEC.decode(encoded)
+    except Unknown as error:
+        raise ValueError(f"{path} cannot be used: {error}.") from error
+
+
+def _datasets(inference_data: Any) -> dict[str, Any]:
+    """Groups of InferenceData (ArviZ 0.x) or of a DataTree (1.x) as datasets; "/" has the attributes of the whole."""
+    import xarray as xr
+
+    out = {"/": xr.Dataset(attrs=dict(inference_data.attrs))}
+    if hasattr(inference_data, "to_dataset"):
+        return out | {name: node.to_dataset() for name, node in inference_data.children.items()}
+    return out | {name: inference_data[name] for name in inference_data.groups()}
+
+
+def _check_trees(draws: Draws, n_features: int, path: Any) -> None:
+    """Refuse trees that would lead out of their arrays."""
+    trees = draws.trees
+    sizes = np.diff(trees.offset)
+    node = np.arange(len(trees.feature)) - np.repeat(trees.offset[:-1], sizes)
+    inner, size = trees.feature != LEAF, np.repeat(sizes, sizes)
+    in_order = (trees.left > node) & (trees.right > node) & (trees.left < size) & (trees.right < size)
+    known = (trees.feature >= LEAF) & (trees.feature < n_features)
+    numbered = (draws.tree_of_draw >= 0) & (draws.tree_of_draw < len(sizes))
+    if not (known.all() and in_order[inner].all() and numbered.all() and len(draws.stats) == len(node)):
+        raise ValueError(f"{path} cannot be used: its trees are not trees over {n_features} features.")
+
+
+def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
+    done = [0 if result is None else len(result.saved.tree_of_draw) for result in run.results]
+    least, planned = min(done), run.plans[0].draws
+    if least == 0:
+        raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")
+    warnings.warn(
+        f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it.",
+        stacklevel=3,
+    )
+    saved = [result.shortened(least).saved for result in run.results]
+    return SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds)

@@ -1,0 +1,187 @@
+"""Values as JSON text and plain arrays, and back: no pickle, and only classes from a list are made when reading."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NATIVE = "fiub"
+"""Kinds of arrays that are stored as they are."""
+SMALL = 1 << 16
+"""Bytes below which an array is stored end to end with others of its type: files take long over many arrays."""
+POOL = "small_"
+"""What the names of these joint arrays begin with; their type follows."""
+
+
+class Encoded(NamedTuple):
+    """A value in the form files hold."""
+
+    text: str
+    """JSON; an array stands there as its name, or as the name of a joint array and its first entry there."""
+    arrays: dict[str, np.ndarray]
+    """Numbers by name; booleans and records as bytes."""
+
+
+class _Arrays:
+    """Arrays on their way to a file, the small ones end to end."""
+
+    def __init__(self, apart: tuple[str, ...]) -> None:
+        self.apart, self.single = apart, {}
+        self.small: dict[str, list[np.ndarray]] = {}
+        self.used: dict[str, int] = {}
+
+    def add(self, name: str, data: np.ndarray) -> dict:
+        """Take an array; what the text says of it."""
+        data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
+        if data.nbytes >= SMALL or name.startswith(self.apart):
+            self.single[name] = data
+            return {"array": name}
+        pool = POOL + data.dtype.name
+        start = self.used.get(pool, 0)
+        self.small.setdefault(pool, []).append(data.ravel())
+        self.used[pool] = start + data.size
+        return {"array": pool, "start": start, "size": data.size}
+
+    def all(self) -> dict[str, np.ndarray]:
+        """All arrays by name."""
+        return self.single | {pool: np.concatenate(arrays) for pool, arrays in self.small.items()}
+
+
+class Unknown(ValueError):
+    """What is to be saved or was read has no place in a file."""
+
+
+class Codec:
+    """Turns values built from the given classes and record types into an `Encoded`, and back.
+
+    Parameters
+    ----------
+    classes : iterable of classes
+        NamedTuples and dataclasses, which are made from their fields when reading.
+    records : mapping of str to dtype
+        Record types by name.
+    apart : sequence of str
+        Arrays whose names begin so keep them in the file, however small, for others to read.
+    """
+
+    def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], apart: Iterable[str] = ()) -> None:
+        self.classes = {cls.__name__: cls for cls in classes}
+        self.records, self.apart = records, tuple(apart)
+
+    def encode(self, value: Any) -> Encoded:
+        """The value as text and arrays; raises Unknown where a part of it has no form."""
+        arrays = _Arrays(self.apart)
+        return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays.all())
+
+    def parts(self, encoded: Encoded) -> dict[str, Encoded]:
+        """The entries of a dict that was encoded, each to be decoded by itself."""
+        try:
+            forms = json.loads(encoded.text)["dict"]
+            return {key: Encoded(json.dumps(form), encoded.arrays) for key, form in forms.items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
+
+    def decode(self, encoded: Encoded) -> Any:
+        """The value that `encode` was given; raises Unknown where the text or an array is not what it writes."""
+        try:
+            return self._decode(json.loads(encoded.text), encoded.arrays)
+        except Unknown:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
+
+    def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
+        if value is None or type(value) in (bool, str, int):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if type(value) is bytes:
+            return {"bytes": value.decode("latin-1")}
+        if isinstance(value, np.generic) and value.dtype.kind in NATIVE:
+            return {"scalar": self._encode(value.item(), at, arrays), "dtype": value.dtype.str}
+        if isinstance(value, np.ndarray):
+            return self._encode_array(value, at, arrays)
+        if type(value) is list:
+            return [self._encode(x, f"{at}.{i}", arrays) for i, x in enumerate(value)]
+        if type(value) in (tuple, range):
+            return {"tuple": [self._encode(x, f"{at}.{i}", arrays) for i, x in enumerate(value)]}
+        if type(value) is dict and all(type(key) is str for key in value):
+            return {"dict": {key: self._encode(x, f"{at}.{key}", arrays) for key, x in value.items()}}
+        if self.classes.get(type(value).__name__) is type(value):
+            fields = {name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in _fields(type(value))}
+            return {"class": type(value).__name__, "fields": fields}
+        if hasattr(value, "__array__") and not isinstance(value, np.generic):
+            return self._encode_array(np.asarray(value), at, arrays)
+        raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
+
+    def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
+        if value.dtype.names is not None:
+            name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
+            if name is None:
+                raise Unknown(f"{at.lstrip('.')} holds records of {value.dtype}, which a file cannot hold")
+            plain = np.ascontiguousarray(np.asarray(value)).view(self.records[name])
+            data = plain.view(np.uint8) if plain.size else np.empty(0)
+            form = {"records": name, "layout": str(plain.dtype.descr)}
+        elif value.dtype.kind in NATIVE:
+            data, form = (value.astype(np.uint8) if value.dtype.kind == "b" else value), {}
+        else:
+            labels = [self._encode(x, at, arrays) for x in value.ravel().tolist()]
+            text = type(value.dtype).__name__ == "StringDType"
+            return {"labels": labels, "dtype": "text" if text else value.dtype.str, "shape": list(value.shape)}
+        form |= {"dtype": value.dtype.str, "shape": list(value.shape)}
+        return form | arrays.add(at.lstrip("."), data) if data.size else form
+
+    def _decode(self, form: Any, arrays: dict[str, np.ndarray]) -> Any:
+        if isinstance(form, list):
+            return [self._decode(x, arrays) for x in form]
+        if not isinstance(form, dict):
+            return form
+        if "class" in form:
+            if form["class"] not in self.classes:
+                raise Unknown(f"it holds a {form['class']}, which this release does not know")
+            fields = {name: self._decode(x, arrays) for name, x in form["fields"].items()}
+            return self.classes[form["class"]](**fields)
+        if "tuple" in form:
+            return tuple(self._decode(x, arrays) for x in form["tuple"])
+        if "dict" in form:
+            return {key: self._decode(x, arrays) for key, x in form["dict"].items()}
+        if "bytes" in form:
+            return form["bytes"].encode("latin-1")
+        if "float" in form:
+            return float(form["float"])
+        if "scalar" in form:
+            return np.dtype(form["dtype"]).type(self._decode(form["scalar"], arrays))
+        return self._decode_array(form, arrays)
+
+    def _decode_array(self, form: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        shape = tuple(form["shape"])
+        if "labels" in form:
+            labels = [self._decode(x, arrays) for x in form["labels"]]
+            dtype = np.dtypes.StringDType() if form["dtype"] == "text" else np.dtype(form["dtype"])
+            out = np.empty(len(labels), dtype=dtype)
+            out[:] = labels
+            return out.reshape(shape)
+        name = form.get("records")
+        dtype = np.dtype(form["dtype"]) if name is None else self.records[name]
+        if name is not None and str(dtype.descr) != form["layout"]:
+            raise Unknown(f"its records {name} have another layout than those of this release")
+        if "array" not in form:
+            out = np.zeros(shape, dtype=dtype)
+        else:
+            data = np.ascontiguousarray(arrays[form["array"]])
+            if "start" in form:
+                data = data[form["start"] : form["start"] + form["size"]]
+            out = data.view(dtype) if name is not None else data.astype(dtype)
+        return out.reshape(shape).view(np.recarray) if name is not None else out.reshape(shape)
+
+
+def _fields(cls: type) -> tuple[str, ...]:
+    """Names of what a class is made from."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls) if field.init)
+    return cls._fields  # type: ignore[attr-defined]

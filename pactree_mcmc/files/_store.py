@@ -1,0 +1,189 @@
+"""One file, netCDF or Zarr, by its suffix: groups for ArviZ and xarray, and one group of our own, with a checksum."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._encoding import Encoded
+
+GROUP = "pactree_mcmc"
+FORMAT = 1
+SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
+TEXT = "description"
+"""Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
+
+
+def check_target(path: Any, *, only: str | None = None) -> Path:
+    """The path of a file to be written; a ValueError if its suffix or its folder is not usable."""
+    path = Path(path)
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None or (only is not None and kind != only):
+        allowed = [suffix for suffix, other in SUFFIXES.items() if only in (None, other)]
+        raise ValueError(f"{path} ends in {path.suffix!r}; give a path that ends in {' or '.join(allowed)}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} of {path} does not exist; create it first.")
+    if path.is_dir() and kind == "netCDF":
+        raise ValueError(f"{path} is a folder; give the path of a file.")
+    return path
+
+
+def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
+    """Write datasets by group and our own content, whole or not at all.
+
+    Everything goes to a file beside ``path`` first, which replaces it when it is safely on the disk.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what was at ``path`` is still there.
+    """
+    import xarray as xr
+
+    part = path.with_name(f".{path.name}.part")
+    own = xr.Dataset(_variables(content), attrs=_stamp(content))
+    try:
+        _remove(part)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name, dataset in (groups | {GROUP: own}).items():
+                _put(part, path.suffix, name, dataset)
+        _replace(part, path)
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            _remove(part)
+        kept = f"; what was at {path} before is kept" if path.exists() else ""
+        if isinstance(error, OSError | RuntimeError):
+            why = os.strerror(error.errno) if getattr(error, "errno", None) else str(error)
+            raise OSError(f"{path} could not be written: {why}{kept}.") from error
+        raise
+
+
+def _variables(content: Encoded) -> dict[str, tuple]:
+    arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
+    return {name: ([f"n{size}" for size in array.shape], array) for name, array in arrays.items()}
+
+
+def _stamp(content: Encoded) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "sha256": digest(content),
+        "written_by": f"pactree-mcmc {metadata.version('pactree-mcmc')}",
+    }
+
+
+def digest(content: Encoded) -> str:
+    """Checksum of a content: of its text, and of names, shapes and bytes of its arrays."""
+    out = hashlib.sha256(content.text.encode())
+    for name, array in sorted(content.arrays.items()):
+        out.update(f"|{name} {array.dtype.str} {array.shape}|".encode())
+        out.update(np.ascontiguousarray(array).data)
+    return out.hexdigest()
+
+
+def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
+    """Write one group, "/" for the whole."""
+    if SUFFIXES[suffix.lower()] == "Zarr":
+        dataset.to_zarr(part, group=None if group == "/" else group, mode="a", consolidated=False)
+        return
+    encoding: dict = {name: {} for name in dataset.variables}
+    for name, variable in dataset.variables.items():
+        if variable.dtype.kind in "fiu" and variable.ndim and variable.size > 1:
+            encoding[name] = {"zlib": True, "complevel": 1, "_FillValue": None}
+    group = None if group == "/" else group
+    dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=group, engine="h5netcdf", encoding=encoding)
+
+
+def _replace(part: Path, path: Path) -> None:
+    """Put ``part`` in the place of ``path``, having seen to it that it is on the disk."""
+    files = [part] if part.is_file() else [file for file in part.rglob("*") if file.is_file()]
+    for file in files:
+        _flush(file)
+    if part.is_dir() and path.exists():
+        # a folder cannot be replaced at one stroke
+        old = path.with_name(f".{path.name}.old")
+        _remove(old)
+        os.replace(path, old)
+        os.replace(part, path)
+        _remove(old)
+    else:
+        os.replace(part, path)
+    if os.name == "posix":
+        _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read(path: Any) -> Encoded:
+    """Our own content of a file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is no file of ours, of a later format, damaged or altered; the message says which.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
+    if SUFFIXES.get(path.suffix.lower()) is None:
+        raise ValueError(f"{path} ends in {path.suffix!r}; files of posteriors end in {' or '.join(SUFFIXES)}.")
+    with _reading(path) as dataset:
+        version = dataset.attrs.get("format")
+        if version is None or "sha256" not in dataset.attrs or TEXT not in dataset:
+            raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
+        if int(version) != FORMAT:
+            raise ValueError(
+                f"{path} is of format {version}, by {dataset.attrs.get('written_by')}; this release reads format "
+                f"{FORMAT}: read it with the release that wrote it, or a later one."
+            )
+        arrays = {str(name): np.asarray(dataset[name].values) for name in dataset.data_vars}
+        stamp = dataset.attrs["sha256"]
+    text = arrays.pop(TEXT).tobytes().decode(errors="replace")
+    content = Encoded(text, arrays)
+    if digest(content) != stamp:
+        raise ValueError(f"the content of {path} does not match its checksum: it is damaged or was altered.")
+    return content
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """Our own group of a file, as it was written."""
+    import xarray as xr
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if SUFFIXES[path.suffix.lower()] == "Zarr":
+                opened = xr.open_zarr(path, group=GROUP, consolidated=False, chunks=None, decode_cf=False)
+            else:
+                opened = xr.open_dataset(path, group=GROUP, engine="h5netcdf", decode_cf=False)
+        with opened as dataset:
+            yield dataset
+    except ValueError:
+        raise
+    except (OSError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+        lacking = "group not found" in str(error) or isinstance(error, KeyError | FileNotFoundError)
+        what = f"has no group {GROUP}: it is no file of this library" if lacking else f"cannot be read: {error}"
+        raise ValueError(f"{path} {what}.") from error

@@ -1,0 +1,158 @@
+"""Files that are no files, not ours, cut, altered or of another time: an error that says which."""
+
+import contextlib
+
+import h5py
+import numpy as np
+import pytest
+from mcmc.runs import assert_same, draw
+
+import pactree_mcmc as pt
+from pactree_mcmc.files._content import CODEC, _encoded
+from pactree_mcmc.files._store import read, write
+from pactree_mcmc.mcmc._state import NODE
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "run.nc"
+    post = draw("classes", 6)
+    post.save(path)
+    return post, path.read_bytes()
+
+
+def refused(path, match):
+    for read_it in (pt.load, pt.resume):
+        with pytest.raises(ValueError, match=match) as caught:
+            read_it(path)
+        assert path.name in str(caught.value)
+
+
+def test_no_such_file(tmp_path):
+    refused(tmp_path / "run.nc", "does not exist")
+
+
+@pytest.mark.parametrize("name", ["run.pkl", "run"])
+def test_another_suffix(name, tmp_path):
+    (tmp_path / name).write_bytes(b"x")
+    refused(tmp_path / name, "files of posteriors end in")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x89HDF\r\n\x1a\n" + b"\0" * 600])
+def test_no_netcdf(content, tmp_path):
+    (tmp_path / "run.nc").write_bytes(content)
+    refused(tmp_path / "run.nc", "cannot be read")
+
+
+def test_netcdf_of_others(tmp_path):
+    with h5py.File(tmp_path / "run.nc", "w") as file:
+        file["posterior/n_leaves"] = np.zeros(3)
+    refused(tmp_path / "run.nc", "has no group pactree_mcmc")
+
+
+@pytest.mark.parametrize("share", [0.999, 0.9, 0.5, 0.1])
+def test_truncated(share, saved, tmp_path):
+    (tmp_path / "run.nc").write_bytes(saved[1][: int(share * len(saved[1]))])
+    refused(tmp_path / "run.nc", "cannot be read|damaged or was altered|no group")
+
+
+def test_a_number_altered(saved, tmp_path):
+    (tmp_path / "run.nc").write_bytes(saved[1])
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        file["pactree_mcmc/draws.trees.threshold"][0] += 1.0
+    refused(tmp_path / "run.nc", "does not match its checksum")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of closing a damaged file
+@pytest.mark.parametrize("seed", range(12))
+def test_bytes_altered(seed, saved, tmp_path):
+    """Wherever a byte changes, the same posterior is read, or a clear error is raised."""
+    post, content = saved
+    rng, content = np.random.default_rng(seed), bytearray(content)
+    for at in rng.integers(0, len(content), 40):
+        content[at] ^= 1 << int(rng.integers(8))
+    path = tmp_path / "run.nc"
+    path.write_bytes(content)
+    with contextlib.ExitStack() as stack:
+        try:
+            assert_same(pt.load(path), post)
+        except ValueError:
+            stack.enter_context(pytest.raises(ValueError, match=r"run\.nc"))
+            pt.load(path)
+
+
+@pytest.mark.parametrize(("version", "match"), [(2, "is of format 2.*reads format 1"), (None, "is incomplete")])
+def test_another_format(version, match, saved, tmp_path):
+    (tmp_path / "run.nc").write_bytes(saved[1])
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        attrs = file["pactree_mcmc"].attrs
+        if version is None:
+            del attrs["format"]
+        else:
+            attrs["format"] = version
+    refused(tmp_path / "run.nc", match)
+
+
+def test_others_may_add_groups(saved, tmp_path):
+    (tmp_path / "run.nc").write_bytes(saved[1])
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        file["notes/mine"] = np.arange(3)
+        del file["posterior"]
+    assert_same(pt.load(tmp_path / "run.nc"), saved[0])
+
+
+def with_content(path, change):
+    """The file with its content changed, and a checksum that fits."""
+    write(path, change(read(path)), {})
+
+
+def test_trees_that_lead_nowhere(saved, tmp_path):
+    """Even where the checksum fits: compiled code must not leave its arrays."""
+    path = tmp_path / "run.nc"
+    for name, value in [("right", 10_000), ("right", -3), ("feature", 77)]:
+        path.write_bytes(saved[1])
+
+        def change(content, name=name, value=value):
+            arrays = {key: array.copy() for key, array in content.arrays.items()}
+            arrays[f"draws.trees.{name}"][0] = value
+            return content._replace(arrays=arrays)
+
+        with_content(path, change)
+        refused(path, "its trees are not trees over 3 features")
+
+
+def test_description_that_makes_no_sense(saved, tmp_path):
+    path = tmp_path / "run.nc"
+    for change in [("{", "["), ('"alpha": 0.95', '"alpha": 7.0'), ('"class": "ChipmanPrior"', '"class": "open"')]:
+        path.write_bytes(saved[1])
+        with_content(path, lambda content, change=change: content._replace(text=content.text.replace(*change, 1)))
+        refused(path, "cannot be used")
+
+
+def test_chains_of_another_release(saved, tmp_path):
+    """The draws are there whatever chains have become; only going on is not possible."""
+    path = tmp_path / "run.nc"
+    path.write_bytes(saved[1])
+    layout = str(NODE.descr)
+    with_content(path, lambda content: content._replace(text=content.text.replace(layout, layout[:-1] + "?")))
+    with pytest.warns(UserWarning, match=r"run\.nc cannot be continued by this release"):
+        again = pt.load(path)
+    assert np.array_equal(again.tree_of_draw, saved[0].tree_of_draw)
+    assert again.course is None
+
+
+def test_what_is_encoded_is_decoded():
+    """Values at the edges of what JSON and files can hold."""
+    value = {
+        "numbers": [0, -(2**200), 1e-320, float("inf"), float("nan"), True, None, np.float32(0.1), np.int8(-3)],
+        "arrays": (np.zeros((0, 3)), np.array(5.0), np.array([[True], [False]]), np.arange(3, dtype=">i4")),
+        "labels": np.array(["", "a b", "日本"]),
+    }
+    again = CODEC.decode(_encoded(value, "run.nc"))
+    assert repr(again["numbers"]) == repr(value["numbers"])
+    assert [type(x) for x in again["numbers"]] == [type(x) for x in value["numbers"]]
+    for a, b in zip(again["arrays"], value["arrays"], strict=True):
+        assert a.shape == b.shape and np.array_equal(a, b)
+    assert again["labels"].tolist() == value["labels"].tolist()
+    with pytest.raises(ValueError, match=r"deep\.0 is a set"):
+        _encoded({"deep": [{1, 2}]}, "run.nc")

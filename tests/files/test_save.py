@@ -1,0 +1,244 @@
+"""What was saved is what is loaded: predictions, draws and models, here and in a fresh process."""
+
+import os
+import resource
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from mcmc.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.files._content import CODEC, _decoded, _encoded
+from pactree_mcmc.inference_data import load_arviz
+from pactree_mcmc.model._model import ModelParts
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = np.column_stack([np.linspace(-2.0, 14.0, 50), np.linspace(5.0, -1.0, 50), np.arange(50) % 6])
+SUFFIXES = [".nc", pytest.param(".zarr", marks=pytest.mark.filterwarnings("ignore::DeprecationWarning"))]
+
+
+def skip_without(suffix):
+    if suffix == ".zarr":
+        pytest.importorskip("zarr")
+
+
+def predictions(post, rows=ROWS):
+    rows = rows[:, : post.model.n_features]
+    return post.predict(rows) if post.model.classes_ is None else post.predict_proba(rows)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_loaded_is_saved(name, tmp_path):
+    post = draw(name, 8)
+    post.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    assert_same(again, post)
+    assert_equal(predictions(again), predictions(post))
+    assert_equal(again.model.parts.units, post.model.parts.units)
+    assert repr(again.model) == repr(post.model)
+    assert again.model.log_posterior(post.map_tree()) == post.model.log_posterior(post.map_tree())
+    assert_same(pt.resume(again, 4, progress=False), pt.resume(post, 4, progress=False))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_tempered_runs_and_both_kinds_of_files(suffix, tmp_path):
+    skip_without(suffix)
+    post, path = draw("classes", 8, temperatures=3), tmp_path / f"run{suffix}"
+    draw("numbers", 3).save(path)
+    post.save(str(path))
+    again = pt.load(str(path))
+    assert_same(again, post)
+    assert again.log_evidence == post.log_evidence
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_independent_draws(tmp_path):
+    post = exact.solve(MODELS["classes"]).sample(50, rng=1)
+    post.save(tmp_path / "run.nc")
+    assert_same(pt.load(tmp_path / "run.nc"), post)
+
+
+FRAMES = {
+    "pandas": pd.DataFrame(
+        {"size": X[:, 0], "öl/4": pd.Categorical(np.array(list("dacb"))[X[:, 2].astype(int)]), "on": X[:, 1] > 2}
+    ),
+    "polars": pl.DataFrame({"size": X[:, 0], "kind": pl.Series(X[:, 2].astype(int)).cast(pl.String)}).with_columns(
+        pl.col("kind").cast(pl.Categorical)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(FRAMES))
+def test_columns_of_frames(kind, tmp_path):
+    """Names and categories; a category unseen, and columns in another order."""
+    frame = FRAMES[kind]
+    post = pt.sample(pt.TreeModel(frame, LABELS), 10, tune=5, chains=2, rng=1, kernel="cgm", progress=False)
+    post.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    backwards = frame[list(frame.columns)[::-1]]
+    assert_equal(again.predict_proba(backwards), post.predict_proba(frame))
+    assert again.root_split_pmf() == post.root_split_pmf()
+    assert again.map_tree().format() == post.map_tree().format()
+
+
+MIXED = np.array([None] * len(X), dtype=object)
+MIXED[:] = [["a", 1, 2.5, True][int(c) % 4] if c < 3 else "é" for c in X[:, 2]]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([b"no", b"yes"])[(Y > 1).astype(int)],
+        (Y > 1),
+        np.array([3, -200], dtype=np.int16)[(Y > 1).astype(int)],
+        np.array(["naïve", "日本"])[(Y > 1).astype(int)].tolist(),
+        np.array(["a", "b"], dtype=np.dtypes.StringDType())[(Y > 1).astype(int)],
+        np.array([1.0, 2.0])[(Y > 1).astype(int)],
+    ],
+    ids=["bytes", "bool", "int16", "text", "StringDType", "floats"],
+)
+def test_labels_of_any_kind(labels, tmp_path):
+    table = np.column_stack([X[:, 0].astype(object), MIXED])
+    model = pt.TreeModel(table, labels, nominal=[1], leaf=pt.DirichletMultinomial([0.5, 1.5]))
+    model.save(tmp_path / "model.nc")
+    again = pt.load(tmp_path / "model.nc")
+    assert isinstance(again, pt.TreeModel)
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.classes_.tolist() == model.classes_.tolist()
+    assert [type(c) for c in again.columns.categories[1]] == [type(c) for c in model.columns.categories[1]]
+    assert_equal(again.columns.numbers(table), model.columns.numbers(table))
+
+
+MODEL_OF_EACH_PART = {
+    "frozen": {"leaf": pt.FrozenLaplace(2.0), "estimation": 0.5},
+    "rho by depth": {"tree_prior": pt.BranchingProcess([0.5, np.float32(0.25), 0.1], max_depth=2, conditioned=True)},
+    "penalty": {"tree_prior": pt.LeafPenalty(1.5, max_depth=np.int64(7), empty_cost=0.0)},
+    "cuts": {"questions": pt.GridCuts([[1, 2.5], range(1, 4), None], feature_weights=(1, 2, 0.5))},
+    "bounds": {"questions": pt.DyadicCuts(3, cyclic=True, bounds=[(-1.0, 20.0)] * 3), "nominal": None},
+    "loss": {"leaf": pt.PacBayesLoss(2.0, 0.1), "estimation": np.arange(len(X)) % 2 == 0},
+}
+
+
+@pytest.mark.parametrize("what", list(MODEL_OF_EACH_PART))
+def test_every_part_of_a_model(what, tmp_path):
+    model = pt.TreeModel(X, LABELS, **({"nominal": [2]} | MODEL_OF_EACH_PART[what]))
+    model.save(tmp_path / "model.nc")
+    again = pt.load(tmp_path / "model.nc")
+    for tree in exact.solve(model).draw_trees(5, rng=1):
+        assert again.log_prior(tree) == model.log_prior(tree)
+        assert again.log_score(tree) == model.log_score(tree)
+    assert exact.solve(again).log_evidence == exact.solve(model).log_evidence
+
+
+@pytest.mark.parametrize("leaf", [pt.PoissonGamma(1.0, 2.0), pt.NormalKnownVariance(0.5, 0.0, 1.0)])
+def test_leaves_of_numbers(leaf, tmp_path):
+    model = pt.TreeModel(X, np.round(Y**2), leaf=leaf)
+    model.save(tmp_path / "model.nc")
+    assert exact.solve(pt.load(tmp_path / "model.nc")).log_evidence == exact.solve(model).log_evidence
+
+
+def test_parts_are_all_there_is():
+    """An attribute that a model gets one day must go into the file, or follow from what is there."""
+    made = pt.TreeModel(X, Y)
+    assert set(vars(made)) == {*ModelParts._fields, "shape", "_rules"}
+    assert set(vars(pt.TreeModel.from_parts(made.parts))) == set(vars(made))
+
+
+def test_description_is_json_without_code(tmp_path):
+    """Text and numbers alone: no class but those of the list is made."""
+    encoded = _encoded({"model": MODELS["fixed"].parts}, tmp_path)
+    assert "pickle" not in encoded.text and all(a.dtype.kind in "fiu" for a in encoded.arrays.values())
+    assert "os.system" not in CODEC.classes
+    planted = encoded._replace(text=encoded.text.replace('"BranchingProcess"', '"Popen"'))
+    with pytest.raises(ValueError, match="holds a Popen, which this release does not know"):
+        _decoded(planted, "run.nc")
+
+
+def test_arviz_and_xarray_read_the_file(tmp_path):
+    """The groups of to_arviz, with their values; trees under their names."""
+    import xarray as xr
+
+    post = draw("classes", 12)
+    post.save(tmp_path / "run.nc", log_likelihood=True)
+    az = load_arviz()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = az.from_netcdf(str(tmp_path / "run.nc"))
+        table = az.summary(data, var_names=["n_leaves", "log_score"])
+    assert list(table.index) == ["n_leaves", "log_score"]
+    assert_equal(np.asarray(data["posterior"]["n_leaves"]), post.n_leaves[post.tree_of_draw])
+    assert data["log_likelihood"]["y"].shape == (2, 12, len(X))
+    assert data["observed_data"]["y"].values.tolist() == LABELS.tolist()
+    with xr.open_dataset(tmp_path / "run.nc", group="pactree_mcmc", engine="h5netcdf") as own:
+        assert_equal(own["draws.trees.threshold"].values, post.trees.threshold)
+        assert own.attrs["format"] == 1
+
+
+FRESH = """
+import sys
+import numpy as np
+import pactree_mcmc as pt
+post = pt.load(sys.argv[1])
+post = pt.resume(post, 7, progress=False)
+np.save(sys.argv[2], post.predict(np.load(sys.argv[2])))
+"""
+
+
+def test_fresh_process(tmp_path):
+    """Another interpreter predicts the same from the file, and draws the same further trees."""
+    draw("shared variance", 8).save(tmp_path / "run.nc")
+    np.save(tmp_path / "rows.npy", ROWS)
+    run = [sys.executable, "-W", "ignore", "-c", FRESH, str(tmp_path / "run.nc"), str(tmp_path / "rows.npy")]
+    subprocess.run(run, check=True, cwd=ROOT)
+    assert_equal(np.load(tmp_path / "rows.npy"), draw("shared variance", 15).predict(ROWS))
+
+
+@pytest.mark.parametrize("path", ["run.pkl", "run", "nowhere/run.nc", "folder.nc"])
+def test_unusable_targets(path, tmp_path):
+    (tmp_path / "folder.nc").mkdir()
+    with pytest.raises(ValueError, match=r"give a path|does not exist; create it|is a folder"):
+        draw(draws=2).save(tmp_path / path)
+
+
+def test_what_cannot_be_saved(tmp_path):
+    truth = exact.solve(MODELS["classes"])
+    with pytest.raises(ValueError, match=r"ExactPosterior is not saved.*post\.model\.save"):
+        truth.save(tmp_path / "run.nc")
+    truth.model.save(tmp_path / "model.nc")
+    assert exact.solve(pt.load(tmp_path / "model.nc")).log_evidence == truth.log_evidence
+    with pytest.raises(ValueError, match="holds a TreeModel; sample it"):
+        pt.resume(tmp_path / "model.nc", 5)
+
+    class Mine(pt.DirichletMultinomial):
+        pass
+
+    post = pt.sample(pt.TreeModel(X, LABELS, leaf=Mine()), 3, tune=1, chains=1, rng=1, kernel="cgm", progress=False)
+    with pytest.raises(ValueError, match=r"model\.leaf is a Mine"):
+        post.save(tmp_path / "run.nc")
+    assert not (tmp_path / "run.nc").exists()
+
+
+def test_full_disk_keeps_the_old_file(tmp_path):
+    """No file may grow beyond a limit: the save fails in the middle, like on a full disk."""
+    path = tmp_path / "run.nc"
+    draw("classes", 3).save(path)
+    before = path.read_bytes()
+    large = draw("numbers", 60)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"run\.nc could not be written: .*before is kept"):
+            large.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.nc"]
+    large.save(path)
+    assert_same(pt.load(path), large)

@@ -1,0 +1,100 @@
+"""Runs to be stopped and resumed: their models, and equality to the last bit."""
+
+import numpy as np
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc._snapshot import ARRAYS, Replica
+from pactree_mcmc.mcmc._state import N_FREE, NONE
+
+LISTS = ("growable", "prunable", "internal", "free")
+
+
+def numbers(seed=3, n=60):
+    """Two ordered features and a nominal one, y and weights with fractions."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 12, n), rng.integers(0, 5, n), rng.integers(0, 4, n)]).astype(float)
+    y = X[:, 0] / 7.0 + 0.5 * (X[:, 2] == 1.0) + 0.3 * rng.standard_normal(n)
+    return X, y, rng.random(n) + 0.5
+
+
+X, Y, WEIGHT = numbers()
+LABELS = np.where(Y > 1.0, "high", "low")
+PRIOR = pt.ChipmanPrior(0.95, 1.0)
+
+
+def regression(leaf=None, **rest):
+    return pt.TreeModel(X, Y, leaf=leaf, nominal=[2], tree_prior=PRIOR, sample_weight=WEIGHT, **rest)
+
+
+def classes(**rest):
+    return pt.TreeModel(X, LABELS, nominal=[2], tree_prior=PRIOR, **rest)
+
+
+FIXED = pt.FixedTree(pt.kd_tree(X[:, :2], 4).tree)
+MODELS = {
+    "classes": classes(),
+    "fractions of classes": classes(sample_weight=WEIGHT),
+    "numbers": regression(),
+    "shared variance": regression(pt.NormalSharedVariance()),
+    "grid": regression(questions=pt.GridCuts(7)),
+    "trivial": pt.TreeModel(
+        X, Y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=4), questions=pt.LocalCuts(trivial=True)
+    ),
+    "dyadic": pt.TreeModel(X, Y, questions=pt.DyadicCuts(3)),
+    "fixed": pt.TreeModel(X[:, :2], Y, questions=FIXED, tree_prior=pt.BranchingProcess(0.6, max_depth=None)),
+    "penalty": pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
+}
+MOVES = ("grow-prune", "blanchard", "collapsed", "redraw", "change", "shift", "swap", "rotate", "regrow-1", "regrow-2")
+EVERY_MOVE = dict.fromkeys((*MOVES, "restructure"), 1.0)
+
+
+def draw(name="numbers", draws=20, **rest):
+    rest = {"tune": 6, "chains": 2, "rng": 4, "progress": False} | rest
+    return pt.sample(MODELS[name], draws, **rest)
+
+
+def clean(replica):
+    """The replica without what proposals left in free nodes and leaves, which depends on what was known of cells."""
+    state = {name: array.copy() for name, array in zip(ARRAYS, replica.state)}
+    free = state["node"]["free"][: state["count"][N_FREE]]
+    for name in state["node"].dtype.names:
+        if name not in LISTS:
+            state["node"][name][free] = 0
+    state["stats"][free], state["box"][free] = 0.0, 0
+    leaf = state["node"]["left"] == NONE
+    for name in ("cut", "upper", "categories", "log_rule", "default_left"):
+        state["node"][name][leaf] = 0
+    return replica._replace(state=tuple(state.values()))
+
+
+def assert_equal(one, other, at=""):
+    """Arrays, numbers and what holds them are equal to the last bit."""
+    if isinstance(one, Replica):
+        one, other = clean(one), clean(other)
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype and one.shape == other.shape, at
+        nan = one.dtype.names is None and one.dtype.kind == "f"
+        assert np.array_equal(one, other, equal_nan=nan), at
+    elif isinstance(one, dict):
+        assert list(one) == list(other), at
+        for key in one:
+            assert_equal(one[key], other[key], f"{at}.{key}")
+    elif isinstance(one, tuple | list):
+        assert len(one) == len(other), at
+        names = getattr(one, "_fields", range(len(one)))
+        for name, a, b in zip(names, one, other):
+            assert_equal(a, b, f"{at}.{name}")
+    else:
+        assert one == other or (one != one and other != other), f"{at}: {one!r} is not {other!r}"
+
+
+def drawn(post):
+    """All that a posterior has drawn and where its chains stopped, wall time apart."""
+    names = ("trees", "stats", "tree_of_draw", "log_prior", "log_score", "proposed", "accepted", "moves")
+    out = {name: getattr(post, name) for name in (*names, "noise_variance", "tempering")}
+    return out | {"course": None if post.course is None else tuple(post.course)}
+
+
+def assert_same(one, other):
+    """Two posteriors hold the same draws, and their chains go on alike."""
+    assert_equal(drawn(one), drawn(other))

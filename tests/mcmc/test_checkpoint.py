@@ -1,0 +1,169 @@
+"""A run that was killed is finished from its checkpoint, with the draws of one that was not."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.files import load_unfinished
+from pactree_mcmc.mcmc import _run, _workers
+from pactree_mcmc.mcmc._checkpoint import Checkpoint
+
+from .runs import LABELS, MODELS, X, assert_same, draw
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def copies(monkeypatch, tmp_path):
+    """Copies of every checkpoint that is written, in turn; blocks are one draw long."""
+    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
+    made, write = [], Checkpoint.write
+
+    def write_and_copy(checkpoint, results):
+        write(checkpoint, results)
+        made.append(tmp_path / f"copy{len(made)}.nc")
+        shutil.copy(checkpoint.path, made[-1])
+
+    monkeypatch.setattr(Checkpoint, "write", write_and_copy)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("classes", {}),
+        ("shared variance", {"temperatures": 2}),
+        ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
+    ],
+)
+def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
+    """From before the first proposal, from tuning, from among the draws."""
+    path = tmp_path / "run.nc"
+    whole = draw(name, 6, tune=2, checkpoint=path, every=1e-6, **rest)
+    assert_same(pt.load(path), whole)
+    if "rng" not in rest:
+        assert_same(whole, draw(name, 6, tune=2, **rest))
+    done = [[0 if r is None else r.n_draws for r in load_unfinished(copy).results] for copy in copies]
+    assert done[0] == [0, 0] and len(copies) > 4 and any(min(n) > 0 and max(n) < 6 for n in done)
+    for copy in [copies[0], copies[1], copies[len(copies) // 2]]:
+        assert_same(pt.resume(copy, progress=False), whole)
+        assert_same(pt.load(copy), whole)
+
+
+def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
+    whole = draw("classes", 8, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
+    on_the_way = next(c for c in copies if min(r.n_draws if r else 0 for r in load_unfinished(c).results) > 2)
+    with pytest.warns(UserWarning, match=r"run on its way: \d+ of 8 draws a chain; pt.resume"):
+        some = pt.load(on_the_way)
+    assert 2 < some.n_draws < 8
+    same = some.log_score[some.tree_of_draw] == whole.log_score[whole.tree_of_draw][:, : some.n_draws]
+    assert same.all()
+    with pytest.raises(ValueError, match="before every chain had a draw"):
+        pt.load(copies[0])
+    with pytest.raises(ValueError, match="leave draws out"):
+        pt.resume(on_the_way, 5)
+
+
+def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
+    half, whole = draw("numbers", 5), draw("numbers", 12)
+    again = pt.resume(half, 7, checkpoint=tmp_path / "more.nc", every=1e-6, progress=False)
+    assert_same(again, whole)
+    assert len(copies) > 3
+    assert_same(pt.resume(copies[1], checkpoint=tmp_path / "other.nc", progress=False), whole)
+    assert_same(pt.resume(tmp_path / "other.nc"), whole)
+
+
+def test_interrupted_run_goes_on(monkeypatch, tmp_path):
+    """Ctrl-C returns what was drawn; the checkpoint has it too, and the rest can be drawn."""
+    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
+    real, calls = _workers.wait, []
+
+    def wait(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(_workers, "wait", wait)
+    path = tmp_path / "run.nc"
+    with pytest.warns(UserWarning, match="interrupted"):
+        cut = draw("classes", 40, checkpoint=path)
+    assert cut.n_draws < 40
+    assert_same(pt.resume(path, progress=False), draw("classes", 40))
+
+
+def test_what_is_there_is_not_overwritten(tmp_path):
+    path = tmp_path / "run.nc"
+    path.write_bytes(b"precious")
+    with pytest.raises(ValueError, match=r"exists already; pt.resume"):
+        draw(draws=2, checkpoint=path)
+    assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("every", [0.0, -1.0, float("nan"), float("inf"), "1", True])
+def test_interval_out_of_range(every, tmp_path):
+    with pytest.raises(ValueError, match="every="):
+        draw(draws=2, checkpoint=tmp_path / "run.nc", every=every)
+
+
+@pytest.mark.parametrize("name", ["run.zarr", "run.csv", "nowhere/run.nc"])
+def test_unusable_checkpoints(name, tmp_path):
+    with pytest.raises(ValueError, match=r"give a path that ends in .nc|does not exist; create it"):
+        draw(draws=2, checkpoint=tmp_path / name)
+
+
+def test_a_model_no_file_can_hold_is_refused_before_sampling(tmp_path):
+    class Mine(pt.DirichletMultinomial):
+        pass
+
+    model = pt.TreeModel(X, LABELS, leaf=Mine())
+    with pytest.raises(ValueError, match="is a Mine"):
+        pt.sample(model, 10**9, checkpoint=tmp_path / "run.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+LONG = """
+import sys
+sys.path.insert(0, "tests")
+from mcmc.runs import draw
+draw("numbers", 1500, rng=9, checkpoint=sys.argv[1], every=0.05)
+"""
+
+
+def test_killed_run_is_finished(tmp_path):
+    """SIGKILL in the middle; nothing half-written is left, and the draws are those of an uninterrupted run."""
+    path = tmp_path / "run.nc"
+    child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", LONG, str(path)], cwd=ROOT)
+    try:
+        least = 0
+        while least < 50:
+            assert child.poll() is None, "the child finished before it could be killed"
+            time.sleep(0.02)
+            run = load_unfinished(path) if path.exists() else None
+            least = 0 if run is None else min(0 if r is None else r.n_draws for r in run.results)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert child.returncode == -signal.SIGKILL
+    assert least < 1500
+    again = pt.resume(path, progress=False)
+    assert_same(again, draw("numbers", 1500, rng=9))
+    assert_same(pt.load(path), again)
+    assert [name for name in os.listdir(tmp_path) if name != "run.nc"] in ([], [".run.nc.part"])
+
+
+def test_the_model_goes_into_the_file_once_more(tmp_path):
+    """A checkpoint needs nothing but itself: rows, weights and categories are those of the model."""
+    path = tmp_path / "run.nc"
+    draw("fractions of classes", 3, checkpoint=path)
+    assert pt.load(path).model.log_posterior(pt.Tree([-1], [0], [0], [0])) == MODELS[
+        "fractions of classes"
+    ].log_posterior(pt.Tree([-1], [0], [0], [0]))

@@ -1,0 +1,120 @@
+"""The same draws from threads, processes and a cluster; a worker that dies takes only its own chain with it."""
+
+import multiprocessing
+import os
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.files import load_unfinished
+from pactree_mcmc.mcmc._kernels import read_kernel
+from pactree_mcmc.mcmc._run import Plan, run_chain, still_to_do
+
+from .runs import MODELS, assert_equal, assert_same, draw
+
+
+class Deadly:
+    """A source of randomness that ends the process that unpacks it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+class AtOnce(Executor):
+    """Runs tasks at once; those named in ``dying``, counted from 0, fail as if their worker had died."""
+
+    def __init__(self, *dying):
+        self.dying, self.count = dying, 0
+
+    def submit(self, task, /, *args):
+        future, number = Future(), self.count
+        self.count += 1
+        if number in self.dying:
+            future.set_exception(RuntimeError("worker lost"))
+        else:
+            future.set_result(task(*args))
+        return future
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
+        yield pool
+
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def test_threads_of_the_caller():
+    with ThreadPoolExecutor(3) as pool:
+        assert_same(draw(executor=pool), draw())
+
+
+def test_processes(processes, tmp_path):
+    """Whole chains, chains resumed, and chains in legs between checkpoints."""
+    whole, half = draw(executor=processes), draw(draws=8)
+    assert_same(whole, draw())
+    assert_same(pt.resume(half, 12, executor=processes), whole)
+    assert_same(draw(executor=processes, checkpoint=tmp_path / "run.nc", every=0.2), whole)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask_cluster():
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        assert_same(draw("classes", temperatures=2, executor=client.get_executor()), draw("classes", temperatures=2))
+
+
+def test_process_that_dies():
+    """Its chain is named, and so is the one that the broken pool can no longer run; the first one is returned."""
+    with (
+        ProcessPoolExecutor(1, mp_context=SPAWN) as pool,
+        pytest.warns(UserWarning, match=r"2 of 3 chains were lost \(chain 1: BrokenProcessPool.*chain 2: Broken"),
+    ):
+        post = draw(rng=[5, Deadly(), 7], chains=3, executor=pool)
+    assert post.n_chains == 1
+    alone = draw(rng=[5], chains=1)
+    assert_same(post, alone)
+    assert_same(pt.resume(post, 3, progress=False), pt.resume(alone, 3, progress=False))
+
+
+def test_lost_chain_among_others():
+    with pytest.warns(UserWarning, match=r"1 of 3 chains were lost \(chain 1: RuntimeError: worker lost\)"):
+        post = draw(chains=3, executor=AtOnce(1))
+    whole = draw(chains=3)
+    for mine, c in enumerate([0, 2]):
+        for field in ("log_prior", "log_score"):
+            assert_equal(getattr(post, field)[post.tree_of_draw[mine]], getattr(whole, field)[whole.tree_of_draw[c]])
+
+
+def test_all_chains_lost():
+    """The first error is raised as it is, with a note on every chain."""
+    with pytest.raises(RuntimeError, match="worker lost") as caught:
+        draw(chains=2, executor=AtOnce(0, 1))
+    each = "; ".join(f"chain {c}: RuntimeError: worker lost" for c in range(2))
+    assert caught.value.args == ("worker lost",)
+    assert caught.value.__notes__ == [f"every chain was lost: {each}"]
+
+
+def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
+    """Its last leg is in the file; the others are finished there already."""
+    path = tmp_path / "run.nc"
+    with pytest.warns(UserWarning, match=r"1 of 2 chains were lost.*and pt\.resume\(.*run\.nc'\) finishes the lost"):
+        post = draw(draws=8, executor=AtOnce(9), checkpoint=path, every=1e-9)
+    done = [result.n_draws for result in load_unfinished(path).results]
+    assert done[0] == 8
+    assert 0 <= done[1] < 8
+    assert post.n_chains == 1
+    assert_same(pt.resume(path, progress=False), draw(draws=8))
+
+
+def test_leg_ends_when_its_time_is_over():
+    """A task with a time makes some draws at least, and says where it stopped."""
+    plan, result, legs = Plan(MODELS["classes"], 30, 3, 1, read_kernel("cgm"), 2, "stump"), None, 0
+    while result is None or result.n_draws < 30:
+        leg = run_chain(still_to_do(plan, result), None if result is None else result.end, 1e-9)
+        result, legs = leg.behind(result), legs + 1
+    assert legs > 3
+    assert_equal(result.end, run_chain(plan).end)

@@ -1,0 +1,165 @@
+"""A chain that stopped goes on as if it had not: every draw, and its state to the last bit."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import _snapshot
+from pactree_mcmc.mcmc._kernels import read_kernel
+from pactree_mcmc.mcmc._run import Plan, Run
+
+from .runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, draw
+
+
+def resumed(post, draws):
+    return pt.resume(post, draws, progress=False)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("kernel", ["default", "every move"])
+def test_resumed_is_uninterrupted(name, kernel):
+    kernel = EVERY_MOVE if kernel == "every move" else kernel
+    whole = draw(name, 20, kernel=kernel)
+    assert_same(resumed(draw(name, 7, kernel=kernel), 13), whole)
+    assert whole.n_trees > 3
+
+
+@pytest.mark.parametrize("kernel", ["cgm", "grow-prune", "blanchard", {"change": 1.0, "grow-prune": 2.0}])
+@pytest.mark.parametrize("start", ["grown", "prior"])
+def test_kernels_that_keep_little(kernel, start):
+    """Whether a chain keeps cells depends on its start too."""
+    whole = draw("numbers", 20, kernel=kernel, start=start, thin=3)
+    assert_same(resumed(draw("numbers", 11, kernel=kernel, start=start, thin=3), 9), whole)
+
+
+@pytest.mark.parametrize("name", ["classes", "numbers", "shared variance", "penalty"])
+@pytest.mark.parametrize("temperatures", [4, [1.0, 0.6, 0.0]])
+def test_ladders(name, temperatures):
+    """Levels, exchanges, round trips and the evidence too."""
+    whole = draw(name, 20, temperatures=temperatures, tune=16)
+    half = resumed(draw(name, 5, temperatures=temperatures, tune=16), 4)
+    assert_same(resumed(half, 11), whole)
+    assert half.tempering.scores.shape == (2, 9, len(whole.tempering.temperatures[0]))
+
+
+@pytest.mark.parametrize("bits", _snapshot.GENERATORS)
+def test_generators(bits):
+    def sources():
+        return [np.random.Generator(getattr(np.random, bits)(seed)) for seed in (1, 2)]
+
+    assert_same(resumed(draw(draws=4, rng=sources()), 6), draw(draws=10, rng=sources()))
+
+
+def test_trees_as_large_as_they_get():
+    """More nodes than a chain has room for at first."""
+    rng = np.random.default_rng(1)
+    x = rng.random((400, 1))
+    model = pt.TreeModel(x, rng.random(400) < 0.5, tree_prior=pt.ChipmanPrior(0.99, 0.0), leaf=pt.PacBayesLoss(0.0))
+    whole = pt.sample(model, 20, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
+    half = pt.sample(model, 10, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
+    assert len(half.course.ends[0].replicas[0].state[1]) > 64
+    assert_same(resumed(half, 10), whole)
+
+
+def runs_apart(name, temperatures=None, kernel=EVERY_MOVE, draws=12):
+    """A run of many draws, and one of few that is then followed by a run from where it stopped."""
+    plan = Plan(MODELS[name], draws, 5, 1, read_kernel(kernel), 8, "prior", temperatures)
+    whole, first = Run(plan).advance(5).advance(draws), Run(plan._replace(draws=4)).advance(5).advance(4)
+    return plan, whole.result, first.result
+
+
+@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
+@pytest.mark.parametrize("temperatures", [None, 3])
+def test_what_is_kept_of_cells_is_resumed(name, temperatures):
+    """With fractions a table computed anew may differ in its last bit, so it is kept."""
+    plan, whole, first = runs_apart(name, temperatures)
+    then = Run(plan._replace(draws=8), first.end).advance(8).result
+    assert_equal(then.end, whole.end)
+    assert all(len(replica.cells.place) > 10 for replica in whole.end.replicas)
+
+
+def test_whole_numbers_need_no_cells():
+    """Sums of whole numbers are the same in any order: nothing is kept, and nothing changes."""
+    plan, whole, first = runs_apart("classes")
+    assert all(len(replica.cells.place) == 0 for replica in first.end.replicas)
+    assert_equal(Run(plan._replace(draws=8), first.end).advance(8).result.end, whole.end)
+
+
+def without_cells(end):
+    cells = end.replicas[0].cells
+    none = cells._replace(place=cells.place[:0], cell=cells.cell[:0], ways=cells.ways[:0], table=cells.table[:0])
+    return end._replace(replicas=(end.replicas[0]._replace(cells=none), *end.replicas[1:]))
+
+
+def with_replica(end, **changed):
+    return end._replace(replicas=(end.replicas[0]._replace(**changed), *end.replicas[1:]))
+
+
+def rows_turned_round(end):
+    state = list(end.replicas[0].state)
+    state[0] = state[0][::-1].copy()
+    return with_replica(end, state=tuple(state))
+
+
+PLANTED = {
+    "cells": ("numbers", None, without_cells),
+    "the number of blocks": ("numbers", None, lambda end: with_replica(end, blocks=0)),
+    "the generator": (
+        "numbers",
+        None,
+        lambda end: end._replace(generator=_snapshot.generator_state(np.random.default_rng(8))),
+    ),
+    "the order of rows": ("numbers", None, rows_turned_round),
+    "which pairs exchange": ("numbers", 3, lambda end: end._replace(rungs=end.rungs._replace(odd=not end.rungs.odd))),
+    "the ladder": (
+        "numbers",
+        3,
+        lambda end: end._replace(rungs=end.rungs._replace(betas=end.rungs.betas ** np.array([1.0, 1.1, 1.0]))),
+    ),
+    "the guess of the variance": (
+        "shared variance",
+        None,
+        lambda end: with_replica(end, noise=(end.replicas[0].noise[0], end.replicas[0].noise[0])),
+    ),
+    "the variance": (
+        "shared variance",
+        None,
+        lambda end: with_replica(end, noise=(end.replicas[0].noise[1], end.replicas[0].noise[1])),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(PLANTED))
+def test_what_is_forgotten_shows(what):
+    """Each part of a snapshot is needed: without it the chain is another one."""
+    name, temperatures, spoil = PLANTED[what]
+    plan, whole, first = runs_apart(name, temperatures)
+    then = Run(plan._replace(draws=8), spoil(first.end)).advance(8).result
+    with pytest.raises(AssertionError):
+        assert_equal(then.end, whole.end)
+
+
+def test_independent_draws_are_refused():
+    post = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1])).sample(10, rng=1)
+    with pytest.raises(ValueError, match="independent draws"):
+        pt.resume(post, 5)
+
+
+@pytest.mark.parametrize("draws", [0, -1, 2.5, True, None])
+def test_draws_out_of_range(draws):
+    with pytest.raises(ValueError, match="draws="):
+        pt.resume(draw(draws=2), draws)
+
+
+def test_what_is_no_run():
+    with pytest.raises(TypeError, match="run is a list"):
+        pt.resume([draw(draws=2)], 5)
+
+
+def test_resuming_leaves_the_posterior_as_it_was():
+    post = draw(draws=5)
+    before, said = post.predict(X), repr(post)
+    assert_same(resumed(post, 3), resumed(post, 3))
+    assert np.array_equal(post.predict(X), before)
+    assert repr(post) == said
