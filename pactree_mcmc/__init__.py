@@ -10,7 +10,10 @@ Trees: Tree, check_tree.
 Sampling: sample, SampledPosterior, ConvergenceWarning.
 Certificates: certificates, a module of risk bounds.
 Progressive mixture: progressive_mixture, ProgressiveSample.
+Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
+
+from typing import Any
 
 from . import certificates
 from .convergence import ConvergenceWarning
@@ -37,3 +40,18 @@ from .posterior import Posterior, SampledPosterior
 from .progressive import ProgressiveSample, progressive_mixture
 from .simulation import simulate
 from .trees import Tree, check_tree
+
+_ESTIMATORS = ("BayesianTreeClassifier", "BayesianTreeRegressor")
+"""Their module needs scikit-learn, which takes a second to import: it is loaded when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
+    from . import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_ESTIMATORS]

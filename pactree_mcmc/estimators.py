@@ -1,0 +1,235 @@
+"""scikit-learn estimators: the sampled posterior over trees as a classifier and as a regressor."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from ._columns import Table, is_frame, learn_columns, text_columns
+from .convergence import ConvergenceWarning, training_points
+from .mcmc import sample
+from .model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
+from .posterior import SampledPosterior
+from .predictive import Predictive
+
+KERNEL = "grow-prune"
+MOST_POINTS = 200
+"""Training rows at which the Monte-Carlo error is measured, at most."""
+MOST_ERROR = 0.1
+"""Monte-Carlo error that is warned of: of a probability, or of a mean over the standard deviation of y."""
+
+
+class Rows(NamedTuple):
+    """The training rows as the model takes them."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    nominal: list[Any]
+    place: np.ndarray
+    """(n,) int64: which of the rows given each of them is."""
+
+
+class _BayesianTree(BaseEstimator):
+    """What both estimators share: the input, the run, which features matter."""
+
+    def __init__(
+        self,
+        *,
+        tree_prior: Any = None,
+        questions: Any = None,
+        leaf: Any = None,
+        nominal: Any = None,
+        chains: int = 16,
+        draws: int = 25,
+        tune: int = 25,
+        kernel: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.tree_prior = tree_prior
+        self.questions = questions
+        self.leaf = leaf
+        self.nominal = nominal
+        self.chains = chains
+        self.draws = draws
+        self.tune = tune
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+    def _default_leaf(self, y: np.ndarray) -> Any:
+        raise NotImplementedError
+
+    def _read_y(self, y: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Finite numbers; n >= 2. Columns of a pandas or polars frame that hold text or categories are nominal.
+        y : array-like of shape (n,)
+            Labels, or numbers.
+        sample_weight : array-like of shape (n,), optional
+            Weights >= 0: a row of weight 2 is the row twice, one of weight 0 no row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter cannot be used; the message names the column and the row.
+        """
+        rows = self._rows(X, y, sample_weight)
+        model = TreeModel(
+            rows.X,
+            rows.y,
+            tree_prior=ChipmanPrior(0.95, 1.0) if self.tree_prior is None else self.tree_prior,
+            questions=LocalCuts() if self.questions is None else self.questions,
+            leaf=self._default_leaf(rows.y) if self.leaf is None else self.leaf,
+            nominal=rows.nominal,
+            sample_weight=rows.weight,
+        )
+        self.rows_ = rows.place
+        self.posterior_ = self._sample(model)
+        self._describe()
+        return self
+
+    def _sample(self, model: TreeModel) -> SampledPosterior:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        kernel = KERNEL if self.kernel is None else self.kernel
+        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return sample(
+                model,
+                self.draws,
+                tune=self.tune,
+                chains=self.chains,
+                rng=int(seed),
+                kernel=kernel,
+                start="grown",
+                executor=executor,
+            )
+
+    def _describe(self) -> None:
+        """Which features matter, and how well the chains agree; warns if they do not."""
+        post = self.posterior_
+        inclusion = post.feature_inclusion()
+        self.feature_importances_ = inclusion / max(inclusion.sum(), np.finfo(float).tiny)
+        self.split_counts_ = post.weight @ post.split_counts
+        self.monte_carlo_error_ = math.nan
+        if post.n_chains > 1:
+            error = post._values_se(training_points(post.model, MOST_POINTS)[1])
+            self.monte_carlo_error_ = float(np.sqrt(np.mean(np.square(error))))
+            self.monte_carlo_error_ /= math.sqrt(post.model.target.variance)
+        if self.monte_carlo_error_ > MOST_ERROR:
+            unit = "" if post.model.classes_ is not None else " standard deviations of y"
+            warnings.warn(
+                f"predictions at training rows differ from chain to chain: their Monte-Carlo error is "
+                f"{self.monte_carlo_error_:.2f}{unit}, more than {MOST_ERROR}. Give more chains (chains="
+                f"{math.ceil(post.n_chains * (self.monte_carlo_error_ / MOST_ERROR) ** 2)} should do), or more draws.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Checked rows in an order that does not depend on the one given, without those of weight zero."""
+        table, y = self._read(X, y)
+        place, weight = np.arange(table.n_rows), None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+            place = np.flatnonzero(weight)
+            if len(place) == 0:
+                raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
+        counted = table.take(place)
+        nominal = [*text_columns(Table(counted)), *([] if self.nominal is None else np.ravel(self.nominal).tolist())]
+        numbers = learn_columns(Table(counted), nominal).numbers(counted)
+        order = np.lexsort((np.unique(y[place], return_inverse=True)[1], *numbers.T))
+        place = place[order]
+        return Rows(table.take(place), y[place], None if weight is None else weight[place], nominal, place)
+
+    def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
+        """The table, its cells converted unless some may be categories; y."""
+        if is_frame(X) or self.nominal is not None:
+            validate_data(self, X, skip_check_array=True)
+            table, y = Table(X), self._read_y(y)
+            if len(y) != table.n_rows:
+                raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
+            return table, y
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        return Table(X), self._read_y(y)
+
+    def _numbers(self, X: Any) -> np.ndarray:
+        """Rows to predict as numbers (n, p)."""
+        check_is_fitted(self)
+        columns = self.posterior_.model.columns
+        if not is_frame(X) and not columns.is_nominal.any():
+            return validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return columns.numbers(X)
+
+
+class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
+    """Classes by the posterior over decision trees, averaged over trees drawn by Metropolis sampling.
+    """
+
+    def _default_leaf(self, y: np.ndarray) -> Any:
+        return DirichletMultinomial(1.0)
+
+    def _read_y(self, y: Any) -> np.ndarray:
+        check_classification_targets(y)
+        return column_or_1d(y, warn=True)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels (K,)."""
+        check_is_fitted(self, "posterior_")
+        return self.posterior_.model.classes_
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        numbers = self._numbers(X)
+        return self.posterior_._values(numbers)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable labels (n,)."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+
+class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
+    """Numbers by the posterior over decision trees, averaged over trees drawn by Metropolis sampling.
+    """
+
+    def _default_leaf(self, y: np.ndarray) -> Any:
+        return NormalInverseGamma()
+
+    def _read_y(self, y: Any) -> np.ndarray:
+        return column_or_1d(y, warn=True, dtype=np.float64)
+
+    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,)."""
+        numbers = self._numbers(X)
+        if not return_std:
+            return self.posterior_._values(numbers)[:, 0]
+        mean, variance = Predictive(self.posterior_).mean_and_variance(numbers)
+        return mean, np.sqrt(variance)
