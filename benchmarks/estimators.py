@@ -30,7 +30,17 @@ BUNDLED = {
 }
 GROUP_A = ["spambase", "eeg_eye_state", "epileptic_seizure", "crowdsourced_mapping_train", "wine_quality", "optdigits"]
 GROUP_A += ["letter_recognition"]
-GROUP_B = ["vote", "pima_diabetes", "breast_w", "ionosphere", "mushroom", "credit_a", "kr_vs_kp", "heart_statlog", "sick"]
+GROUP_B = [
+    "vote",
+    "pima_diabetes",
+    "breast_w",
+    "ionosphere",
+    "mushroom",
+    "credit_a",
+    "kr_vs_kp",
+    "heart_statlog",
+    "sick",
+]
 MANY_ROWS, N_TEST = 4000, 2000
 
 

@@ -53,9 +53,7 @@ class Predictive:
         if model.classes_ is not None:
             raise ValueError(f"{type(model.leaf).__name__} is a classification; its law is predict_proba.")
         tree = np.repeat(np.arange(post.n_trees), np.diff(trees.offset))
-        self._law: StudentT = model.leaf.predictive(
-            post.stats, np.where(trees.feature == LEAF, tree, -1), model.target
-        )
+        self._law: StudentT = model.leaf.predictive(post.stats, np.where(trees.feature == LEAF, tree, -1), model.target)
         self._post = post
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
