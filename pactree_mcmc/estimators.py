@@ -290,41 +290,19 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
 
     Parameters
     ----------
-    tree_prior : tree prior, optional
-        Default ``ChipmanPrior(0.95, 0.5)``: larger trees than the customary ``beta = 2``, since they are averaged.
-    questions : question prior, optional
-        Default ``LocalCuts()``; ``LocalCuts(max_cuts=...)`` bounds the cuts of a feature on large tables.
     leaf : leaf model, optional
-        Default ``NormalInverseGamma()``, a mean and a variance for each leaf; ``NormalSharedVariance()`` has one variance.
-    nominal : column names or indices, optional
-        Nominal columns beside those of text or categories in a frame; at most 63 categories each.
-    chains : int, default 16
-        Chains, >= 1. Each starts from a tree grown at random, cell by cell, as the posterior of its questions says.
-    draws, tune : int, default 25
-        Draws kept and dropped by each chain, a hundred proposals apart.
-    kernel : str or {move: weight}, default "grow-prune"
-        As of ``pt.sample``. The default is the cheapest; ``"default"`` mixes best and costs some ten times more.
-    n_jobs : int or None, default None
-        Chains run side by side, in threads; -1: as many as there are cores. Draws do not depend on it.
-    random_state : int, RandomState or None, default None
-        The same integer gives the same draws, in whatever order the rows come.
+        Default ``NormalInverseGamma()``, a mean and a variance for each leaf; ``NormalSharedVariance()`` has one
+        variance for all.
+    tree_prior, questions, nominal, chains, draws, tune, kernel, n_jobs, random_state
+        As for `BayesianTreeClassifier`.
 
     Attributes
     ----------
-    posterior_ : SampledPosterior
-        The draws, with all that can be asked of them (``summary``, ``map_tree``, ``to_arviz``, ``certificate``, ...).
-    rows_ : ndarray of shape (m,), int64
-        Row of X that each row of ``posterior_.model`` is: they are sorted, and those of weight zero left out.
-    feature_importances_ : ndarray of shape (p,)
-        Probability that a tree asks about the feature, divided by the sum over features.
-    split_counts_ : ndarray of shape (p,)
-        Mean number of questions of a tree about the feature.
+    posterior_, rows_, feature_importances_, split_counts_, n_features_in_, feature_names_in_
+        As for `BayesianTreeClassifier`.
     monte_carlo_error_ : float
-        Root mean square, over training rows, of the standard error of
-        a mean, in standard deviations of y, from the spread of the chains; NaN with one chain.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (p,)
-        Of a frame whose column names are strings.
+        Root mean square, over training rows, of the standard error of a mean, in standard deviations of y, from the
+        spread of the chains; NaN with one chain.
 
     Raises
     ------
@@ -334,15 +312,12 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
     Warns
     -----
     ConvergenceWarning
-        If ``monte_carlo_error_`` exceeds 0.1. What `pt.sample` warns of beside that, R-hat and effective sample size,
-        a few draws of many chains cannot satisfy; for inference about trees rather than prediction, take
-        ``kernel="default", chains=4, draws=1000, tune=1000`` and `check_convergence` of ``posterior_``.
+        If ``monte_carlo_error_`` exceeds 0.1.
 
     Notes
     -----
-    The defaults are those of the classifier; on the diabetes table of scikit-learn the error is 0.89 of that of CART
-    with cross-validated pruning (`benchmarks/estimators.py`), and intervals cover as they say (`benchmarks/intervals.py`).
-    A thousand rows of ten features take a second.
+    On the diabetes table of scikit-learn the error is 0.89 of that of CART with cross-validated pruning
+    (`benchmarks/estimators.py`); intervals cover as they say (`benchmarks/intervals.py`).
 
     See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93.
 
