@@ -2,9 +2,9 @@
 
 Run: python benchmarks/estimators.py [table ...]. Loss is held-out log loss (nats), or RMSE for diabetes; both methods
 see the same rows. Protocol: up to 4,000 rows 5-fold cross-validation (stratified, shuffled, seed 0); above, one
-stratified split with 2,000 rows to test. CART: the cost-complexity path of the training rows thinned to 12 values, the price with
-the least loss in 5-fold cross-validation on the training rows (3-fold on the large tables). Its leaves predict
-``(n_i + 1) / (n + K)``, as plain shares of a pure leaf would lose infinitely; the price is chosen for these leaves.
+stratified split with 2,000 rows to test. CART: the cost-complexity path of the training rows thinned to 12 values,
+the price with the least loss in 5-fold cross-validation on the training rows (3-fold on the large tables). Its leaves
+predict ``(n_i + 1) / (n + K)``, as plain shares of a pure leaf would lose infinitely; the price is chosen for these.
 Missing cells are the median of the column's training rows; nominal columns are category codes as numbers, for both.
 """
 
