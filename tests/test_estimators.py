@@ -86,7 +86,7 @@ def test_missing_values_are_refused_by_name():
 
 
 @pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
-def test_weights_are_repetitions_in_any_order(kind):
+def test_weights_are_repetitions(kind):
     rng = np.random.default_rng(1)
     X, weight = rng.random((40, 3)).round(1), rng.integers(0, 4, 40)
     y = (X[:, 0] + rng.random(40) > 1.0).astype(float if kind is pt.BayesianTreeRegressor else int)
