@@ -13,7 +13,7 @@ Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
 Learning theory: oracle_bound.
 Scikit-learn estimators: PACBayesTreeClassifier, PrunedTreeClassifier, HSVoteClassifier, DyadicTreeClassifier,
-NeymanPearsonTreeClassifier.
+NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 """
 
 from typing import Any
@@ -36,6 +36,7 @@ from .terms import by_slot, with_terms
 
 _ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
 _ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
+_ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive_classifier"}
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 

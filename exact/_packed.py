@@ -11,6 +11,20 @@ from .graph import CellGraph
 _graph = struct(CellGraph)
 
 
+class WithPackedGraph:
+    """What keeps its ``graph`` packed too, as ``_packed``: the pointer is made anew where it is unpickled."""
+
+    graph: CellGraph
+    _packed: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._packed = pack_graph(self.graph)
+
+
 def pack_graph(graph: CellGraph) -> Any:
     """The graph as one pointer, once it is known to be in order."""
     graph.check()

@@ -15,7 +15,7 @@ from pactree_mcmc.trees import Tree
 
 from ._builder import UPPER_BITS
 from ._draws import as_draws, grow
-from ._packed import pack_graph
+from ._packed import WithPackedGraph, pack_graph
 from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .graph import CellGraph, build_graph
 from .k_best import rank_trees
@@ -103,7 +103,7 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     return ExactPosterior(model, build_graph(model, max_cells))
 
 
-class ExactPosterior(Posterior):
+class ExactPosterior(WithPackedGraph, Posterior):
     """The posterior over all trees of a model; made by `solve`.
 
     Attributes

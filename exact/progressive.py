@@ -12,7 +12,7 @@ from pactree_mcmc.posterior import Posterior, SampledPosterior
 from pactree_mcmc.trees import Tree
 
 from ._draws import as_draws
-from ._packed import pack_graph
+from ._packed import WithPackedGraph, pack_graph
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
 from .graph import CellGraph, Intractable, build_graph
 from .posterior import CellProbabilities, ExactPosterior
@@ -125,7 +125,7 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     return out
 
 
-class ProgressiveMixture(Posterior):
+class ProgressiveMixture(WithPackedGraph, Posterior):
     """The mean over stages of exact posteriors; made by `progressive_mixture`.
 
     All answers are exact means over stages and orders but `map_tree` and `log_evidence`, which are those of the last

@@ -11,7 +11,10 @@ Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
 Progressive mixture: progressive_mixture, ProgressiveSample.
+Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
+
+from typing import Any
 
 from . import certificates
 from .convergence import ConvergenceWarning
@@ -40,3 +43,18 @@ from .progressive import ProgressiveSample, progressive_mixture
 from .simulation import simulate
 from .trees import Tree, check_tree
 from .typical import typical_tree
+
+_ESTIMATORS = ("BayesianTreeClassifier", "BayesianTreeRegressor")
+"""Their module needs scikit-learn, which takes a second to import: it is loaded when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
+    from . import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_ESTIMATORS]

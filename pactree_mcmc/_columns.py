@@ -100,7 +100,7 @@ class Table:
     """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
 
     def __init__(self, X: Any) -> None:
-        self.frame = X if _is_frame(X) else None
+        self.frame = X if is_frame(X) else None
         self.array = None if self.frame is not None else _as_matrix(X)
         shape = self.frame.shape if self.frame is not None else self.array.shape
         self.n_rows, self.n_features = int(shape[0]), int(shape[1])
@@ -247,7 +247,22 @@ def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
     return chosen
 
 
-def _is_frame(X: Any) -> bool:
+def text_columns(table: Table) -> list[int]:
+    """Columns of a frame that hold text, which a frame need not call categorical."""
+    if table.frame is None:
+        return []
+    return [k for k, raw in enumerate(table) if _holds_text(raw)]
+
+
+def _holds_text(raw: Any) -> bool:
+    kind = str(raw.dtype)
+    if kind == "object":
+        return any(isinstance(value, str) for value in raw)
+    return kind.startswith(("str", "String"))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas or polars frame."""
     module = type(X).__module__.partition(".")[0]
     return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
 

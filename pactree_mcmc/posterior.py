@@ -400,6 +400,14 @@ class SampledPosterior(Posterior):
         std = np.sqrt(np.maximum(square - mean**2, 0.0))
         return std[:, 0] if self.model.classes_ is None else std
 
+    def _values_se(self, X: np.ndarray) -> np.ndarray:
+        """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of two or more chains."""
+        by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
+        for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
+            weight = np.bincount(trees, minlength=self.n_trees) / self.n_draws
+            add_predictions_into(out, self.trees, weight, self.node_values, X)
+        return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
+
     def kl_to_prior(self) -> float:
         """Divergence from the prior of the law of the draws: each distinct tree with its share of them."""
         if isinstance(self.model.tree_prior, LeafPenalty):

@@ -18,7 +18,7 @@ from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages
 from .mcmc._workers import n_cores
 from .model import TreeModel
 from .posterior import SampledPosterior
-from .trees import Tree, add_predictions_into
+from .trees import Tree
 
 ENGINES = ("smc", "mcmc")
 MOST_STAGES = 2000
@@ -278,13 +278,6 @@ class ProgressiveSample(SampledPosterior):
         if self.model.classes_ is not None:
             raise ValueError(f"{type(self.model.leaf).__name__} is a classification; use predict_proba_se.")
         return self._values_se(self.model.columns.numbers(X))[:, 0]
-
-    def _values_se(self, X: np.ndarray) -> np.ndarray:
-        by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
-        for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
-            weight = np.bincount(trees, minlength=self.n_trees) / self.n_draws
-            add_predictions_into(out, self.trees, weight, self.node_values, X)
-        return by_chain.std(axis=0, ddof=1) / math.sqrt(self.n_chains)
 
     def __repr__(self) -> str:
         return (

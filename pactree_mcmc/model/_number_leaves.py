@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from . import _leaf_kernels as codes
 from ._leaves import Leaf, Target, check_finite, check_positive
+
+
+class StudentT(NamedTuple):
+    """Predictive laws of a new y, one for each node; normal where ``df`` is infinite."""
+
+    df: np.ndarray
+    location: np.ndarray
+    scale: np.ndarray
 
 
 class MomentLeaf(Leaf):
@@ -25,6 +33,13 @@ class MomentLeaf(Leaf):
         if target.weight is not None:
             out *= target.weight
         return target.weight, out
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
+        """Law of a new y of weight 1 in the nodes ``stats`` (m, 3); ``tree`` (m,) is that of a leaf, -1 inside."""
+        raise ValueError(
+            f"{type(self).__name__} has no normal or Student predictive law; give NormalInverseGamma, "
+            "NormalSharedVariance or NormalKnownVariance."
+        )
 
     @staticmethod
     def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -114,15 +129,18 @@ class NormalInverseGamma(MomentLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return target.center + self._posterior(stats, target)[0][:, None]
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
         mn, kn, an, bn = self._posterior(stats, target)
-        scale2 = bn * (kn + 1.0) / (an * kn)
-        t2 = (y - target.center - mn) ** 2 / scale2
+        return StudentT(2.0 * an, target.center + mn, np.sqrt(bn * (kn + 1.0) / (an * kn)))
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+        law = self.predictive(stats, np.zeros(len(stats), dtype=np.int64), target)
+        an = law.df / 2.0
         return (
             gammaln(an + 0.5)
             - gammaln(an)
-            - 0.5 * np.log(2.0 * np.pi * an * scale2)
-            - (an + 0.5) * np.log1p(t2 / (2.0 * an))
+            - 0.5 * np.log(2.0 * np.pi * an * law.scale**2)
+            - (an + 0.5) * np.log1p(((y - law.location) / law.scale) ** 2 / law.df)
         )
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
@@ -199,6 +217,10 @@ class NormalKnownVariance(MomentLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         mean = (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
         return target.center + mean[:, None]
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
+        scale = np.sqrt(self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
+        return StudentT(np.full(len(stats), np.inf), self.value(stats, target)[:, 0], scale)
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
         spread = self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0]))

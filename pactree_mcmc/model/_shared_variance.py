@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from . import _leaf_kernels as codes
 from ._leaves import Target, check_finite, check_positive
-from ._number_leaves import MomentLeaf, NormalKnownVariance, known_normal_params
+from ._number_leaves import MomentLeaf, NormalKnownVariance, StudentT, known_normal_params
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,22 @@ class NormalSharedVariance(MomentLeaf):
     def for_one_tree(self, rng: np.random.Generator) -> NormalKnownVariance:
         return self.given(self.b0 / rng.gamma(self.a0))
 
-    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+    def _misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        """What each leaf adds to twice the rate of the variance's posterior, (m,)."""
         n, mean, scatter = self.spread(stats)
-        misfit = (scatter + self.k0 * n * (mean + target.center - self.m0) ** 2 / (self.k0 + n)).sum()
+        return scatter + self.k0 * n * (mean + target.center - self.m0) ** 2 / (self.k0 + n)
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
+        """The variance integrated out given the tree, so that the one drawn with it is not needed."""
+        leaf, out = tree >= 0, np.zeros((2, len(tree)))
+        for i, amount in enumerate((stats[:, 0], self._misfit(stats, target))):
+            out[i] = np.bincount(tree[leaf], weights=amount[leaf])[tree]
+        an, bn = self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
+        scale = np.sqrt(bn / an * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
+        return StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)
+
+    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+        n, misfit = stats[:, 0], self._misfit(stats, target).sum()
         an, bn = self.a0 + n.sum() / 2.0, self.b0 + misfit / 2.0
         return float(
             (np.log(self.k0) - np.log(self.k0 + n)).sum() / 2.0
