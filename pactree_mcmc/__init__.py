@@ -14,9 +14,9 @@ Progressive mixture: progressive_mixture, ProgressiveSample.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
 
+from importlib import import_module
 from typing import Any
 
-from . import certificates
 from .convergence import ConvergenceWarning
 from .designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .files import load
@@ -44,17 +44,16 @@ from .simulation import simulate
 from .trees import Tree, check_tree
 from .typical import typical_tree
 
-_ESTIMATORS = ("BayesianTreeClassifier", "BayesianTreeRegressor")
-"""Their module needs scikit-learn, which takes a second to import: it is loaded when asked for."""
+_LATE = {"BayesianTreeClassifier": "estimators", "BayesianTreeRegressor": "estimators", "certificates": ""}
+"""Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ESTIMATORS:
+    if name not in _LATE:
         raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
-    from . import estimators
-
-    return getattr(estimators, name)
+    module = import_module(f".{_LATE[name] or name}", __name__)
+    return getattr(module, name) if _LATE[name] else module
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_ESTIMATORS]
+    return [*globals(), *_LATE]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
 BLOCKS = 20
@@ -107,4 +106,6 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
     ends = min(high.min(), low.min()), max(high.max(), low.max())
     if ends[0] == ends[1]:
         return float(ends[0])
+    from scipy.optimize import brentq
+
     return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *ends, xtol=1e-9))
