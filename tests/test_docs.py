@@ -105,7 +105,10 @@ def test_public_names_are_in_the_reference():
 
 def test_what_the_site_needs_is_an_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {re.split("[<>=]", need)[0] for need in project["optional-dependencies"]["docs"]} >= {"sphinx", "myst-parser"}
+    needs = {re.split("[<>=]", need)[0] for need in project["optional-dependencies"]["docs"]}
+    settings = (ROOT / "docs" / "conf.py").read_text()
+    assert needs >= {"sphinx", "myst-parser"}
+    assert all(need.replace("-", "_") in settings for need in needs)
 
 
 def page(*lines):
