@@ -88,7 +88,7 @@ def oracle_bound(
     n : int
         Rows that weigh the subtrees, >= 8.
     n_nodes : int
-        |T0|, nodes of the base tree without dummies, >= 1.
+        ``|T0|``, nodes of the base tree without dummies, >= 1.
     depth : int
         D0, the depth of the base tree, >= 0.
     n_features, n_classes : int
