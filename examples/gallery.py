@@ -163,7 +163,7 @@ def main(folder):
         plt.gcf().savefig(folder / "gallery" / f"{name}.png", dpi=DPI)
         plt.close("all")
         title = name.replace("_", " ").capitalize()
-        code = f"```python\n{code_of(picture)}\n```"
+        code = f"<!-- not run: examples/gallery.py does -->\n\n```python\n{code_of(picture)}\n```"
         sections.append(f"## {title}\n\n{inspect.getdoc(picture)}\n\n{code}\n\n![{title}](gallery/{name}.png)\n")
         print(name)
     (folder / "gallery.md").write_text("\n".join(sections), encoding="utf-8")
