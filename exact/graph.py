@@ -72,7 +72,8 @@ class CellGraph(NamedTuple):
             for name in columns:
                 if len(getattr(self, name)) != size:
                     raise ValueError(f"{name} has {len(getattr(self, name))} entries; this graph needs {size}.")
-        if is_in_order(n, self.n_slots, self.first_edge, self.first_slot, self.left, self.right, self.layered):
+        columns = self.first_edge, self.first_slot, self.left, self.right, self.log_rule
+        if is_in_order(n, self.n_slots, *columns, self.layered):
             return
         for name, column, size in (("first_edge", self.first_edge, m), ("first_slot", self.first_slot, self.n_slots)):
             if len(column) != n + 1 or column[0] != 0 or column[-1] != size or np.any(np.diff(column) < 0):
@@ -82,7 +83,7 @@ class CellGraph(NamedTuple):
             if len(child) != m or np.any((child < 0) | (child >= n)):
                 raise ValueError(f"{name} must hold {m} numbers of cells, 0 to {n - 1}.")
             # only a cell that has a slot for each depth may lead to itself, one level deeper
-            early = child < parent if self.layered else child <= parent
+            early = (child < parent if self.layered else child <= parent) & (self.log_rule > -np.inf)
             if early.any():
                 e = int(np.argmax(early))
                 raise ValueError(
@@ -110,9 +111,16 @@ class CellGraph(NamedTuple):
 
 @jit
 def is_in_order(
-    n: int, n_slots: int, edge: np.ndarray, slot: np.ndarray, left: np.ndarray, right: np.ndarray, layered: bool
+    n: int,
+    n_slots: int,
+    edge: np.ndarray,
+    slot: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    log_rule: np.ndarray,
+    layered: bool,
 ) -> bool:
-    """Whether the edges and slots of the cells follow one another, and edges lead to later cells."""
+    """Whether the edges and slots of the cells follow one another, and edges that may be taken lead to later cells."""
     if len(edge) != n + 1 or len(slot) != n + 1 or edge[0] != 0 or slot[0] != 0:
         return False
     if edge[n] != len(left) or slot[n] != n_slots or (not layered and n_slots != n):
@@ -122,7 +130,8 @@ def is_in_order(
         if edge[c] > edge[c + 1] or slot[c] >= slot[c + 1]:
             return False
         for e in range(edge[c], edge[c + 1]):
-            if min(left[e], right[e]) < earliest or max(left[e], right[e]) >= n:
+            lowest = min(left[e], right[e])
+            if lowest < 0 or max(left[e], right[e]) >= n or (lowest < earliest and log_rule[e] > -np.inf):
                 return False
     return True
 

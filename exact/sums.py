@@ -25,12 +25,13 @@ LARGEST_PRIME = (1 << 31) - 1
 def log_sums(graph: CellGraph) -> np.ndarray:
     """Log sum over the trees below each slot, (n_slots,); entry 0 is that of all trees."""
     most = int(np.diff(graph.first_edge).max(initial=0))
-    return inside(pack_graph(graph), LogSum(np.empty(graph.n_slots), np.empty(most + 1))).value
+    # zeros: a question that is never asked may lead to a cell not summed yet
+    return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1))).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
     """Log weight of the best tree below each slot, (n_slots,)."""
-    return inside(pack_graph(graph), Best(np.empty(graph.n_slots))).value
+    return inside(pack_graph(graph), Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:

@@ -280,7 +280,8 @@ class TestLadder:
     def tempered(self, chains=3, levels=5):
         rates = np.linspace(0.1, 0.9, chains * (levels - 1)).reshape(chains, -1)
         powers = np.tile(np.linspace(1.0, 0.0, levels), (chains, 1))
-        found = Tempering(powers, np.zeros((chains, 30, levels)), rates, np.arange(chains), -1.0, 0.1)
+        stump = np.zeros((chains, 30), dtype=bool)
+        found = Tempering(powers, np.zeros((chains, 30, levels)), rates, np.arange(chains), -1.0, 0.1, stump)
         return drawn(problem(), [TREES["leaf"]], np.zeros((chains, 30), dtype=np.int64), found)
 
     def test_rates_and_round_trips(self):

@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from ._encoding import Encoded
 GROUP = "pactree_mcmc"
 FORMAT = 1
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
+HEADER_BYTES = 4096
+"""More than a netCDF file takes for the description of a variable."""
 TEXT = "description"
 """Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
 
@@ -55,7 +57,9 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
         _remove(part)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for name, dataset in (groups | {GROUP: own}).items():
+            datasets = groups | {GROUP: own}
+            _reserve(part, datasets.values())
+            for name, dataset in datasets.items():
                 _put(part, path.suffix, name, dataset)
         _replace(part, path)
     except Exception as error:
@@ -66,6 +70,19 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             why = os.strerror(error.errno) if getattr(error, "errno", None) else str(error)
             raise OSError(f"{path} could not be written: {why}{kept}.") from error
         raise
+
+
+def _reserve(part: Path, datasets: Iterable[Any]) -> None:
+    """See that the disk takes as much as is to be written: HDF5 may crash on a disk that fills up under it."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)
+    handle = os.open(part, os.O_CREAT | os.O_WRONLY)
+    try:
+        os.posix_fallocate(handle, 0, size)
+    finally:
+        os.close(handle)
+        _remove(part)
 
 
 def _variables(content: Encoded) -> dict[str, tuple]:

@@ -65,7 +65,7 @@ def largest_error(rows):
 @pytest.mark.parametrize(
     ("problem", "kernel", "draws", "thin"),
     [
-        (nominal_problem, "default", 4000, 1),
+        (nominal_problem, "default", 4500, 1),
         (dyadic_laplace, "default", 2500, 1),
         pytest.param(nominal_problem, "cgm", 4000, 1, marks=pytest.mark.slow),
         pytest.param(dyadic_laplace, "blanchard", 2500, 2, marks=pytest.mark.slow),
