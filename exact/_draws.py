@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pactree_mcmc._saved import SAVED_TREE, Saved
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.posterior import SAVED_TREE, SampledPosterior, Saved
+from pactree_mcmc.posterior import SampledPosterior
 from pactree_mcmc.trees import CODED_NODE, LEAF
 
 from ._builder import UPPER_BITS

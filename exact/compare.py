@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._saved import root_key
 from pactree_mcmc.inference_data import ess
-from pactree_mcmc.posterior import SampledPosterior, root_key
+from pactree_mcmc.posterior import SampledPosterior
 
 from .posterior import ExactPosterior
 

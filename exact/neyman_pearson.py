@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from pactree_mcmc._checks import check_count
 from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates._bound import check_delta
 from pactree_mcmc.trees import LEAF, Tree
@@ -316,8 +317,7 @@ def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any,
         raise ValueError(f"method={method!r} is unknown; give 'srm' or 'erm'.")
     if max_leaves is None and method == "erm":
         raise ValueError("method='erm' needs the class of trees: give max_leaves.")
-    is_count = isinstance(max_leaves, int | np.integer) and not isinstance(max_leaves, bool) and max_leaves >= 1
-    if max_leaves is not None and not is_count:
-        raise ValueError(f"max_leaves={max_leaves!r} is out of range; give an integer >= 1.")
+    if max_leaves is not None:
+        check_count("max_leaves", max_leaves)
     check_factor("tolerance", tolerance)
     check_factor("strength", strength)

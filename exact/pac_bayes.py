@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pactree_mcmc._checks import check_count
 from pactree_mcmc.certificates import Bound
-from pactree_mcmc.certificates._bound import check_delta, check_whole
+from pactree_mcmc.certificates._bound import check_delta
 
 from ._base_tree import BaseTree
 
@@ -130,7 +131,7 @@ def oracle_bound(
         ("n_features", n_features, 1),
         ("n_classes", n_classes, 2),
     ):
-        check_whole(name, value, least)
+        check_count(name, value, least)
     p = np.asarray(mass, dtype=np.float64)
     if p.ndim != 1 or len(p) == 0 or not np.all((p >= 0.0) & (p <= 1.0)):
         raise ValueError(f"mass has shape {p.shape}; give the probability, in [0, 1], of each leaf of T: (n_leaves,).")

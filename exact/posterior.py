@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_count
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
 from pactree_mcmc.model._questions import CYCLIC, LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.posterior import Posterior, SampledPosterior
+from pactree_mcmc.posterior import Posterior, SampledPosterior, spread
 from pactree_mcmc.trees import Tree
 
 from ._builder import UPPER_BITS
@@ -94,7 +95,7 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     """
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
-    max_cells = _positive("max_cells", max_cells)
+    check_count("max_cells", max_cells)
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
@@ -169,7 +170,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         One pass of the (max, +) recursion, then time O(k times leaves times log k) and memory for the cells that these
         trees pass through only (Huang and Chiang 2005, algorithm 3).
         """
-        k = _positive("k", k)
+        check_count("k", k)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
         draws = self._grown(ranked, np.arange(len(values)))
         return BestTrees([draws.tree(t) for t in range(draws.n_trees)], draws.log_prior + draws.log_score)
@@ -199,7 +200,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         Max-plus convolution: O(leaves times max_leaves) on a fixed design (Scott 2004, figure 4.1), that for each
         question on a graph.
         """
-        sizes = self._sizes(_positive("max_leaves", max_leaves))
+        check_count("max_leaves", max_leaves)
+        sizes = self._sizes(int(max_leaves))
         out = np.full(int(max_leaves) + 1, -np.inf)
         n = min(int(max_leaves), int(sizes.wide[0]))
         out[1 : n + 1] = sizes.value[:n] + self.model.prior_tables.log_constant
@@ -215,7 +217,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         Intractable
             As `best_log_joint_by_size`.
         """
-        m = _positive("n_leaves", n_leaves)
+        check_count("n_leaves", n_leaves)
+        m = int(n_leaves)
         sizes = self._sizes(m)
         if m > sizes.wide[0] or sizes.value[m - 1] == -np.inf:
             raise ValueError(f"no tree of this model has n_leaves={m} leaves.")
@@ -381,9 +384,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         ValueError
             If ``draws`` is not positive.
         """
-        return self._grown(
-            LogSum(self.log_inside, np.empty(0)), np.zeros(_positive("draws", draws), dtype=np.int64), rng
-        )
+        return self._grown(LogSum(self.log_inside, np.empty(0)), np.zeros(draws, dtype=np.int64), rng)
 
     def _grown(self, semiring: Any, wanted: Any, rng: Any = None) -> SampledPosterior:
         """The trees that the semiring chooses, as draws of one chain."""
@@ -452,10 +453,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         A row lies in one leaf, so the square of its value is again a sum over leaves: one downward pass, as `predict`.
         Values are taken relative to the root's; accurate to about 1e-8 of their range.
         """
-        numbers, value = self.model.columns.numbers(X), self.cell_values - self.cell_values[0]
-        mean, square = np.split(self._averages(numbers, np.hstack([value, value**2])), 2, axis=1)
-        std = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return std[:, 0] if self.model.classes_ is None else std
+        numbers = self.model.columns.numbers(X)
+        return spread(self.model, partial(self._averages, numbers), self.cell_values)
 
     def to_arviz(self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False) -> Any:
         """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
@@ -483,12 +482,6 @@ class ExactPosterior(WithPackedGraph, Posterior):
             f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
             f"{self.graph.n_edges} questions)"
         )
-
-
-def _positive(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r} is out of range; give an integer >= 1.")
-    return int(value)
 
 
 def _columns(name: str, values: Any, length: int) -> np.ndarray | None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_count
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model._leaves import Target
 from pactree_mcmc.posterior import Posterior, SampledPosterior
@@ -95,8 +96,7 @@ def progressive_mixture(
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
     for name, value in (("orders", orders), ("max_cells", max_cells)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name}={value!r} is out of range; give an integer >= 1.")
+        check_count(name, value)
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
@@ -251,8 +251,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         ValueError
             If ``draws`` is not positive.
         """
-        if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
-            raise ValueError(f"draws={draws!r} is out of range; give an integer >= 1.")
+        check_count("draws", draws)
         generator = np.random.default_rng(rng)
         counts = generator.multinomial(int(draws), np.full(len(self._orders), 1.0 / len(self._orders)))
         grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]

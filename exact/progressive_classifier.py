@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pactree_mcmc._checks import check_count
 from pactree_mcmc.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
-from pactree_mcmc.model._questions import check_count
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
 
 from .progressive import progressive_mixture

@@ -10,6 +10,7 @@ from numba.core import types
 from numba.experimental import structref
 from numba.extending import overload
 
+from ._code_cache import code_cache
 from ._linking import EntryCompiler, PartCompiler
 
 
@@ -23,7 +24,8 @@ def jit(function: Callable[..., Any]) -> Any:
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if numba.config.DISABLE_JIT:
         return numba.njit(**options)(function)
-    entry = numba.njit(cache=True, pipeline_class=EntryCompiler, **options)(function)
+    entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
+    entry._cache = code_cache(function)
     part = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
     part.add_overload = lambda made: part.overloads.update({made.signature.args: made})
     # a function that calls itself asks whether it is being compiled

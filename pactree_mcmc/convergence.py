@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from ._checks import check_count
 from ._numba import jit
 from .trees import TreeArrays, descend
 
@@ -134,8 +135,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatu
     >>> check_convergence(post)
     ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
     """
-    if max_points < 1:
-        raise ValueError(f"max_points={max_points!r} is out of range; give an integer >= 1.")
+    check_count("max_points", max_points)
     total = post.tree_of_draw.size
     if total < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN:
         return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._checks import check_count
 from ._columns import Table, learn_columns
 from ._numba import jit
 from .model import DyadicCuts, FixedTree
-from .model._questions import check_count
 from .model._tree_priors import DEPTH_CEILING
 from .trees import LEAF, Tree
 

@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ._saved import Course, Saved, root_key, tree_arrays
 from .model import LeafPenalty
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
 
 if TYPE_CHECKING:
     from .certificates import Certificate, HoldoutCertificate
     from .model import TreeModel
-
-SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
-
-
-class Saved(NamedTuple):
-    """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
-
-    tree_of_draw: np.ndarray
-    """(n_draws,) int64."""
-    noise: np.ndarray
-    """(n_draws,) float64: the noise variance all leaves share; NaN where there is none."""
-    moves: np.ndarray
-    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
-    tree: np.recarray
-    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
-    node: np.recarray
-    """(n_nodes,) records of dtype CODED_NODE, trees end to end, each in preorder."""
-    stats: np.ndarray
-    """(n_nodes, n_stats) float64."""
-    used: np.ndarray
-    """(3,) int64: draws, trees, nodes saved so far."""
-
-
-class Course(NamedTuple):
-    """What chains need to go on where they stopped."""
-
-    kernel: Any
-    thin: int
-    ends: tuple
-    """Where each chain stopped."""
-    gap: np.ndarray
-    """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
 
 
 class Posterior(ABC):
@@ -371,8 +340,12 @@ class SampledPosterior(Posterior):
         return np.ascontiguousarray(self.model.leaf.value(self.stats, self.model.target))
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        out = np.zeros((len(X), self.node_values.shape[1]))
-        add_predictions_into(out, self.trees, self.weight, self.node_values, X)
+        return self._averages(X, self.node_values)
+
+    def _averages(self, X: np.ndarray, by_node: np.ndarray) -> np.ndarray:
+        """Means over the draws (n, d) of the values by node (n_nodes, d) that rows of numbers reach."""
+        out = np.zeros((len(X), by_node.shape[1]))
+        add_predictions_into(out, self.trees, self.weight, by_node, X)
         return out
 
     def predict_std(self, X: Any) -> np.ndarray:
@@ -393,12 +366,8 @@ class SampledPosterior(Posterior):
         ValueError
             If X does not fit the model's columns.
         """
-        numbers, value = self.model.columns.numbers(X), self.node_values - self.node_values[0]
-        moments = np.zeros((len(numbers), 2 * value.shape[1]))
-        add_predictions_into(moments, self.trees, self.weight, np.hstack([value, value**2]), numbers)
-        mean, square = np.split(moments, 2, axis=1)
-        std = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return std[:, 0] if self.model.classes_ is None else std
+        numbers = self.model.columns.numbers(X)
+        return spread(self.model, partial(self._averages, numbers), self.node_values)
 
     def _values_se(self, X: np.ndarray) -> np.ndarray:
         """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of two or more chains."""
@@ -498,32 +467,12 @@ class SampledPosterior(Posterior):
         )
 
 
-def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeArrays:
-    """Trees in data units from records of nodes in codes, ``sizes`` nodes a tree."""
-    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    inner = node["feature"] != LEAF
-    threshold = np.zeros(len(node))
-    for k, scale in enumerate(model.scales):
-        here = (node["feature"] == k) & (node["categories"] < 0)
-        if here.any():
-            threshold[here] = scale.threshold(node["cut"][here], node["upper"][here])
-    left = np.arange(1, len(node) + 1) - np.repeat(offset[:-1], sizes)
-    return TreeArrays(
-        offset,
-        np.ascontiguousarray(node["feature"]),
-        threshold,
-        np.where(inner, left, 0).astype(np.int32),
-        np.ascontiguousarray(node["right"]),
-        np.ascontiguousarray(node["categories"]),
-        np.ascontiguousarray(node["default_left"]),
-    )
+def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
+    """Standard deviation over trees of what rows reach: in one leaf each, so the square is a mean over leaves too.
 
-
-def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
-    """How a root question is named in ``root_split_pmf``."""
-    k = int(trees.feature[node])
-    if k == LEAF:
-        return None
-    if trees.categories[node] < 0:
-        return (k, float(trees.threshold[node]))
-    return (k, model.columns.label_set(k, int(trees.categories[node])))
+    ``averages`` means over trees, (n, d), of a table of values by leaf; ``value`` that table, (m, d).
+    """
+    value = value - value[0]
+    mean, square = np.split(averages(np.hstack([value, value**2])), 2, axis=1)
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return std[:, 0] if model.classes_ is None else std

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from ._checks import check_count
 from .mcmc._kernels import read_kernel
 from .mcmc._sample import chain_seeds, check_reachable
 from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages
@@ -118,8 +119,7 @@ def progressive_mixture(
     for name, value in given.items():
         if value is None and name in ("steps", "block"):
             continue
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least[name]:
-            raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least[name]}.")
+        check_count(name, value, least[name])
     if isinstance(threshold, bool) or not 0.0 < threshold <= 1.0:
         raise ValueError(f"threshold={threshold!r} is out of range; give 0 < threshold <= 1.")
     if not model.leaf.separates:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from .._checks import check_count
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,9 @@ def check_kl(kl: float) -> None:
         raise ValueError(f"kl={kl} is out of range; give a finite divergence >= 0, in nats.")
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is no integer >= ``least``."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
-
-
 def check_errors(errors: Any, n: Any) -> None:
     """Refuse ``errors`` that are no count among ``n`` rows."""
-    check_whole("n", n, 1)
-    check_whole("errors", errors, 0)
+    check_count("n", n, 1)
+    check_count("errors", errors, 0)
     if errors > n:
         raise ValueError(f"errors={errors} is out of range; there are n={n} rows: give 0 <= errors <= n.")

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ._bound import Bound, check_delta, check_errors, check_whole
+from .._checks import check_count
+from ._bound import Bound, check_delta, check_errors
 from ._inversions import binomial_tail_inversion, log_choose
 
 
@@ -106,7 +107,7 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
     0.243
     """
     _check(n_nodes, n_features, n, errors, delta)
-    check_whole("n_thresholds", n_thresholds, 1)
+    check_count("n_thresholds", n_thresholds, 1)
     nats = _message_nats(n_nodes, n_features) | {"thresholds": n_nodes * math.log(n_thresholds)}
     return _closed("Occam, discrete thresholds", nats, n, errors, delta)
 
@@ -227,8 +228,8 @@ def _in_nats(nats: dict[str, float]) -> dict[str, float]:
 
 
 def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> None:
-    check_whole("n_nodes", n_nodes, 1)
-    check_whole("n_features", n_features, 1)
+    check_count("n_nodes", n_nodes, 1)
+    check_count("n_features", n_features, 1)
     check_errors(errors, n)
     check_delta(delta)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._bound import Bound, check_delta, check_share, check_whole
+from .._checks import check_count
+from ._bound import Bound, check_delta, check_share
 from ._inversions import binomial_tail_inversion, kl_inverse
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
     """
     check_delta(delta)
     check_share("risk", risk)
-    check_whole("n", n, 1)
+    check_count("n", n, 1)
     complexity = math.log(1.0 / delta) / n
     return Bound(
         "hold-out, Chernoff",

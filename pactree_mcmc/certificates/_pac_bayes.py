@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ._bound import Bound, check_delta, check_kl, check_share, check_whole
+from .._checks import check_count
+from ._bound import Bound, check_delta, check_kl, check_share
 from ._inversions import kl_inverse
 
 
@@ -19,7 +20,7 @@ def _log_confidence(n: int, delta: float) -> float:
 def _check(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> None:
     check_share(name, risk)
     check_kl(kl)
-    check_whole("n", n, 1)
+    check_count("n", n, 1)
     check_delta(delta)
 
 
@@ -311,7 +312,7 @@ def vote_disagreement(
     _check(risk, kl, n, delta)
     check_share("disagreement", disagreement)
     m = n if n_unlabelled is None else n_unlabelled
-    check_whole("n_unlabelled", m, 1)
+    check_count("n_unlabelled", m, 1)
     high = kl_inverse(risk, (kl + _log_confidence(n, delta / 2.0)) / n)
     low = kl_inverse(disagreement, (2.0 * kl + _log_confidence(m, delta / 2.0)) / m, upper=False)
     terms = {

@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any, NoReturn
 
 KERNELS = ("default", "cgm", "grow-prune", "blanchard")
-EPILOG = "The first run of a kernel compiles it, which takes up to three minutes; later runs find it in the cache."
+EPILOG = "The first run of a kernel compiles it, which takes one to two minutes; later runs find it in the cache."
 
 
 class UsageError(Exception):

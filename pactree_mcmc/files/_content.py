@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._columns import Columns
+from .._saved import SAVED_TREE, Course, Saved
 from ..evidence import Tempering
 from ..mcmc._kernels import Kernel
 from ..mcmc._run import Plan, Result
@@ -36,7 +37,7 @@ from ..model._coding import DyadicScale, Scale
 from ..model._data import Units
 from ..model._leaves import Target
 from ..model._model import ModelParts
-from ..posterior import SAVED_TREE, Course, SampledPosterior, Saved
+from ..posterior import SampledPosterior
 from ..trees import CODED_NODE, LEAF, Tree, TreeArrays
 from ._encoding import Codec, Encoded, Unknown
 from ._store import check_target, read, write

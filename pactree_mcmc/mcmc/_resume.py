@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..posterior import SAVED_TREE, SampledPosterior, Saved
+from .._saved import SAVED_TREE, Saved
+from ..posterior import SampledPosterior
 from ..trees import CODED_NODE
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._run import Plan, Result

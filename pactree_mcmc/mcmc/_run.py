@@ -6,8 +6,8 @@ import math
 import time
 from typing import Any, NamedTuple
 
+from .._saved import Saved
 from ..model import TreeModel
-from ..posterior import Saved
 from ._chain import Chain
 from ._kernels import Kernel
 from ._saving import joined, trimmed

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_count
 from ..convergence import warn_if_unconverged
 from ..evidence import gather
 from ..model import LeafPenalty, TreeModel
@@ -113,9 +114,9 @@ def sample(
     True
     """
     check_reachable(model)
-    least = {"draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1), "thin": (thin, 1)}
-    for name, (value, lowest) in (least | {"proposals": (proposals, 1)}).items():
-        _check_count(name, value, lowest)
+    check_count("tune", tune, 0)
+    for name, value in {"draws": draws, "chains": chains, "thin": thin, "proposals": proposals}.items():
+        check_count(name, value)
     mixture = read_kernel(kernel, int(proposals))
     if temperatures is not None:
         read_ladder(temperatures)
@@ -149,11 +150,6 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         post.save(work.checkpoint.path)
     warn_if_unconverged(post, 3, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
     return post
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
 
 
 def check_reachable(model: TreeModel) -> None:

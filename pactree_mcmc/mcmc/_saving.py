@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._numba import jit, struct
+from .._saved import SAVED_TREE, Saved
 from ..model import Lowered
 from ..model._leaf_kernels import SHARED_NORMAL
-from ..posterior import SAVED_TREE, Saved
 from ..trees import CODED_NODE
 from ._noise import log_score_of
 from ._state import CHANGED, NONE, ChainState, is_leaf, next_node, subtree_log_prior

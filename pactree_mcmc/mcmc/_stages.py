@@ -16,8 +16,8 @@ import numpy as np
 from numba.typed import List
 
 from .._numba import jit, struct
+from .._saved import Saved
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
-from ..posterior import Saved
 from ..trees import LEAF, Tree
 from ._chain import Chain
 from ._kernels import Kernel

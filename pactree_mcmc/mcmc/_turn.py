@@ -133,10 +133,16 @@ def settle(state: ChainState, v: int) -> None:
     unlist_prunable(state, v)
     if is_leaf(state, state.node[v].left) and is_leaf(state, state.node[v].right):
         list_prunable(state, v)
-    node = np.int64(u)
+    relist_growable(state, u)
+    state.count[CHANGED] = 1
+
+
+@jit
+def relist_growable(state: ChainState, top: int) -> None:
+    """Bring the list of growable leaves up to date with what can be split at and below ``top``."""
+    node = np.int64(top)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):
             unlist_growable(state, node)
             list_growable(state, node)
-        node = next_node(state, node, u)
-    state.count[CHANGED] = 1
+        node = next_node(state, node, top)

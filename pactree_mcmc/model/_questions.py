@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from .._checks import check_count
 from .._columns import Columns, Table, learn_columns, ordered_values
 from ..trees import LEAF
 from ._cells import PlainCell, Question, bits
@@ -470,9 +471,3 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
     if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
         raise ValueError(f"feature_weights={weight.tolist()}; give finite weights >= 0, not all 0.")
     return weight
-
-
-def check_count(name: str, value: Any) -> None:
-    """Refuse a parameter that is not an integer >= 1."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r} is out of range; give an integer >= 1.")

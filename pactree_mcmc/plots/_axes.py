@@ -51,12 +51,6 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
-
-
 def check_sampled(posterior: Any) -> None:
     """Refuse a posterior that does not consist of draws."""
     if not is_sampled(posterior):

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_count
 from ..inference_data import by_draw, ess, rhat
 from ..posterior import Posterior, SampledPosterior
-from ._axes import axes_or_new, check_count, check_sampled, has_no_draws, say_no_draws
+from ._axes import axes_or_new, check_sampled, has_no_draws, say_no_draws
 from ._laws import plot_inclusion, plot_n_leaves
 
 MOST_CHAINS = 10

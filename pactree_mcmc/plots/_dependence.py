@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import check_count
 from ..convergence import training_points
 from ..posterior import Posterior
 from ..trees import leaf_values, stack_trees
-from ._axes import axes_or_new, check_count, feature_number, has_no_draws, say_no_draws, value_column, value_name
+from ._axes import axes_or_new, feature_number, has_no_draws, say_no_draws, value_column, value_name
 from ._plane import Axis, axis_of, name_categories
 
 N_ROWS, MOST_PIECES = 60, 250

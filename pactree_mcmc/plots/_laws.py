@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_count
 from ..posterior import Posterior
-from ._axes import ERRORS, axes_or_new, check_count, has_no_draws, is_sampled, say_no_draws, shortened, two_errors
+from ._axes import ERRORS, axes_or_new, has_no_draws, is_sampled, say_no_draws, shortened, two_errors
 
 NEGLIGIBLE = 1e-4
 

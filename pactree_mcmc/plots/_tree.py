@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_count
 from ..trees import LEAF, Tree
-from ._axes import check_count, shortened
+from ._axes import shortened
 
 # points and letters a line; inches
 FONT, LETTERS = 8.0, 22

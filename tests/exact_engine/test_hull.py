@@ -5,9 +5,9 @@ import pytest
 from reference.derivations import derivations
 
 import exact
+from exact._draws import grow
 from exact._hulls import Hull
 from exact._packed import pack_graph
-from exact.posterior import grow
 from exact.recursion import inside
 from exact.sums import hull_by_size, most_leaves
 

@@ -152,6 +152,17 @@ def test_forms_of_rng():
     assert not np.array_equal(draw(rng=None).log_score, draw(rng=None).log_score)
 
 
+def test_a_draw_has_the_proposals_asked_for():
+    """Ten tens of proposals are a hundred, and every step has its share of blocks that differ in size."""
+    whole, tenths = draw(kernel="grow-prune"), draw(kernel="grow-prune", proposals=10, thin=10, tune=30)
+    assert_same_draws(whole, tenths)
+    kernel = {"grow-prune": 0.5, "change": 0.4, "swap": 0.1}
+    for proposals in (1, 7, 250):
+        made = draw(kernel=kernel, proposals=proposals, draws=100, tune=0, chains=1).proposed.sum(axis=(0, 1))
+        # the other two propose nothing in small trees
+        assert abs(made[:2].sum() - 50 * proposals) <= 1
+
+
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
 def test_thinning_is_slicing(kernel):
     every = draw(draws=24, tune=0, kernel=kernel)
@@ -252,6 +263,8 @@ SWAPPED = Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b1100, -1, -1])
         ({"tune": -1}, ["tune=-1", ">= 0"]),
         ({"chains": 0}, ["chains=0", ">= 1"]),
         ({"thin": 0}, ["thin=0", ">= 1"]),
+        ({"proposals": 0}, ["proposals=0", ">= 1"]),
+        ({"proposals": 2.5}, ["proposals=2.5", ">= 1"]),
         ({"kernel": "gibbs"}, ["kernel='gibbs'", "unknown", "blanchard", "grow-prune"]),
         ({"kernel": None}, ["kernel=None", "unknown"]),
         ({"rng": -1}, ["rng=-1", ">= 0"]),

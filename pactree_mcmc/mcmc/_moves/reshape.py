@@ -33,14 +33,12 @@ from .._state import (
     RESHAPE,
     ChainState,
     is_leaf,
-    list_growable,
     list_prunable,
     next_node,
     score_node,
-    unlist_growable,
     unlist_prunable,
 )
-from .._turn import sink_node, split_factor
+from .._turn import relist_growable, sink_node, split_factor
 from ._growth import set_default, side_hash
 
 PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
@@ -278,9 +276,4 @@ def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
         set_default(model, state, node)
         if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
             list_prunable(state, node)
-    node = np.int64(top)
-    while node != NONE:
-        if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):
-            unlist_growable(state, node)
-            list_growable(state, node)
-        node = next_node(state, node, top)
+    relist_growable(state, top)

@@ -1,0 +1,75 @@
+"""Draws as chains save them, and as trees in data units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .trees import LEAF, TreeArrays
+
+if TYPE_CHECKING:
+    from .model import TreeModel
+
+SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
+
+
+class Saved(NamedTuple):
+    """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
+
+    tree_of_draw: np.ndarray
+    """(n_draws,) int64."""
+    noise: np.ndarray
+    """(n_draws,) float64: the noise variance all leaves share; NaN where there is none."""
+    moves: np.ndarray
+    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
+    tree: np.recarray
+    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
+    node: np.recarray
+    """(n_nodes,) records of dtype CODED_NODE, trees end to end, each in preorder."""
+    stats: np.ndarray
+    """(n_nodes, n_stats) float64."""
+    used: np.ndarray
+    """(3,) int64: draws, trees, nodes saved so far."""
+
+
+class Course(NamedTuple):
+    """What chains need to go on where they stopped."""
+
+    kernel: Any
+    thin: int
+    ends: tuple
+    """Where each chain stopped."""
+    gap: np.ndarray
+    """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
+
+
+def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeArrays:
+    """Trees in data units from records of nodes in codes, ``sizes`` nodes a tree."""
+    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    inner = node["feature"] != LEAF
+    threshold = np.zeros(len(node))
+    for k, scale in enumerate(model.scales):
+        here = (node["feature"] == k) & (node["categories"] < 0)
+        if here.any():
+            threshold[here] = scale.threshold(node["cut"][here], node["upper"][here])
+    left = np.arange(1, len(node) + 1) - np.repeat(offset[:-1], sizes)
+    return TreeArrays(
+        offset,
+        np.ascontiguousarray(node["feature"]),
+        threshold,
+        np.where(inner, left, 0).astype(np.int32),
+        np.ascontiguousarray(node["right"]),
+        np.ascontiguousarray(node["categories"]),
+        np.ascontiguousarray(node["default_left"]),
+    )
+
+
+def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
+    """How a root question is named in ``root_split_pmf``."""
+    k = int(trees.feature[node])
+    if k == LEAF:
+        return None
+    if trees.categories[node] < 0:
+        return (k, float(trees.threshold[node]))
+    return (k, model.columns.label_set(k, int(trees.categories[node])))
