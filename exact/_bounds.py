@@ -24,7 +24,9 @@ def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
         if kind == GRID or boxes > enough:
             return boxes
         some = np.random.default_rng(0).permutation(codes.shape[1])[:SAMPLE_POINTS]
-        return count_cells(codes[:, some], usable.astype(np.float64), int(model.questions.levels), limit, enough)
+        return count_cells(
+            codes[: model.n_features, some], usable.astype(np.float64), int(model.questions.levels), limit, enough
+        )
     if kind in (LOCAL, LOCAL_TRIVIAL) and limit >= 4 and model.questions.min_leaf == 1:
         ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
         distinct = [len(np.unique(codes[k])) for k in ordered]

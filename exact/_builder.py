@@ -13,7 +13,7 @@ import numpy as np
 from pactree_mcmc._compiled import all_bits, n_bits, sort_first, spread_bits
 from pactree_mcmc._numba import jit
 from pactree_mcmc.model._leaf_kernels import leaf_score
-from pactree_mcmc.model._questions import GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model._questions import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
 
 N_CELLS, N_EDGES, NEXT = range(3)
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)
@@ -60,8 +60,8 @@ def _add_root(model: Any, work: Any) -> None:
     for k in range(len(feature)):
         scratch.box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
         scratch.box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
-    kind, size = model.questions.kind, scratch.side_rows[LEFT]
-    if kind == GRID:
+    size = scratch.side_rows[LEFT]
+    if not _is_local(model):
         size = 0
         for k in range(len(feature)):
             size += _width(model, work, k)
@@ -176,11 +176,13 @@ def _place(points: Any, k: int, code: int) -> int:
 @jit
 def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     """At least as many as the cell has questions."""
-    rule, box = model.questions, work.scratch.box
+    rule = model.questions
     total = 0
     for k in range(len(rule.feature)):
-        span = n_bits(box[k, 0]) if rule.feature[k].nominal else box[k, 1] - box[k, 0]
-        if rule.kind != GRID:
+        span = _width(model, work, k)
+        if rule.kind == DYADIC or rule.kind == CYCLIC:
+            span = 0
+        elif rule.kind != GRID:
             span = min(span, n_members)
         if rule.feature[k].nominal:
             if span > 20:
@@ -197,7 +199,7 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
         weight = rule.feature[k].weight
-        if weight <= 0.0:
+        if weight <= 0.0 or (rule.kind == CYCLIC and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns):
             continue
         before = count[N_EDGES]
         if rule.feature[k].nominal:
@@ -282,15 +284,19 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     rule, scratch = model.questions, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
+    low, high = _span(model, work, k)
     if rule.kind == GRID:
-        first, last = scratch.box[k, 0] + 1, scratch.box[k, 1]
+        first, last = low + 1, high
+    elif rule.kind == DYADIC or rule.kind == CYCLIC:
+        first = (low + high) // 2
+        last = first + 1 if high - low >= 2 else first
     elif rule.kind == LOCAL_TRIVIAL:
         first, last = 0, n + 1 if n > 0 else 1
     _sum_from_right(work, n)
     taken = 0
     for way in range(first, last):
         cut, upper = way - 1, way
-        if rule.kind != GRID:
+        if _is_local(model):
             cut = scratch.codes[way - 1] if way > 0 else -1
             upper = scratch.codes[way] if way < n else n_codes
             if way == n:
@@ -382,7 +388,7 @@ def _relative(model: Any, work: Any, k: int, question: int) -> int:
     """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
     box = work.scratch.box
     if not model.questions.feature[k].nominal:
-        cut = (question >> UPPER_BITS) - box[k, 0]
+        cut = (question >> UPPER_BITS) - _span(model, work, k)[0]
         return pack_cut(cut, cut + 1)
     out, place, mask = np.int64(0), 0, box[k, 0]
     while mask:
@@ -403,14 +409,16 @@ def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -
             return cell
         word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
         return find_or_add(model, work, word0, word1, side, cell, k, question, scratch.side_rows[side])
-    old_low, old_high, width = scratch.box[k, 0], scratch.box[k, 1], _width(model, work, k)
+    old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
+    n_coordinates = 2 if rule.feature[k].twin != k else 1
+    width = _width(model, work, k)
     if rule.feature[k].nominal:
         scratch.box[k, 0] &= question if side == LEFT else ~question
     elif side == LEFT:
         scratch.box[k, 1] = (question >> UPPER_BITS) + 1
     else:
         scratch.box[k, 0] = (question >> UPPER_BITS) + 1
-    size = cells.size[cell] - width + _width(model, work, k)
+    size = cells.size[cell] - n_coordinates * (width - _width(model, work, k))
     word0, word1 = _box_hash(model, work, scratch.side_rows[side] == 0)
     child = find_or_add(model, work, word0, word1, side, cell, k, question, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
@@ -418,19 +426,34 @@ def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -
 
 
 @jit
+def _span(model: Any, work: Any, k: int) -> tuple[int, int]:
+    """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
+    box, twin = work.scratch.box, model.questions.feature[k].twin
+    return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
+
+
+@jit
 def _width(model: Any, work: Any, k: int) -> int:
-    box = work.scratch.box
-    return n_bits(box[k, 0]) if model.questions.feature[k].nominal else box[k, 1] - box[k, 0]
+    if model.questions.feature[k].nominal:
+        return n_bits(work.scratch.box[k, 0])
+    low, high = _span(model, work, k)
+    return high - low
 
 
 @jit
 def _box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
     """Hash of the box in the scratch; of its widths alone if it is empty."""
-    box = work.scratch.box
+    box, feature = work.scratch.box, model.questions.feature
     word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
     for k in range(box.shape[0]):
         a = _width(model, work, k) if empty else box[k, 0]
         b = 0 if empty else box[k, 1]
+        if not empty and feature[k].twin < k:
+            # missing values lie in the lowest code of one coordinate and in the highest of the other
+            a = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
+            b = 0
+        elif not empty and feature[k].twin > k:
+            a, b = _span(model, work, k)
         word0 = _mix(_mix(word0 ^ np.uint64(a)) ^ np.uint64(b))
         word1 = _mix(_mix(word1 + np.uint64(a)) + np.uint64(b))
     return word0, word1

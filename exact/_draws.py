@@ -27,7 +27,7 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosteri
     """Trees grown from the root down as draws of one chain."""
     nodes, offset = grown.nodes, grown.offset
     cell, feature, question = nodes[:, CELL], nodes[:, FEATURE], nodes[:, QUESTION]
-    nominal = (feature != LEAF) & model.columns.is_nominal[feature]
+    nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
     ordered = (feature != LEAF) & ~nominal
     node = np.zeros(len(nodes), dtype=CODED_NODE)
     node["feature"], node["right"] = feature, nodes[:, RIGHT]

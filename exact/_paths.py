@@ -28,7 +28,7 @@ class PathSums(NamedTuple):
 
 def is_fixed_design(model: TreeModel) -> bool:
     """Whether each cell of the model has one question, so that a row's cells form a path."""
-    return model.questions.kind in (FIXED, CYCLIC)
+    return model.questions.kind == FIXED or (model.questions.kind == CYCLIC and not model.columns.twins)
 
 
 def sum_paths(graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.ndarray) -> PathSums:

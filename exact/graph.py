@@ -14,7 +14,7 @@ from . import _builder
 from ._bounds import least_cells
 from ._dyadic import build_dyadic
 from ._fixed import build_fixed
-from ._limits import Intractable, Limit
+from ._limits import Intractable, Limit, refuse_bytes
 from ._work import Cells, Edges, Points, Scratch, pack_work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
@@ -109,6 +109,14 @@ class CellGraph(NamedTuple):
         return len(self.log_stop)
 
 
+def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
+    """The graph with questions by feature: both coordinates of one count alike, and one beyond them all stays so."""
+    if not model.columns.twins:
+        return graph
+    feature = np.append(model.columns.source, model.n_features)[graph.feature]
+    return graph._replace(feature=feature.astype(graph.feature.dtype))
+
+
 @jit
 def is_in_order(
     n: int,
@@ -150,7 +158,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     if kind == FIXED:
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return _with_slots(model, build_fixed(model))
-    if kind in (DYADIC, CYCLIC):
+    if kind in (DYADIC, CYCLIC) and not model.columns.twins:
         limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
         return _with_slots(model, build_dyadic(model, limit))
     points = distinct_points(model)
@@ -183,6 +191,7 @@ def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells,
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())
+    refuse_bytes(8 * widest * (6 + 2 * n_stats), "sums by code of a feature")
     scratch = Scratch(
         count=np.zeros(3, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc._checks import check_count
+from pactree_mcmc._saved import ordered_key
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
 from pactree_mcmc.model._questions import CYCLIC, LOCAL, LOCAL_TRIVIAL
@@ -18,7 +19,7 @@ from ._builder import UPPER_BITS
 from ._draws import as_draws, grow
 from ._packed import WithPackedGraph, pack_graph
 from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
-from .graph import CellGraph, build_graph
+from .graph import CellGraph, build_graph, by_feature
 from .k_best import rank_trees
 from .recursion import Occurrences, Router, average_rows
 from .semirings import Best, BestBySize, LogSum
@@ -249,12 +250,15 @@ class ExactPosterior(WithPackedGraph, Posterior):
     def feature_inclusion(self) -> np.ndarray:
         """Probability (p,) that a feature is asked about at least once."""
         p = self.model.n_features
-        never = mean_products(self.graph, self.log_inside, self._occurrences, np.ones(p), np.arange(p), p)
+        never = mean_products(
+            by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
+        )
         return 1.0 - never.clip(0.0, 1.0)
 
     def expected_splits(self) -> np.ndarray:
         """Mean number (p,) of questions a tree asks about each feature; one pass from the root down."""
-        return np.bincount(self.graph.feature, weights=self._occurrences.question, minlength=self.model.n_features)
+        feature = by_feature(self.model, self.graph).feature
+        return np.bincount(feature, weights=self._occurrences.question, minlength=self.model.n_features)
 
     def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> MeanAndVariance:
         """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
@@ -329,12 +333,13 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """A law of the root as `root_split_pmf` gives it, from the probability of each question of the root cell."""
         graph, model, out = self.graph, self.model, {None: stop}
         for e, probability in enumerate(share.tolist()):
-            k, question = int(graph.feature[e]), int(graph.question[e])
+            c, question = int(graph.feature[e]), int(graph.question[e])
+            k = int(model.columns.source[c])
             if model.columns.categories[k] is not None:
                 key: tuple = (k, model.columns.label_set(k, question))
             else:
                 cut, upper = np.array([question >> UPPER_BITS]), np.array([question & 0xFFFFFFFF])
-                key = (k, float(model.scales[k].threshold(cut, upper)[0]))
+                key = ordered_key(model, k, float(model.scales[c].threshold(cut, upper)[0]), c < model.n_features)
             out[key] = out.get(key, 0.0) + probability
         return out
 
@@ -403,7 +408,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         highs = [s.high if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         offset = np.concatenate([[0], np.cumsum([len(a) for a in lows])[:-1]]).astype(np.int64)
         low, high = np.concatenate([*lows, [0.0]]), np.concatenate([*highs, [0.0]])
-        return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal)
+        return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal[model.columns.source])
 
     @cached_property
     def _paths(self) -> DyadicPaths | TreePaths:
@@ -422,12 +427,13 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """Posterior means (n, d) of the values by cell (n_cells, d) that rows of numbers reach."""
         if is_fixed_design(self.model):
             return self._paths_to(np.ascontiguousarray(by_cell))(X)
+        X = self.model.columns.in_coordinates(X)
         codes = np.zeros(X.shape, dtype=np.int64)
         if not self._router.local:
-            for k, scale in enumerate(self.model.scales):
-                if self.model.columns.categories[k] is None:
-                    x = X[:, k]
-                    codes[:, k] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
+            for c, scale in enumerate(self.model.scales):
+                if not self._router.nominal[c]:
+                    x = X[:, c]
+                    codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
         return average_rows(self._packed, self.log_inside, self._router, X, codes, np.ascontiguousarray(by_cell))
 
     def predict_std(self, X: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from pactree_mcmc.trees import Tree
 from ._draws import as_draws
 from ._packed import WithPackedGraph, pack_graph
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
-from .graph import CellGraph, Intractable, build_graph
+from .graph import CellGraph, Intractable, build_graph, by_feature
 from .posterior import CellProbabilities, ExactPosterior
 from .recursion import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
 from .semirings import LogSum
@@ -171,7 +171,9 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         if self._kept[0] == number:
             return self._kept[1]
         examples = _in_order(self.model, self._orders[number])
-        routed = route(self._packed, examples.codes, self.model.columns.is_nominal, examples.n_before)
+        columns = self.model.columns
+        nominal = columns.is_nominal[columns.source]
+        routed = route(self._packed, examples.codes, nominal, examples.n_before)
         needed = int(routed.n_staged.sum()) + self.graph.n_cells
         if needed > self._max_cells:
             raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
@@ -228,7 +230,9 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         p, never = self.model.n_features, []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
-            never.append(mean_products(stages.graph, log_inside, occurs, np.ones(p), np.arange(p), p + 1))
+            never.append(
+                mean_products(by_feature(self.model, stages.graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
+            )
         return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
 
     def map_tree(self) -> Tree:

@@ -7,7 +7,7 @@ import numpy as np
 from pactree_mcmc._compiled import all_bits, spread_bits
 from pactree_mcmc._numba import jit
 from pactree_mcmc.model._questions import FIXED, GRID
-from pactree_mcmc.trees import LEAF
+from pactree_mcmc.trees import LARGEST, LEAF
 
 from ._builder import UPPER_BITS
 from ._exponential import exp_down
@@ -162,13 +162,13 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
     k, question = nodes[n, FEATURE], nodes[n, QUESTION]
     if kind < GRID or kind == FIXED:
         return question
-    nominal = model.questions.feature[k].nominal
+    nominal, twin = model.questions.feature[k].nominal, model.questions.feature[k].twin
     low, here = np.int64(0), n
     if nominal:
         low = all_bits(model.questions.feature[k].n_codes)
     while nodes[here, PARENT] >= 0:
         parent = base + nodes[here, PARENT]
-        if nodes[parent, FEATURE] == k:
+        if nodes[parent, FEATURE] == k or nodes[parent, FEATURE] == twin:
             if nominal:
                 low &= nodes[parent, QUESTION] if nodes[here, IS_LEFT] else ~nodes[parent, QUESTION]
             elif nodes[here, IS_LEFT] == 0:
@@ -206,11 +206,15 @@ def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, co
             return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
         return (question >> np.int64(row[k])) & 1 == 1
     cut, upper = question >> UPPER_BITS, question & 0xFFFFFFFF
+    if row[k] != row[k]:
+        return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
     if not router.local:
         return code[k] <= cut
     if cut < 0 or upper == router.n_codes[k]:
         return cut >= 0
     a, b = router.high[router.offset[k] + cut], router.low[router.offset[k] + upper]
+    if b == np.inf or a == -np.inf:
+        return row[k] <= (LARGEST if b == np.inf else -LARGEST)
     middle = a / 2.0 + b / 2.0
     return row[k] <= (middle if a <= middle < b else a)
 

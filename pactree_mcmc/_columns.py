@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 MAX_CATEGORIES = 63
+MISSING = ("error", "branch")
+"""What may be done about missing values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +25,20 @@ class Columns:
     named : bool
         Whether the names come from the table, so that prediction may select by name.
     categories : tuple
-        Per feature the sorted array of its categories, or None when it is ordered.
+        Per feature the sorted array of its categories, or None when it is ordered; a missing value is the category
+        None, the last one.
+    branches : bool
+        Whether values may be missing: each question then says which side they go.
+    twins : tuple of int
+        Ordered features with missing values in the training table. Such a feature has two *coordinates*: one in which
+        missing values lie below all others, its own, and one in which they lie above, behind those of all features.
     """
 
     names: tuple[str, ...]
     named: bool
     categories: tuple[np.ndarray | None, ...]
+    branches: bool = False
+    twins: tuple[int, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -39,6 +49,39 @@ class Columns:
     def is_nominal(self) -> np.ndarray:
         """Boolean array (p,): which features are nominal."""
         return np.array([c is not None for c in self.categories], dtype=np.bool_)
+
+    @property
+    def source(self) -> np.ndarray:
+        """(q,) int64: the feature of each coordinate."""
+        return np.array([*range(self.n_features), *self.twins], dtype=np.int64)
+
+    @property
+    def twin(self) -> np.ndarray:
+        """(q,) int64: the other coordinate of the same feature; itself where there is none."""
+        out = np.arange(self.n_features + len(self.twins))
+        for j, k in enumerate(self.twins):
+            out[k], out[self.n_features + j] = self.n_features + j, k
+        return out
+
+    def coordinate(self, feature: Any, missing_left: Any) -> np.ndarray:
+        """Coordinate of ordered questions about ``feature`` that send missing values left, or right; arrays too."""
+        feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
+        return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
+
+    def ordered_coordinate(self, raw: Any, c: int) -> np.ndarray:
+        """Values (n,) of an ordered coordinate, from the raw column of its feature; missing ones are infinite."""
+        k = self.source[c]
+        values = ordered_values(raw, self.names[k], self.branches)
+        return in_coordinate(values, c >= self.n_features) if k in self.twins else values
+
+    def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
+        """Rows of numbers (n, p) by coordinate, (n, q)."""
+        if not self.twins:
+            return numbers
+        out = numbers[:, self.source]
+        for c in np.flatnonzero(self.twin != np.arange(out.shape[1])):
+            out[:, c] = in_coordinate(out[:, c], c >= self.n_features)
+        return out
 
     def label_set(self, feature: int, mask: int) -> frozenset:
         """Categories of a nominal ``feature`` whose bit is set in ``mask``."""
@@ -62,12 +105,15 @@ class Columns:
     def numbers(self, X: Any) -> np.ndarray:
         """Table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
 
+        Missing ordered values are NaN, if values may be missing.
+
         An array that is so already is returned itself: do not write to it.
 
         Raises
         ------
         ValueError
-            If a column is missing, X has another number of columns, or a value is NaN or infinite.
+            If a column is missing, X has another number of columns, or a value is NaN (but see ``branches``) or
+            infinite.
         """
         table = Table(X)
         if self.named and table.names is not None:
@@ -89,9 +135,9 @@ class Columns:
             categories = self.categories[k]
             raw = table.column(j)
             out[:, k] = (
-                ordered_values(raw, self.names[k])
+                ordered_values(raw, self.names[k], self.branches)
                 if categories is None
-                else category_codes(nominal_labels(raw, self.names[k]), categories)
+                else category_codes(nominal_labels(raw, self.names[k], self.branches), categories)
             )
         return out
 
@@ -125,35 +171,56 @@ class Table:
         return (self.column(k) for k in range(self.n_features))
 
 
-def learn_columns(table: Table, nominal: Any) -> Columns:
+def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
+    """Values of a feature in one of its two coordinates: missing ones above or below all others."""
+    return np.where(np.isnan(values), np.inf if above else -np.inf, values)
+
+
+def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
     """Read names and categories off the training ``table``; ``nominal`` names further nominal columns."""
+    if missing not in MISSING:
+        raise ValueError(f"missing={missing!r} is unknown; give one of {list(MISSING)}.")
     if table.n_rows == 0 or table.n_features == 0:
         raise ValueError(f"X is empty: shape ({table.n_rows}, {table.n_features}); give at least 2 rows and 1 column.")
     if table.n_rows < 2:
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
     chosen = _nominal_indices(nominal, names)
+    branches = missing == "branch"
     categories: list[np.ndarray | None] = []
+    twins = []
     for k, raw in enumerate(table):
         if k not in chosen and not _is_categorical(raw):
             categories.append(None)
+            if branches and _has_gaps(raw, names[k]):
+                twins.append(k)
             continue
-        labels = _sorted_unique(nominal_labels(raw, names[k]))
+        labels = _sorted_unique(nominal_labels(raw, names[k], branches))
         if len(labels) > MAX_CATEGORIES:
             raise ValueError(
                 f"column {names[k]!r} has {len(labels)} categories; at most {MAX_CATEGORIES} are allowed: "
                 "merge rare ones, or give the column as numbers."
             )
         categories.append(labels)
-    return Columns(names, table.names is not None, tuple(categories))
+    return Columns(names, table.names is not None, tuple(categories), branches, tuple(twins))
 
 
-def ordered_values(raw: Any, name: str) -> np.ndarray:
-    """An ordered column as finite float64 (n,), contiguous; not copied if it is so already."""
+def _has_gaps(raw: Any, name: str) -> bool:
+    gaps = np.isnan(ordered_values(raw, name, True))
+    if gaps.all():
+        raise ValueError(f"column {name!r} has no value at all; drop it.")
+    return bool(gaps.any())
+
+
+def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
+    """An ordered column as float64 (n,), contiguous; not copied if it is so already.
+
+    Finite, but for NaN where values may lack.
+    """
     values = np.asarray(raw)
     kind = values.dtype.kind
     if kind == "O":
-        values = _real_objects(values, name)
+        values = _real_objects(values, name, may_lack)
     elif kind in "US" or type(values.dtype).__name__ == "StringDType":
         raise ValueError(
             f"column {name!r} holds text; make it a pandas or polars categorical, name it in nominal=, or give numbers."
@@ -163,16 +230,17 @@ def ordered_values(raw: Any, name: str) -> np.ndarray:
     elif kind not in "fiub":
         raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers or a categorical.")
     values = np.ascontiguousarray(values, dtype=np.float64)
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values) if may_lack else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
         what = "NaN" if np.isnan(values[row]) else "infinity"
-        raise ValueError(f"column {name!r} contains {what} (first in row {row}); give finite numbers.")
+        advice = "give finite numbers" + (', or missing="branch"' if np.isnan(values[row]) else "")
+        raise ValueError(f"column {name!r} contains {what} (first in row {row}); {advice}.")
     return values
 
 
-def nominal_labels(raw: Any, name: str) -> np.ndarray:
-    """A nominal column as an array of labels (n,), none of them missing."""
+def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
+    """A nominal column as an array of labels (n,); None where one is missing, if one may be."""
     if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
         missing = np.asarray(raw.is_null().to_list(), dtype=bool)
         labels = np.array(raw.to_list(), dtype=object)
@@ -185,10 +253,13 @@ def nominal_labels(raw: Any, name: str) -> np.ndarray:
         else:
             missing = labels != labels
     if missing.any():
-        raise ValueError(
-            f"nominal column {name!r} has a missing value (first in row {int(np.argmax(missing))}); "
-            "give missing values a category of their own."
-        )
+        if not may_lack:
+            raise ValueError(
+                f"nominal column {name!r} has a missing value (first in row {int(np.argmax(missing))}); "
+                'give missing values a category of their own, or missing="branch".'
+            )
+        labels = labels.astype(object)
+        labels[missing] = None
     return labels
 
 
@@ -210,18 +281,24 @@ def _sorted_unique(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind != "O":
         return np.unique(labels)
     distinct = set(labels.tolist())
+    missing = [c for c in distinct if c is None]
+    distinct.difference_update(missing)
     try:
         ordered = sorted(distinct)
     except TypeError:
         ordered = sorted(distinct, key=lambda c: (type(c).__name__, str(c)))
+    ordered += missing
     out = np.empty(len(ordered), dtype=object)
     out[:] = ordered
     return out
 
 
-def _real_objects(values: np.ndarray, name: str) -> np.ndarray:
+def _real_objects(values: np.ndarray, name: str, may_lack: bool) -> np.ndarray:
+    values = np.array(values)
     for row, value in enumerate(values.tolist()):
-        if not isinstance(value, numbers.Real):
+        if may_lack and is_missing(value):
+            values[row] = np.nan
+        elif not isinstance(value, numbers.Real):
             raise ValueError(
                 f"column {name!r} holds objects ({type(value).__name__} {value!r} in row {row}); "
                 "give numbers, make it categorical, or name it in nominal=."

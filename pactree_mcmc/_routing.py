@@ -12,7 +12,7 @@ ROWS_ABREAST = 512
 
 NODE = np.dtype(
     [
-        ("threshold", np.float64),  # NaN in a leaf: no number is below it
+        ("threshold", np.float64),  # NaN in a leaf: no number is below it, and its default is right
         ("feature", np.int32),  # 0 in a leaf
         ("right", np.int32),  # the node itself in a leaf; the left child follows the node
     ]
@@ -27,7 +27,7 @@ class Routes(NamedTuple):
     categories: np.ndarray
     """(m,) int64: bits going left, -1 if ordered."""
     default_left: np.ndarray
-    """(m,) bool: where unknown categories go."""
+    """(m,) bool: where missing values and unknown categories go."""
     nominal: bool
     """Whether any node asks a nominal question."""
     depth: int
@@ -84,4 +84,5 @@ def descend_into(
                     left = (categories[here] >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left[here]
                     out[i] = below if left else right
                 else:
-                    out[i] = below if x <= node[here].threshold else right
+                    left = x <= node[here].threshold or (x != x and default_left[here])
+                    out[i] = below if left else right

@@ -48,7 +48,12 @@ def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeAr
     """Trees in data units from records of nodes in codes, ``sizes`` nodes a tree."""
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     inner = node["feature"] != LEAF
-    threshold = np.zeros(len(node))
+    threshold, columns = np.zeros(len(node)), model.columns
+    feature, default_left = node["feature"], node["default_left"]
+    if columns.twins:
+        twinned = inner & (columns.twin[feature] != feature)
+        default_left = np.where(twinned, feature < columns.n_features, default_left)
+        feature = np.where(inner, columns.source[feature], LEAF).astype(np.int32)
     for k, scale in enumerate(model.scales):
         here = (node["feature"] == k) & (node["categories"] < 0)
         if here.any():
@@ -56,12 +61,12 @@ def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeAr
     left = np.arange(1, len(node) + 1) - np.repeat(offset[:-1], sizes)
     return TreeArrays(
         offset,
-        np.ascontiguousarray(node["feature"]),
+        np.ascontiguousarray(feature),
         threshold,
         np.where(inner, left, 0).astype(np.int32),
         np.ascontiguousarray(node["right"]),
         np.ascontiguousarray(node["categories"]),
-        np.ascontiguousarray(node["default_left"]),
+        np.ascontiguousarray(default_left),
     )
 
 
@@ -71,5 +76,12 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
     if k == LEAF:
         return None
     if trees.categories[node] < 0:
-        return (k, float(trees.threshold[node]))
+        return ordered_key(model, k, float(trees.threshold[node]), bool(trees.default_left[node]))
     return (k, model.columns.label_set(k, int(trees.categories[node])))
+
+
+def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> tuple:
+    """How an ordered root question is named: with the side of missing values if the feature has some."""
+    if feature in model.columns.twins:
+        return (feature, threshold, "missing left" if missing_left else "missing right")
+    return (feature, threshold)

@@ -121,6 +121,7 @@ def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
     if not model.leaf.has_likelihood:
         name = type(model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
+    trees = trees._replace(feature=model.columns.coordinate(trees.feature, trees.default_left))
     cut = integer_cuts(trees, model.scales)
     flat = posterior.tree_of_draw.ravel()
     draws_of_tree = np.split(np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=posterior.n_trees)))
@@ -139,7 +140,7 @@ def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
 
 
 def integer_cuts(trees: TreeArrays, scales: list[AnyScale]) -> np.ndarray:
-    """Largest code going left at each ordered question, (n_nodes,) int64; 0 elsewhere."""
+    """Largest code going left at each ordered question of a coordinate, (n_nodes,) int64; 0 elsewhere."""
     out = np.zeros(len(trees.feature), dtype=np.int64)
     ordered = (trees.feature != LEAF) & (trees.categories < 0)
     for k in np.unique(trees.feature[ordered]):

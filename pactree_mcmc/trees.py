@@ -6,7 +6,7 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 2. Preorder: the root is node 0; the left child of an internal node ``i`` is ``i + 1``; its right child is the first
    node behind the left subtree. So children come after their parents and every node but the root has one parent.
 3. Ordered question (``categories == -1``): ``x[feature] <= threshold`` goes left; the threshold is not NaN
-   (it may be infinite: everything goes one way).
+   (it may be infinite: everything goes one way). A missing value (NaN) follows ``default_left``.
 4. Nominal question (``categories >= 0``): the categories whose bit is set go left, the other known ones right, and a
    category unknown to the training data follows ``default_left``.
 5. Unused fields are 0: in a leaf ``threshold = left = right = 0``, ``categories = -1``, ``default_left`` False.
@@ -25,6 +25,8 @@ from ._numba import jit
 from ._routing import Routes, routes
 
 LEAF = -1
+LARGEST = float(np.finfo(np.float64).max)
+"""Threshold between all numbers and missing values."""
 
 CODED_NODE = np.dtype(
     [
@@ -56,7 +58,7 @@ class TreeArrays(NamedTuple):
     categories: np.ndarray
     """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
     default_left: np.ndarray
-    """(n_nodes,) bool: where a category unknown to the training data goes."""
+    """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class Tree:
     categories : array-like of int64 of shape (m,), optional
         Bits of the categories going left; -1 (the default) marks an ordered question.
     default_left : array-like of bool of shape (m,), optional
-        Where unknown categories go. Default: False.
+        Where missing values (NaN) and unknown categories go. Default: False.
     value : array of shape (m, d), optional
         What each node predicts: class probabilities, or the mean (d = 1).
     columns : Columns, optional
@@ -197,13 +199,20 @@ class Tree:
             raise ValueError(f"node {node} is a leaf; it asks nothing.")
         name = f"x{k}" if self.columns is None else self.columns.names[k]
         if self.categories[node] < 0:
-            return f"{name} <= {self.threshold[node]:.6g}"
+            return name + self._ordered_words(k, float(self.threshold[node]), bool(self.default_left[node]))
         mask = int(self.categories[node])
         if self.columns is None:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
         else:
-            labels = sorted(map(str, self.columns.label_set(k, mask)))
+            labels = sorted("missing" if c is None else str(c) for c in self.columns.label_set(k, mask))
         return f"{name} in {{{', '.join(labels)}}}"
+
+    def _ordered_words(self, k: int, threshold: float, missing_left: bool) -> str:
+        if self.columns is None or k not in self.columns.twins:
+            return f" <= {threshold:.6g}"
+        if abs(threshold) == LARGEST:
+            return " is missing" if missing_left else " is known"
+        return f" <= {threshold:.6g}" + (" or missing" if missing_left else "")
 
     def format(self) -> str:
         """The tree as indented text, one line a node, the yes branch first.
@@ -393,7 +402,7 @@ def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
         here = start + node
         mask = trees.categories[here]
         if mask < 0:
-            left = row[k] <= trees.threshold[here]
+            left = row[k] <= trees.threshold[here] or (row[k] != row[k] and trees.default_left[here])
         elif row[k] < 0.0:
             left = trees.default_left[here]
         else:

@@ -14,8 +14,8 @@ from timing import cores, grown_start, kernel_name, read_kernel
 import pactree_mcmc as pt
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-BURN_IN = 3_000
-MEASURED = 3_000
+BURN_IN = 200
+MEASURED = 200
 REPEATS = 2
 
 

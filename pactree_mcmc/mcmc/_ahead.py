@@ -12,7 +12,17 @@ from .._numba import jit
 from ..model import Lowered
 from ..model._questions import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._moves._growth import drop_children, guessed_score_ratio, hang_children
-from ._questions import Question, cell_of, collect_codes, cut_range, ends, fixed_question, is_admissible, n_ways
+from ._questions import (
+    Question,
+    cell_of,
+    collect_codes,
+    cut_range,
+    ends,
+    fixed_question,
+    is_admissible,
+    n_ways,
+    span,
+)
 from ._random import pick_weighted
 from ._refit import MIDPOINT, cell_bits, fit_question
 from ._scan import draw_scanned, scan
@@ -161,7 +171,7 @@ def _question(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Q
             below += cut_range(model, state, node, k, n)[0] + 1
         cut = ends(model, state, k, n, below)[0]
     elif rule.kind == GRID:
-        cut = state.box[node, k, 0] + i
+        cut = span(model, state, node, k)[0] + i
     else:
         cut = np.int64(MIDPOINT)
     return fit_question(model, state, node, k, cut, categories)[0]

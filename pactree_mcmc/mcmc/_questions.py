@@ -40,7 +40,7 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
         if rule.feature[k].nominal:
             return _draw_local_partition(rng, model, state, node, k, log_weight)
         return _draw_local_cut(rng, model, state, node, k, log_weight)
-    low, high = state.box[node, k, 0], state.box[node, k, 1]
+    low, high = span(model, state, node, k)
     if rule.feature[k].nominal:
         left = spread_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
         return Question(k, -1, -1, left, log_weight - log((1 << (n_bits(low) - 1)) - 1))
@@ -49,6 +49,25 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
         return Question(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
     cut = (low + high) // 2 - 1
     return Question(k, cut, cut + 1, -1, log_weight)
+
+
+@jit
+def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
+    """First code of an ordered coordinate in the box of a node and one behind the last, seen from both coordinates of
+    its feature; of a nominal one categories and 0.
+    """
+    twin = model.questions.feature[k].twin
+    low, high = state.box[node, k, 0], state.box[node, k, 1]
+    if twin == k:
+        return low, high
+    return max(low, state.box[node, twin, 0]), min(high, state.box[node, twin, 1])
+
+
+@jit
+def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """The cut in the middle of the box."""
+    low, high = span(model, state, node, k)
+    return (low + high) // 2 - 1
 
 
 @jit
@@ -132,9 +151,9 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
             if codes[k, order[i]] != codes[k, order[start]]:
                 return True
         return False
-    if rule.kind == CYCLIC and k != state.node[node].depth % len(rule.feature):
+    if rule.kind == CYCLIC and rule.feature[k].turn != state.node[node].depth % rule.n_turns:
         return False
-    low, high = state.box[node, k, 0], state.box[node, k, 1]
+    low, high = span(model, state, node, k)
     return low & (low - 1) != 0 if rule.feature[k].nominal else high - low >= 2
 
 
@@ -161,7 +180,7 @@ def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> f
     if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
         return 1.0
     if rule.kind == GRID:
-        low, high = state.box[node, k, 0], state.box[node, k, 1]
+        low, high = span(model, state, node, k)
         return float((1 << (n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
     if rule.kind == LOCAL_TRIVIAL:
         if n == 0:

@@ -23,6 +23,7 @@ from ._questions import (
     ends,
     fixed_question,
     n_ways,
+    span,
     weigh_features,
 )
 from ._random import flip, pick
@@ -82,7 +83,7 @@ def fit_question(
         if possible:
             cut, upper = ends(model, state, feature, n, below)
     else:
-        low, high = state.box[node, feature, 0], state.box[node, feature, 1]
+        low, high = span(model, state, node, feature)
         middle = (low + high) // 2 - 1
         if cut == MIDPOINT:
             cut = middle

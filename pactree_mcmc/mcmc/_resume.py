@@ -132,8 +132,9 @@ def _result(post: SampledPosterior, c: int) -> Result:
     start = np.concatenate([[0], np.cumsum(sizes)])
     nodes = np.arange(start[-1]) + np.repeat(offset[chosen] - start[:-1], sizes)
     node = np.zeros(len(nodes), dtype=CODED_NODE).view(np.recarray)
-    for name in ("feature", "right", "categories", "default_left"):
+    for name in ("right", "categories", "default_left"):
         node[name] = getattr(trees, name)[nodes]
+    node.feature = post.model.columns.coordinate(trees.feature[nodes], trees.default_left[nodes])
     node.cut, node.upper = gap[nodes].T
     tree = np.zeros(len(chosen) + 1, dtype=SAVED_TREE).view(np.recarray)
     tree.start = start

@@ -19,7 +19,17 @@ from .._numba import jit
 from ..model import Lowered
 from ..model._leaf_kernels import add_scores_into
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from ._questions import Question, cell_of, collect_codes, fixed_question, is_admissible, n_ways_of, present_bits
+from ._questions import (
+    Question,
+    cell_of,
+    collect_codes,
+    fixed_question,
+    is_admissible,
+    middle_cut,
+    n_ways_of,
+    present_bits,
+    span,
+)
 from ._random import pick, pick_weighted
 from ._refit import cell_bits
 from ._state import SCAN, ChainState
@@ -135,7 +145,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
         design = rule.design[state.node[node].design]
         cut, categories = design.cut, design.categories
     elif two_sides:
-        cut = (state.box[node, k, 0] + state.box[node, k, 1]) // 2 - 1
+        cut = middle_cut(model, state, node, k)
     n = 2
     if not two_sides and rule.kind == GRID and rule.feature[k].nominal:
         n = 0
@@ -145,6 +155,11 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
                 n += 1
     elif not two_sides:
         n = collect_codes(model, state, node, k)
+    lowest = highest = np.int64(0)
+    if not two_sides and n > 0:
+        lowest, highest = state.codes[0, 0], state.codes[0, n - 1]
+        if rule.kind == GRID and rule.feature[k].twin != k:
+            n = _clip_codes(model, state, node, k, n)
     bins, code_of, rows_of, order = state.bins, state.codes[0], state.codes[2], state.order
     for j in range(n):
         rows_of[j] = 0
@@ -152,6 +167,8 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
             number[code_of[j]] = j
         for i in range(bins.shape[1]):
             bins[j, i] = 0.0
+    if not two_sides and n > 0:
+        number[lowest], number[highest] = 0, n - 1
     codes, rows, weights, label, moments = units.codes, units.rows, units.weight, units.label, units.moments
     rows_all, weight_all, counts = units.rows_all, units.weight_all, units.counts
     for i in range(start, stop):
@@ -172,8 +189,27 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
             bins[j, 1] += moments[0, u]
             bins[j, 2] += moments[1, u]
     if not two_sides:
+        number[lowest] = number[highest] = 0
         for j in range(n):
             number[code_of[j]] = 0
+    return n
+
+
+@jit
+def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
+    """Bring the ``n`` codes just collected into the box: those of missing values may lie on either side of it."""
+    codes = state.codes[0]
+    low, high = span(model, state, node, k)
+    if codes[0] < low:
+        codes[0] = low
+        if n > 1 and codes[1] == low:
+            n -= 1
+            for j in range(1, n):
+                codes[j] = codes[j + 1]
+    if codes[n - 1] >= high:
+        codes[n - 1] = high - 1
+        if n > 1 and codes[n - 2] == high - 1:
+            n -= 1
     return n
 
 
@@ -272,7 +308,7 @@ def _note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way:
         if not categories & (np.int64(1) << state.codes[0, 0]):
             categories = present_bits(state, n) & ~categories
     elif rule.kind == DYADIC or rule.kind == CYCLIC:
-        cut = (state.box[node, k, 0] + state.box[node, k, 1]) // 2 - 1
+        cut = middle_cut(model, state, node, k)
         upper = cut + 1
     else:
         cut, upper = state.codes[0, way], state.codes[0, way + 1]
@@ -325,7 +361,7 @@ def _trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, 
             return (np.int64(1) if n > 0 else np.int64(0)), np.int64(-1), np.int64(0) if nominal else np.int64(-1)
         return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), all_bits(n_codes) if nominal else np.int64(-1)
     if rule.kind == GRID and not rule.feature[k].nominal:
-        low, high = state.box[node, k, 0], state.box[node, k, 1]
+        low, high = span(model, state, node, k)
         if n == 0:
             return (high - low - 1 if step == -2 else np.int64(0)), low, np.int64(-1)
         if step == -2:

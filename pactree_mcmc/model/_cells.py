@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._columns import Columns
 from ._data import Units
 
 
@@ -27,13 +28,19 @@ class PlainCell:
     units: Units
     index: np.ndarray
     """Units in the cell."""
+    columns: Columns
     low: np.ndarray
-    """(p,) int64: first code of each ordered feature in the box; a nominal feature's categories as bits."""
+    """(q,) int64: first code of each ordered coordinate in the box; a nominal feature's categories as bits."""
     high: np.ndarray
-    """(p,) int64: one behind the last code; -1 for a nominal feature."""
+    """(q,) int64: one behind the last code; -1 for a nominal feature."""
     depth: int = 0
     node: int = 0
     """Node of the fixed tree, for a fixed design."""
+
+    def span(self, feature: int) -> tuple[int, int]:
+        """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
+        both = [feature, self.columns.twin[feature]]
+        return int(self.low[both].max()), int(self.high[both].min())
 
     def codes(self, feature: int) -> np.ndarray:
         """Codes of ``feature`` of the units in the cell."""
@@ -89,11 +96,12 @@ class PlainCell:
         )
 
 
-def root_cell(units: Units, n_codes: np.ndarray, is_nominal: np.ndarray) -> PlainCell:
+def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
     """The cell that holds everything."""
+    is_nominal = columns.is_nominal[columns.source]
     low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
     high = np.where(is_nominal, -1, n_codes).astype(np.int64)
-    return PlainCell(units, np.arange(units.n_units), low, high)
+    return PlainCell(units, np.arange(units.n_units), columns, low, high)
 
 
 def bits(mask: int) -> list[int]:

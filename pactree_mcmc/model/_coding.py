@@ -2,6 +2,10 @@
 
 Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut ``c`` (included), so that
 ``x <= cuts[a]`` and ``code <= a`` say the same. The code of a nominal feature is the index of its category.
+
+A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
+Under local cuts they have a code of their own there, so that a cut may lie between them and all others; else they share
+the outermost code.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._columns import Columns, Table, category_codes, nominal_labels, ordered_values
+from .._columns import Columns, Table, category_codes, nominal_labels
 from .._numba import jit
+from ..trees import LARGEST
 
 MANY_ROWS = 500_000
 
@@ -127,16 +132,23 @@ def given_scale(cuts: np.ndarray) -> Scale:
 
 
 def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
-    """Scale with a code for each distinct value, or for each of the bins between at most ``max_cuts`` quantiles."""
-    first = quantile_starts(x, max_cuts)
+    """Scale with a code for each distinct value, or for each of the bins between at most ``max_cuts`` quantiles.
+
+    Infinite values have bins of their own.
+    """
+    first = quantile_starts(x[np.isfinite(x)], max_cuts)
     values = first.values
     low, high = values[first.starts], values[np.append(first.starts[1:], len(values)) - 1]
+    if np.any(x == -np.inf):
+        low, high = np.append(-np.inf, low), np.append(-np.inf, high)
+    if np.any(x == np.inf):
+        low, high = np.append(low, np.inf), np.append(high, np.inf)
     return Scale(midpoint(high[:-1], low[1:]), low, high, len(low))
 
 
 def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
-    """Scale with at most ``max_cuts`` cuts at quantiles of ``x``, each midway between neighbouring values."""
-    first = quantile_starts(x, max_cuts)
+    """Scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, each midway between neighbouring values."""
+    first = quantile_starts(x[np.isfinite(x)], max_cuts)
     cut = first.starts[1:]
     return given_scale(midpoint(first.values[cut - 1], first.values[cut]))
 
@@ -158,8 +170,8 @@ def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
 
 
 def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Midpoints m of ``a < b`` with ``a <= m < b`` in floating point."""
-    middle = a / 2.0 + b / 2.0
+    """Midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity the outermost number."""
+    middle = np.where(b == np.inf, LARGEST, np.where(a == -np.inf, -LARGEST, a / 2.0 + b / 2.0))
     return np.where((middle < b) & (middle >= a), middle, a)
 
 
@@ -176,12 +188,12 @@ def code_type(n_codes: int, n_rows: int) -> type:
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
     """Codes (p, n) of the training ``table`` in small unsigned integers."""
     codes = np.empty((len(scales), table.n_rows), dtype=code_type(max(s.n_codes for s in scales), table.n_rows))
-    for k, (raw, scale) in enumerate(zip(table, scales, strict=True)):
-        name, categories = columns.names[k], columns.categories[k]
+    for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):
+        raw, categories = table.column(k), columns.categories[k]
         if categories is not None:
-            codes[k] = category_codes(nominal_labels(raw, name), categories)
+            codes[c] = category_codes(nominal_labels(raw, columns.names[k], columns.branches), categories)
         elif isinstance(scale, DyadicScale):
-            codes[k] = scale.encode(ordered_values(raw, name))
+            codes[c] = scale.encode(columns.ordered_coordinate(raw, c))
         else:
-            codes[k] = np.searchsorted(scale.cuts, ordered_values(raw, name), side="left")
+            codes[c] = np.searchsorted(scale.cuts, columns.ordered_coordinate(raw, c), side="left")
     return codes

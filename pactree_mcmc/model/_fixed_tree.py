@@ -138,6 +138,11 @@ class FixedTree(Questions):
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         check_tree(self.tree, columns.n_features)
+        if columns.twins:
+            raise ValueError(
+                f"column {columns.names[columns.twins[0]]!r} has missing values, and the questions of a FixedTree do "
+                "not say where they go; fill them in, or use LocalCuts, GridCuts or DyadicCuts."
+            )
         out: list[AnyScale] = []
         for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
             asked = self.tree.feature == k

@@ -39,9 +39,11 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Gr
             leaves.append(cell)
             continue
         left, right = model.children(cell, question)
-        default_left = 2 * left.n_rows >= cell.n_rows
+        default_left, c, columns = 2 * left.n_rows >= cell.n_rows, question.feature, model.columns
         threshold, categories = _in_data_units(model, cell, question, default_left)
-        nodes.append([question.feature, threshold, here + 1, 0, categories, default_left])
+        if columns.twin[c] != c:
+            default_left = c < columns.n_features
+        nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left])
         todo += [(right, here), (left, -1)]
     return Grown(Tree(*zip(*nodes, strict=True), columns=model.columns, classes=model.classes_), leaves)
 

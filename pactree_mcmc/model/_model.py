@@ -63,6 +63,10 @@ class TreeModel:
         Default ``DirichletMultinomial()`` for classes, ``NormalInverseGamma()`` for a regression.
     nominal : column names or indices, optional
         Further nominal columns; at most 63 categories each.
+    missing : {"error", "branch"}, default "error"
+        "branch" allows missing values: each question also says where they go, either side with probability one half.
+        Under local cuts they may part from all others, as if they were -inf or +inf. In a nominal column they are one
+        more category, in new rows too. A missing value in a column that had none in X follows the larger branch.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. Questions do not see them.
     estimation : bool array of shape (n,), or float, optional
@@ -108,6 +112,7 @@ class TreeModel:
         questions: Questions | None = None,
         leaf: Leaf | None = None,
         nominal: Any = None,
+        missing: str = "error",
         sample_weight: Any = None,
         estimation: Any = None,
     ) -> None:
@@ -120,7 +125,7 @@ class TreeModel:
         if self.questions.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
         table = Table(X)
-        self.columns = learn_columns(table, nominal)
+        self.columns = learn_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features
         self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
         self.leaf = leaf.resolve(self.target)
@@ -128,6 +133,11 @@ class TreeModel:
         self.shape = self.questions.shape()
         if isinstance(self.tree_prior, BranchingProcess):
             self.tree_prior.check(self.shape)
+        if self.columns.twins and self.questions.kind == LOCAL_TRIVIAL:
+            raise ValueError(
+                f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial ways cannot "
+                "send either side; fill them in, or give LocalCuts() without trivial=True."
+            )
         self.scales = self.questions.scales(table, self.columns)
         self.units, self.unit_of_row = self._merge(table)
         self._rules = self.questions.bind(self.scales)
@@ -171,13 +181,13 @@ class TreeModel:
 
     @cached_property
     def n_codes(self) -> np.ndarray:
-        """Codes of each feature, (p,) int64."""
+        """Codes of each coordinate, (q,) int64."""
         return np.array([scale.n_codes for scale in self.scales], dtype=np.int64)
 
     @cached_property
     def natural_depth(self) -> int:
         """No tree can be deeper, for want of questions."""
-        return self._rules.natural_depth(self.units.n_units, self.n_codes)
+        return self._rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
     def prior_tables(self) -> PriorTables:
@@ -187,21 +197,26 @@ class TreeModel:
     @cached_property
     def lowered(self) -> Lowered:
         """The model as compiled code takes it."""
-        rule = self._rules.rule(self.n_codes, self.columns.is_nominal)
+        rule = self._rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, chosen: np.ndarray) -> np.ndarray:
         """Rows of numbers (m, p) with the codes of the units ``chosen`` (m,)."""
-        codes = self.units.codes[:, chosen]
-        out = np.empty((len(chosen), self.n_features))
-        for k, scale in enumerate(self.scales):
-            out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k].astype(np.int64))
+        codes, n_features = self.units.codes[:, chosen].astype(np.int64), self.n_features
+        out = np.empty((len(chosen), n_features))
+        for k, scale in enumerate(self.scales[:n_features]):
+            out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k])
+        for c, k in enumerate(self.columns.twins, start=n_features):
+            # one coordinate has missing values lowest, the other highest
+            local = len(getattr(self.scales[c], "low", ()))
+            lacks = np.isinf(self.scales[c].low[codes[c]]) if local else codes[c] != codes[k]
+            out[lacks, k] = np.nan
         return out
 
     def root_cell(self) -> PlainCell:
         """The cell that holds every row."""
-        return root_cell(self.units, self.n_codes, self.columns.is_nominal)
+        return root_cell(self.units, self.columns, self.n_codes)
 
     def log_posterior(self, tree: Tree) -> float:
         """Unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
@@ -323,12 +338,13 @@ class TreeModel:
             return None
         if categories >= 0:
             return Question(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
-        cut = self.scales[k].cut_of(float(tree.threshold[node]))
+        threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
+        cut = self.scales[c].cut_of(threshold)
         if cut is None and self.questions.kind in (LOCAL, LOCAL_TRIVIAL):
             # a threshold among the values of one code parts nothing in a cell that lacks the code
-            code = int(np.searchsorted(self.scales[k].low, tree.threshold[node], side="right")) - 1
-            cut = None if code in cell.codes(k) else code
-        return None if cut is None else Question(k, cut, -1)
+            code = int(np.searchsorted(self.scales[c].low, threshold, side="right")) - 1
+            cut = None if code in cell.codes(c) else code
+        return None if cut is None else Question(c, cut, -1)
 
     def __repr__(self) -> str:
         parts = f"tree_prior={self.tree_prior!r}, questions={self.questions!r}, leaf={self.leaf!r}"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._checks import check_count
-from .._columns import Columns, Table, learn_columns, ordered_values
+from .._columns import Columns, Table, learn_columns
 from ..trees import LEAF
 from ._cells import PlainCell, Question, bits
 from ._coding import (
@@ -27,7 +27,17 @@ LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 MAX_LEVELS = 31
 
 
-FEATURE = np.dtype([("weight", np.float64), ("n_codes", np.int64), ("nominal", np.bool_)], align=True)
+FEATURE = np.dtype(
+    [
+        ("weight", np.float64),
+        ("n_codes", np.int64),
+        ("nominal", np.bool_),
+        ("twin", np.int64),  # the other coordinate of the same feature, itself where there is none
+        ("turn", np.int64),  # place among the features, by which cyclic questions choose
+    ],
+    align=True,
+)
+"""A coordinate: a feature, or one of the two of a feature with missing values."""
 DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
 
 
@@ -39,7 +49,9 @@ class QuestionRule(NamedTuple):
     min_leaf: int
     """Rows each side of a local question needs."""
     feature: np.recarray
-    """(p,) records of dtype FEATURE."""
+    """(q,) records of dtype FEATURE: the coordinates."""
+    n_turns: int
+    """Number of features."""
     design: np.recarray
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
 
@@ -59,7 +71,7 @@ class Questions:
 
     @abstractmethod
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Cut points of each feature."""
+        """Cut points of each coordinate."""
 
     @abstractmethod
     def ways(self, cell: PlainCell, feature: int) -> int:
@@ -76,6 +88,11 @@ class Questions:
     def weights(self, p: int) -> np.ndarray:
         """Feature weights (p,), not normalised."""
         return read_weights(getattr(self, "feature_weights", None), p)
+
+    def coordinate_weights(self, columns: Columns) -> np.ndarray:
+        """Weights (q,) of the coordinates: two of the same feature have half of its weight each."""
+        weight = self.weights(columns.n_features)[columns.source]
+        return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         """No tree can be deeper, for want of questions."""
@@ -94,8 +111,8 @@ class Questions:
         return cell.split(question)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Weight of each feature (p,), 0 where it is not admissible in the cell."""
-        weight = self.weights(len(cell.low))
+        """Weight of each coordinate (q,), 0 where it is not admissible in the cell."""
+        weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.ways(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
     def log_probability(self, cell: PlainCell, question: Question) -> float:
@@ -115,11 +132,13 @@ class Questions:
         """The prior with its own cut points, if it has any, expressed in codes."""
         return self
 
-    def rule(self, n_codes: np.ndarray, nominal: np.ndarray) -> QuestionRule:
+    def rule(self, n_codes: np.ndarray, columns: Columns) -> QuestionRule:
         """The prior as compiled code takes it."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
-        feature.weight, feature.n_codes, feature.nominal = self.weights(len(n_codes)), n_codes, nominal
-        return QuestionRule(self.kind, self.min_leaf, feature, self.design())
+        feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
+        feature.nominal = columns.is_nominal[columns.source]
+        feature.twin, feature.turn = columns.twin, columns.source
+        return QuestionRule(self.kind, self.min_leaf, feature, columns.n_features, self.design())
 
     def design(self) -> np.recarray:
         """Records of the fixed tree; one dummy when there is none."""
@@ -188,8 +207,10 @@ class LocalCuts(Questions):
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         return [
-            local_scale(ordered_values(raw, columns.names[k]), self.max_cuts) if c is None else nominal_scale(len(c))
-            for k, (raw, c) in enumerate(zip(table, columns.categories, strict=True))
+            nominal_scale(len(columns.categories[k]))
+            if columns.categories[k] is not None
+            else local_scale(columns.ordered_coordinate(table.column(k), c), self.max_cuts)
+            for c, k in enumerate(columns.source)
         ]
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
@@ -250,7 +271,8 @@ class _BoxQuestions(Questions):
     """Question priors that look at the cell's box alone."""
 
     def _width(self, cell: PlainCell, feature: int) -> int:
-        return int(cell.high[feature] - cell.low[feature])
+        low, high = cell.span(feature)
+        return high - low
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,13 +361,14 @@ class GridCuts(_BoxQuestions):
         if not counted and len(self.cuts) != columns.n_features:
             raise ValueError(f"cuts has {len(self.cuts)} entries; X has {columns.n_features} columns: one array each.")
         out: list[AnyScale] = []
-        for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
+        for c, k in enumerate(columns.source):
+            categories = columns.categories[k]
             if categories is not None:
                 if not counted and self.cuts[k] is not None and len(self.cuts[k]):
                     raise ValueError(f"column {columns.names[k]!r} is nominal; give None as its cuts.")
                 out.append(nominal_scale(len(categories)))
                 continue
-            x = ordered_values(raw, columns.names[k])
+            x = columns.ordered_coordinate(table.column(k), c)
             if not counted and self.cuts[k] is None:
                 raise ValueError(f"column {columns.names[k]!r} is ordered; give its cuts (an empty list: none).")
             out.append(quantile_scale(x, int(self.cuts)) if counted else given_scale(self.cuts[k]))
@@ -360,11 +383,13 @@ class GridCuts(_BoxQuestions):
         k = question.feature
         if question.categories >= 0:
             return 0 < question.categories & cell.low[k] < cell.low[k]
-        return bool(cell.low[k] <= question.cut < cell.high[k] - 1)
+        low, high = cell.span(k)
+        return low <= question.cut < high - 1
 
     def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
         if cell.high[feature] >= 0:
-            return Question(feature, int(rng.integers(cell.low[feature], cell.high[feature] - 1)), -1)
+            low, high = cell.span(feature)
+            return Question(feature, int(rng.integers(low, high - 1)), -1)
         present = bits(cell.low[feature])
         pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
         left = [present[0]] + [c for j, c in enumerate(present[1:]) if pattern >> j & 1]
@@ -435,10 +460,11 @@ class DyadicCuts(_BoxQuestions):
         if self.bounds is not None and len(self.bounds) != columns.n_features:
             raise ValueError(f"bounds has {len(self.bounds)} rows; X has {columns.n_features} columns: one each.")
         out: list[AnyScale] = []
-        for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
-            if categories is not None:
+        for c, k in enumerate(columns.source):
+            if columns.categories[k] is not None:
                 raise ValueError(f"column {columns.names[k]!r} is nominal; use LocalCuts or GridCuts.")
-            x = ordered_values(raw, columns.names[k])
+            x = columns.ordered_coordinate(table.column(k), c)
+            x = x[np.isfinite(x)]
             lower, upper = (x.min(), x.max()) if self.bounds is None else self.bounds[k]
             if upper <= lower:
                 upper = lower + max(1.0, abs(lower))
@@ -449,16 +475,15 @@ class DyadicCuts(_BoxQuestions):
         return int(self.levels) * len(n_codes)
 
     def ways(self, cell: PlainCell, feature: int) -> int:
-        if self.cyclic and feature != cell.depth % len(cell.low):
+        if self.cyclic and cell.columns.source[feature] != cell.depth % cell.columns.n_features:
             return 0
         return int(self._width(cell, feature) >= 2)
 
     def admits(self, cell: PlainCell, question: Question) -> bool:
-        k = question.feature
-        return question.cut == (int(cell.low[k]) + int(cell.high[k])) // 2 - 1
+        return question.cut == sum(cell.span(question.feature)) // 2 - 1
 
     def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
-        return Question(feature, (int(cell.low[feature]) + int(cell.high[feature])) // 2 - 1, -1)
+        return Question(feature, sum(cell.span(feature)) // 2 - 1, -1)
 
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:

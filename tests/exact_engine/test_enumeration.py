@@ -8,13 +8,19 @@ from model.problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem
 from reference.enumeration import Reference
 
 import exact
+from pactree_mcmc.trees import LARGEST
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 
 
 def _key(key):
     """A root question with its threshold rounded, so that equal sums in another order stay equal."""
-    return key if key is None or isinstance(key[1], frozenset) else (key[0], round(float(key[1]), 9))
+    if key is None or isinstance(key[1], frozenset):
+        return key
+    k, cut, *side = key
+    if isinstance(cut, tuple):
+        cut, side = np.clip(cut[0], -LARGEST, LARGEST), [f"missing {cut[1]}"]
+    return (k, round(float(cut), 9), *side)
 
 
 def _rounded(law):
@@ -25,14 +31,17 @@ def _rounded(law):
 
 
 def _new_rows(problem, rng):
-    """Training rows, rows between them, and rows with a category never seen."""
+    """Training rows, rows between them, and rows with a category never seen; values are missing where some were."""
     rows = [problem.X[i] for i in rng.integers(len(problem.X), size=3)]
     for _ in range(3):
         mixed = []
         for k in range(len(problem.X[0])):
-            values = [row[k] for row in problem.X]
+            values = [row[k] for row in problem.X if row[k] is not None]
             if k in problem.nominal:
+                values = [row[k] for row in problem.X]
                 mixed.append(values[int(rng.integers(len(values)))])
+            elif any(None in row for row in problem.X) and rng.random() < 0.4:
+                mixed.append(None)
             else:
                 mixed.append(float(rng.uniform(min(values) - 1.0, max(values) + 1.0)))
         rows.append(tuple(mixed))
@@ -64,6 +73,19 @@ def test_equals_enumeration(questions, tree_prior, leaf, seed):
     rng = np.random.default_rng(kinds)
     most = 4_000 if seed == 0 else 600
     problem, model = random_problem(rng, questions=questions, tree_prior=tree_prior, leaf=leaf, max_trees=most)
+    check(problem, model, rng, seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("questions", ["local", "grid", "dyadic"])
+def test_equals_enumeration_with_missing_values(questions, seed):
+    rng = np.random.default_rng([QUESTIONS.index(questions), seed, 2])
+    problem, model = random_problem(rng, questions=questions, max_trees=600, gaps=True)
+    check(problem, model, rng, seed)
+
+
+def check(problem, model, rng, seed):
+    """All answers of the exact engine are those of the enumeration."""
     reference, truth = Reference(problem), exact.solve(model)
 
     assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)

@@ -6,6 +6,7 @@ import polars as pl
 from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 import pactree_mcmc as pt
+from pactree_mcmc.trees import LARGEST
 
 QUESTIONS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")
@@ -13,17 +14,18 @@ LEAVES = ("dirichlet", "laplace", "nig", "known", "poisson", "loss")
 CLASS_LEAVES = ("dirichlet", "laplace", "loss")
 
 
-def random_problem(rng, *, questions=None, tree_prior=None, leaf=None, max_trees=20_000):
+def random_problem(rng, *, questions=None, tree_prior=None, leaf=None, max_trees=20_000, gaps=False):
     """A random Problem with at most ``max_trees`` trees and the TreeModel that says the same.
 
     The kinds of questions, tree prior and leaf are random where they are not given. Problems of few trees are rare.
+    With ``gaps`` some values are missing.
     """
     while True:
         kinds = [
             str(rng.choice(all_kinds)) if kind is None else kind
             for kind, all_kinds in ((questions, QUESTIONS), (tree_prior, TREE_PRIORS), (leaf, LEAVES))
         ]
-        problem = _random_reference(rng, *kinds)
+        problem = _random_reference(rng, *kinds, gaps)
         n = number_of_trees(problem, max_trees)
         if n is not None and rng.random() < n / 20:
             return problem, model_of(problem, rng, unit_weights=rng.random() < 0.2)
@@ -35,12 +37,18 @@ def to_tree(nested, mask_of, **more):
 
     def add(node):
         here = len(nodes)
-        nodes.append([-1, 0.0, 0, 0, -1])
+        nodes.append([-1, 0.0, 0, 0, -1, False])
         if node != LEAF:
             _, k, rule, left, right = node
             add(left)
-            ordered = not isinstance(rule, frozenset)
-            nodes[here] = [k, rule if ordered else 0.0, here + 1, len(nodes), -1 if ordered else mask_of(k, rule)]
+            threshold, bits, missing_left = 0.0, -1, False
+            if isinstance(rule, frozenset):
+                bits = mask_of(k, rule)
+            elif isinstance(rule, tuple):
+                threshold, missing_left = float(np.clip(rule[0], -LARGEST, LARGEST)), rule[1] == "left"
+            else:
+                threshold = rule
+            nodes[here] = [k, threshold, here + 1, len(nodes), bits, missing_left]
             add(right)
 
     add(nested)
@@ -61,6 +69,7 @@ def model_of(problem, rng, *, unit_weights=False):
         questions=_library_questions(problem),
         leaf=_library_leaf(problem),
         nominal=nominal,
+        missing="branch" if any(None in row for row in problem.X) else "error",
         sample_weight=np.array(problem.weights) if weighted else None,
         estimation=None if problem.estimation is None else np.array(problem.estimation),
     )
@@ -94,9 +103,9 @@ def number_of_trees(problem, limit):
         return None
 
 
-def _random_reference(rng, questions, tree_prior, leaf):
+def _random_reference(rng, questions, tree_prior, leaf, gaps):
     p = int(rng.integers(1, 4))
-    X, nominal = _random_rows(rng, int(rng.integers(2, 8)), p, allow_nominal=questions != "dyadic")
+    X, nominal = _random_rows(rng, int(rng.integers(2, 8)), p, allow_nominal=questions != "dyadic", gaps=gaps)
     n = len(X)
     estimation = None
     if leaf == "laplace" or (leaf == "loss" and rng.random() < 0.5):
@@ -104,6 +113,8 @@ def _random_reference(rng, questions, tree_prior, leaf):
         estimation[int(rng.integers(n))] = True
     weights = rng.choice([0.0, 0.5, 1.0, 1.7, 2.0], n).tolist() if rng.random() < 0.4 else None
     design = _random_questions(rng, questions, X, nominal)
+    if gaps and questions == "local":
+        design["trivial"] = False
     return Problem(
         X=X,
         y=_random_y(rng, leaf, n),
@@ -116,8 +127,8 @@ def _random_reference(rng, questions, tree_prior, leaf):
     )
 
 
-def _random_rows(rng, n, p, allow_nominal):
-    """Rows of quarters and letters, with ties, constant columns and duplicate rows."""
+def _random_rows(rng, n, p, allow_nominal, gaps):
+    """Rows of quarters and letters, with ties, constant columns and duplicate rows; with ``gaps`` some are missing."""
     nominal, columns = set(), []
     for k in range(p):
         n_values = int(rng.integers(1, 5))
@@ -128,10 +139,19 @@ def _random_rows(rng, n, p, allow_nominal):
             columns.append(rng.choice(np.arange(-1.0, 2.0, 0.25)[: 3 * n_values], n).tolist())
         else:
             columns.append(rng.permutation(np.arange(n) * 0.5 - 1.0).tolist())
+    if gaps:
+        columns = [_with_gaps(rng, column) for column in columns]
     X = list(zip(*columns, strict=True))
-    if rng.random() < 0.4:
+    if rng.random() < 0.4 and not gaps:
         X = [X[i] for i in rng.integers(n, size=n)]
     return X, nominal
+
+
+def _with_gaps(rng, column):
+    """Some of the values of a column missing, but not all."""
+    lacks = rng.random(len(column)) < rng.choice([0.0, 0.3, 0.6])
+    lacks[int(rng.integers(len(column)))] = False
+    return [None if lack else value for lack, value in zip(lacks, column, strict=True)]
 
 
 def _random_y(rng, leaf, n):
@@ -172,7 +192,8 @@ def _random_bounds(rng):
 
 def _range(values):
     """Ends of the values; a constant is given room above."""
-    lower, upper = min(values), max(values)
+    known = [value for value in values if value is not None]
+    lower, upper = min(known), max(known)
     return (lower, upper) if lower < upper else (lower, lower + max(1.0, abs(lower)))
 
 

@@ -1,7 +1,9 @@
 """Posterior over decision trees by explicit enumeration of every tree.
 
 A tree is a nested tuple: ("leaf",) or ("split", feature, rule, left, right). A rule is a float (x <= rule
-goes left) for an ordered feature, a frozenset of the categories going left for a nominal one.
+goes left) for an ordered feature, a frozenset of the categories going left for a nominal one. For an ordered feature
+with missing values (None) it is (x, side): they go to the side named, and x is infinite where it parts them from all
+others.
 Meant to be read, for problems of a few rows; nothing here is fast.
 """
 
@@ -31,6 +33,8 @@ class Problem:
         self.n_features = len(self.X[0])
         self.classes = sorted(set(self.y))
         self.categories = {k: frozenset(x[k] for x in self.X) for k in self.nominal}
+        ordered = set(range(self.n_features)) - self.nominal
+        self.gaps = {k for k in ordered if any(x[k] is None for x in self.X)}
         self.max_depth = self.tree_prior.get("max_depth")
         self.weights = [1.0] * len(self.X) if self.weights is None else self.weights
         if self.max_depth is None:
@@ -71,15 +75,23 @@ def root_cell(problem):
     return Cell(list(range(len(problem.X))), box, n_splits, 0, problem.questions.get("tree"), 0)
 
 
+def goes_left(rule, value):
+    """The side of a value that the training data hold."""
+    if isinstance(rule, frozenset):
+        return value in rule
+    cut, side = rule if isinstance(rule, tuple) else (rule, None)
+    return side == "left" if value is None else value <= cut
+
+
 def child_cells(problem, cell, k, rule):
     """The two cells into which the question (k, rule) parts a cell."""
+    left_rows = [i for i in cell.rows if goes_left(rule, problem.X[i][k])]
     if k in problem.nominal:
-        left_rows = [i for i in cell.rows if problem.X[i][k] in rule]
         left_side, right_side = cell.box[k] & rule, cell.box[k] - rule
     else:
-        left_rows = [i for i in cell.rows if problem.X[i][k] <= rule]
         lo, hi = cell.box[k]
-        left_side, right_side = (lo, min(hi, rule)), (max(lo, rule), hi)
+        cut = rule[0] if isinstance(rule, tuple) else rule
+        left_side, right_side = (lo, min(hi, cut)), (max(lo, cut), hi)
     right_rows = [i for i in cell.rows if i not in left_rows]
     left_fixed, right_fixed, left_number, right_number = None, None, 0, 0
     if cell.fixed is not None:
@@ -98,22 +110,32 @@ def is_joint(problem, cell):
     return cell.number in problem.questions.get("joint", ())
 
 
+def missing_last(category):
+    """By this the category of missing values is the largest."""
+    return (category is None, category)
+
+
 def partitions(categories):
     """Left parts of the unordered partitions in two nonempty parts, the smallest category on the left."""
-    smallest, *others = sorted(categories)
+    smallest, *others = sorted(categories, key=missing_last)
     subsets = [chosen for size in range(len(others)) for chosen in combinations(others, size)]
     return [frozenset((smallest, *chosen)) for chosen in subsets]
 
 
 def local_rules(problem, cell, k):
     """Ways in which feature k parts the rows of the cell; an empty cell has one trivial way."""
-    values = sorted({problem.X[i][k] for i in cell.rows})
+    values = sorted({problem.X[i][k] for i in cell.rows}, key=missing_last)
     if k in problem.nominal:
         ways = partitions(values) if len(values) >= 2 else []
         everything, nothing = problem.categories[k], frozenset()
     else:
-        ways = [(low + high) / 2 for low, high in zip(values, values[1:])]
+        known = [value for value in values if value is not None]
+        ways = [(low + high) / 2 for low, high in zip(known, known[1:])]
         everything, nothing = math.inf, -math.inf
+        if k in problem.gaps:
+            apart = None in values and len(known) > 0
+            left = [(cut, "left") for cut in [-math.inf] * apart + ways]
+            ways = left + [(cut, "right") for cut in ways + [math.inf] * apart]
     if problem.questions.get("trivial", False):
         return ways + ([everything, nothing] if cell.rows else [everything])
     sizes = {rule: [len(child.rows) for child in child_cells(problem, cell, k, rule)] for rule in ways}
@@ -125,7 +147,13 @@ def grid_rules(problem, cell, k):
     if k in problem.nominal:
         return partitions(cell.box[k]) if len(cell.box[k]) >= 2 else []
     lo, hi = cell.box[k]
-    return [cut for cut in sorted(set(problem.questions["cuts"][k])) if lo < cut < hi]
+    cuts = [cut for cut in sorted(set(problem.questions["cuts"][k])) if lo < cut < hi]
+    return either_side(problem, k, cuts)
+
+
+def either_side(problem, k, cuts):
+    """Each cut with missing values, if there are any, on the left and on the right."""
+    return [(cut, side) for side in ("left", "right") for cut in cuts] if k in problem.gaps else cuts
 
 
 def dyadic_rules(problem, cell, k):
@@ -134,7 +162,7 @@ def dyadic_rules(problem, cell, k):
     if other_turn or cell.n_splits[k] >= problem.questions["levels"]:
         return []
     lo, hi = cell.box[k]
-    return [(lo + hi) / 2]
+    return either_side(problem, k, [(lo + hi) / 2])
 
 
 def fixed_rules(problem, cell, k):
@@ -153,10 +181,16 @@ def admissible_questions(problem, cell):
     weights = design.get("weights")
     if weights is None or design["kind"] == "fixed" or design.get("cyclic", False):
         weights = [1.0] * problem.n_features
-    features = [k for k in range(problem.n_features) if weights[k] > 0]
-    rules = {k: RULES[design["kind"]](problem, cell, k) for k in features}
-    total = sum(weights[k] for k in rules if rules[k])
-    return [(k, rule, weights[k] / total / len(rules[k])) for k in rules for rule in rules[k]]
+    found = []
+    for k in range(problem.n_features):
+        rules = RULES[design["kind"]](problem, cell, k) if weights[k] > 0 else []
+        if k in problem.gaps:
+            # either side is half of the feature
+            found += [(k, [rule for rule in rules if rule[1] == side], weights[k] / 2) for side in ("left", "right")]
+        else:
+            found.append((k, rules, weights[k]))
+    total = sum(weight for _, rules, weight in found if rules)
+    return [(k, rule, weight / total / len(rules)) for k, rules, weight in found for rule in rules]
 
 
 def rho_by_node(problem):
@@ -379,11 +413,13 @@ def enumerate_trees(problem):
 
 def new_row_goes_left(problem, cell, k, rule, value):
     """Side of a new value at a split cell."""
-    if k not in problem.nominal:
-        return value <= rule
-    if value in rule:
+    if k not in problem.nominal and (value is not None or k in problem.gaps):
+        return goes_left(rule, value)
+    if k in problem.nominal and value in rule:
         return True
-    if rule == frozenset():
+    if k not in problem.nominal:
+        known = ()
+    elif rule == frozenset():
         known = problem.categories[k]
     elif problem.questions["kind"] == "grid":
         known = cell.box[k]

@@ -16,7 +16,7 @@ import numpy as np
 from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID
-from .._questions import collect_codes, draw_question
+from .._questions import collect_codes, draw_question, span
 from .._random import flip, pick
 from .._refit import freedom, log_freedom
 from .._state import CHANGE, N_INTERNAL, NONE, PROPOSED, SHIFT, ChainState, is_leaf, next_node
@@ -81,7 +81,7 @@ def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
     """The cut ``by`` places from that of an internal node; the same cut if there is none."""
     here = state.node[node]
     if model.questions.kind == GRID:
-        low, high = state.box[node, here.feature, 0], state.box[node, here.feature, 1]
+        low, high = span(model, state, node, here.feature)
         return here.cut + by if low <= here.cut + by < high - 1 else here.cut
     n = collect_codes(model, state, node, here.feature)
     below = 0
