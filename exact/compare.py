@@ -11,6 +11,7 @@ import numpy as np
 from pactree_mcmc._saved import root_key
 from pactree_mcmc.inference_data import ess
 from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.trees import in_words, one_of
 
 from .posterior import ExactPosterior
 
@@ -172,25 +173,7 @@ def training_rows(model: Any, n: int) -> np.ndarray:
     """Up to ``n`` distinct training rows as numbers, spread over the units; each value is one of its code's."""
     units = model.units
     chosen = np.unique(np.linspace(0, units.n_units - 1, min(n, units.n_units)).astype(int))
-    out = np.empty((len(chosen), model.n_features))
-    for k, scale in enumerate(model.scales):
-        code = units.codes[k, chosen].astype(np.int64)
-        if model.columns.categories[k] is not None:
-            out[:, k] = code
-        elif hasattr(scale, "low") and len(scale.low):
-            out[:, k] = scale.low[code]
-        else:
-            out[:, k] = inner_values(scale, code)
-    return out
-
-
-def inner_values(scale: Any, code: np.ndarray) -> np.ndarray:
-    """A value in each code: its upper cut, or anything above the last."""
-    last = scale.n_codes - 1
-    if last == 0:
-        return np.zeros(len(code))
-    at = scale.threshold(np.minimum(code, last - 1), np.minimum(code, last - 1) + 1)
-    return np.where(code < last, at, at + np.maximum(np.abs(at), 1.0))
+    return model.unit_numbers(chosen)
 
 
 def _event(quantity: str, probability: float, hit: np.ndarray, floor: float) -> Row:
@@ -214,7 +197,7 @@ def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:
 def _root_text(key: Any, names: tuple[str, ...]) -> str:
     if key is None:
         return "none"
-    feature, rule = key
+    feature, rule, *side = key
     if isinstance(rule, frozenset):
-        return f"{names[feature]} in {{{', '.join(sorted(map(str, rule)))}}}"
-    return f"{names[feature]} <= {rule:.6g}"
+        return names[feature] + one_of(rule)
+    return names[feature] + in_words(rule, side == ["missing left"] if side else None)

@@ -48,6 +48,7 @@ class _BayesianTree(BaseEstimator):
         questions: Any = None,
         leaf: Any = None,
         nominal: Any = None,
+        missing: str = "error",
         chains: int = 16,
         draws: int = 25,
         tune: int = 25,
@@ -59,6 +60,7 @@ class _BayesianTree(BaseEstimator):
         self.questions = questions
         self.leaf = leaf
         self.nominal = nominal
+        self.missing = missing
         self.chains = chains
         self.draws = draws
         self.tune = tune
@@ -69,6 +71,7 @@ class _BayesianTree(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.missing == "branch"
         return tags
 
     def _default_leaf(self, y: np.ndarray) -> Any:
@@ -83,7 +86,8 @@ class _BayesianTree(BaseEstimator):
         Parameters
         ----------
         X : table of shape (n, p)
-            Finite numbers; n >= 2. Columns of a pandas or polars frame that hold text or categories are nominal.
+            Finite numbers, or missing ones if ``missing="branch"``; n >= 2. Columns of a pandas or polars frame that
+            hold text or categories are nominal.
         y : array-like of shape (n,)
             Labels, or numbers.
         sample_weight : array-like of shape (n,), optional
@@ -106,6 +110,7 @@ class _BayesianTree(BaseEstimator):
             questions=LocalCuts() if self.questions is None else self.questions,
             leaf=self._default_leaf(rows.y) if self.leaf is None else self.leaf,
             nominal=rows.nominal,
+            missing=self.missing,
             sample_weight=rows.weight,
         )
         self.rows_ = rows.place
@@ -173,15 +178,20 @@ class _BayesianTree(BaseEstimator):
             if len(y) != table.n_rows:
                 raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
             return table, y
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        finite = self._finite()
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, ensure_all_finite=finite)
         return Table(X), self._read_y(y)
+
+    def _finite(self) -> Any:
+        """What scikit-learn is to check of the cells."""
+        return "allow-nan" if self.missing == "branch" else True
 
     def _numbers(self, X: Any) -> np.ndarray:
         """Rows to predict as numbers (n, p)."""
         check_is_fitted(self)
         columns = self.posterior_.model.columns
         if not is_frame(X) and not columns.is_nominal.any():
-            return validate_data(self, X, reset=False, dtype=np.float64, order="C")
+            return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finite())
         validate_data(self, X, reset=False, skip_check_array=True)
         return columns.numbers(X)
 
@@ -199,6 +209,8 @@ class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
         Default ``DirichletMultinomial(0.5 / K)``: half a row of prior in a leaf, spread over K classes.
     nominal : column names or indices, optional
         Nominal columns beside those of text or categories in a frame; at most 63 categories each.
+    missing : {"error", "branch"}, default "error"
+        As of ``pt.TreeModel``: "branch" allows missing values, and each question says where they go.
     chains : int, default 16
         Chains, >= 1. Each starts from a tree grown at random, cell by cell, as the posterior of its questions says.
     draws, tune : int, default 25
@@ -290,7 +302,7 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
     leaf : leaf model, optional
         Default ``NormalInverseGamma()``, a mean and a variance for each leaf; ``NormalSharedVariance()`` has one
         variance for all.
-    tree_prior, questions, nominal, chains, draws, tune, kernel, n_jobs, random_state
+    tree_prior, questions, nominal, missing, chains, draws, tune, kernel, n_jobs, random_state
         As for `BayesianTreeClassifier`.
 
     Attributes

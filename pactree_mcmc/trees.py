@@ -14,7 +14,7 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -199,20 +199,14 @@ class Tree:
             raise ValueError(f"node {node} is a leaf; it asks nothing.")
         name = f"x{k}" if self.columns is None else self.columns.names[k]
         if self.categories[node] < 0:
-            return name + self._ordered_words(k, float(self.threshold[node]), bool(self.default_left[node]))
+            lacks = self.columns is not None and k in self.columns.twins
+            return name + in_words(float(self.threshold[node]), bool(self.default_left[node]) if lacks else None)
         mask = int(self.categories[node])
         if self.columns is None:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
         else:
-            labels = sorted("missing" if c is None else str(c) for c in self.columns.label_set(k, mask))
-        return f"{name} in {{{', '.join(labels)}}}"
-
-    def _ordered_words(self, k: int, threshold: float, missing_left: bool) -> str:
-        if self.columns is None or k not in self.columns.twins:
-            return f" <= {threshold:.6g}"
-        if abs(threshold) == LARGEST:
-            return " is missing" if missing_left else " is known"
-        return f" <= {threshold:.6g}" + (" or missing" if missing_left else "")
+            labels = self.columns.label_set(k, mask)
+        return name + one_of(labels)
 
     def format(self) -> str:
         """The tree as indented text, one line a node, the yes branch first.
@@ -294,6 +288,18 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
+
+
+def in_words(threshold: float, missing_left: bool | None) -> str:
+    """What an ordered question asks of its feature; ``missing_left`` is None where no value is missing."""
+    if missing_left is not None and abs(threshold) == LARGEST:
+        return " is missing" if missing_left else " is known"
+    return f" <= {threshold:.6g}" + (" or missing" if missing_left else "")
+
+
+def one_of(labels: Iterable[Any]) -> str:
+    """What a nominal question asks of its feature."""
+    return f" in {{{', '.join(sorted('missing' if c is None else str(c) for c in labels))}}}"
 
 
 def check_tree(tree: Tree, n_features: int | None = None) -> None:

@@ -82,9 +82,10 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
     model.add_argument(
         "--missing",
-        choices=("error", "drop"),
+        choices=("error", "drop", "branch"),
         default="error",
-        help="lines of the CSV file with missing values: an error, or left out (%(default)s)",
+        help="lines of the CSV file with missing values: an error, left out, or kept: questions then say which side "
+        "missing values go (%(default)s)",
     )
     model.add_argument("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
     model.add_argument("--separator", default=",", metavar="C", help="between the fields of a line (%(default)s)")

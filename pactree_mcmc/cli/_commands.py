@@ -115,13 +115,17 @@ def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:
     X, y = features(table, names, text), target(table, args.target, args.regression)
     doubt = class_warning(y)
     notes += [doubt] if doubt else []
-    return pt.TreeModel(X, y, nominal=text, questions=pt.LocalCuts(max_cuts=args.max_cuts))
+    missing = "branch" if args.missing == "branch" else "error"
+    return pt.TreeModel(X, y, nominal=text, missing=missing, questions=pt.LocalCuts(max_cuts=args.max_cuts))
 
 
 def _whole_rows(args: argparse.Namespace, table: CsvTable, names: list[str], notes: list[str]) -> CsvTable:
-    """The rows without missing values; as ``--missing`` says, others are left out or refused."""
+    """The rows with a target and without missing values; as ``--missing`` says, others are left out or refused."""
+    if args.missing == "branch":
+        table.check_whole([args.target], "fill it in, or leave such lines out with --missing drop")
+        return table
     if args.missing == "error":
-        table.check_whole(names, "fill it in, or leave such lines out with --missing drop")
+        table.check_whole(names, "fill it in, leave such lines out with --missing drop, or keep them: --missing branch")
         return table
     kept = table.without_missing(names)
     left_out = len(table.line) - len(kept.line)
@@ -137,7 +141,8 @@ def _new_rows(args: argparse.Namespace, model: pt.TreeModel) -> pd.DataFrame:
     nominal = [n for n, yes in zip(names, model.columns.is_nominal, strict=True) if yes]
     table = read_csv(args.new, args.separator, as_text=nominal)
     table.check_names(names, "a column of the model")
-    table.check_whole(names, "fill it in")
+    if not model.columns.branches:
+        table.check_whole(names, "fill it in")
     return pd.DataFrame(
         {n: table.frame[n].to_numpy(object) if n in nominal else table.numbers(n, "correct it") for n in names}
     )

@@ -1,7 +1,11 @@
 """Small problems, each in the words of the naive enumerator and as a model of the library."""
 
+import math
+
 import numpy as np
-from reference.enumeration import LEAF, Problem, child_cells, root_cell
+from reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
+
+from pactree_mcmc.trees import LARGEST
 
 
 def build_model(package, problem):
@@ -15,6 +19,7 @@ def build_model(package, problem):
             questions=_questions(package, problem),
             leaf=_leaf(package, problem.leaf),
             nominal=sorted(problem.nominal),
+            missing="branch" if any(None in row for row in problem.X) else "error",
             sample_weight=None if set(problem.weights) == {1.0} else problem.weights,
             estimation=None if problem.estimation is None else np.array(problem.estimation, dtype=bool),
         )
@@ -58,22 +63,26 @@ def library_tree(package, problem, tree):
     def add(subtree):
         here = len(nodes)
         if subtree == LEAF:
-            nodes.append([-1, 0.0, 0, 0, -1])
+            nodes.append([-1, 0.0, 0, 0, -1, False])
             return
         _, k, rule, left, right = subtree
         nodes.append(None)
         add(left)
         behind = len(nodes)
         add(right)
-        threshold, bits = (rule, -1) if k not in problem.nominal else (0.0, _bits(problem, k, rule))
-        nodes[here] = [k, threshold, here + 1, behind, bits]
+        threshold, bits, missing_left = rule, -1, False
+        if k in problem.nominal:
+            threshold, bits = 0.0, _bits(problem, k, rule)
+        elif k in problem.gaps:
+            threshold, missing_left = min(max(rule[0], -LARGEST), LARGEST), rule[1] == "left"
+        nodes[here] = [k, threshold, here + 1, behind, bits, missing_left]
 
     add(tree)
     return package.Tree(*zip(*nodes, strict=True))
 
 
 def _bits(problem, k, labels):
-    return sum(1 << j for j, label in enumerate(sorted(problem.categories[k])) if label in labels)
+    return sum(1 << j for j, label in enumerate(sorted(problem.categories[k], key=missing_last)) if label in labels)
 
 
 def nested_tree(problem, tree):
@@ -84,7 +93,10 @@ def nested_tree(problem, tree):
         if k == -1:
             return LEAF
         rule = float(tree.threshold[node])
-        if k in problem.nominal:
+        if k in problem.gaps:
+            cut = rule if abs(rule) < LARGEST else math.copysign(math.inf, rule)
+            rule = (cut, "left" if tree.default_left[node] else "right")
+        elif k in problem.nominal:
             going_left = {c for c in problem.categories[k] if _bits(problem, k, {c}) & int(tree.categories[node])}
             rule = _part(problem, cell, k, going_left)
         left, right = child_cells(problem, cell, k, rule)
@@ -242,6 +254,24 @@ CASES = {
 }
 """Data, questions and depth limit of each small space."""
 
+TWO_ROWS = {**LOCAL, "min_leaf": 2}
+THREE_CUTS = {"kind": "grid", "cuts": [[0.5, 1.5, 2.5]]}
+GAPS = {
+    "gaps_line": ({"X": [(None,), (0.0,), (2.0,)], "y": [1, 0, 1]}, LOCAL, 3),
+    "gaps_local": ({"X": [(None, 0.0), (0.0, 1.0), (2.0, None), (2.0, 0.0)], "y": [0, 1, 1, 0]}, LOCAL, 2),
+    "gaps_nominal": ({"X": [("a", None), (None, 0.0), ("b", 1.0)], "y": [0, 1, 1], "nominal": {0}}, LOCAL, 2),
+    "gaps_min_leaf": ({"X": [(None,), (0.0,), (2.0,), (3.0,), (None,)], "y": [0, 1, 1, 0, 0]}, TWO_ROWS, 3),
+    "gaps_grid_line": ({"X": [(None,), (0.0,), (3.0,)], "y": [1, 0, 1]}, THREE_CUTS, 3),
+    "gaps_grid": (
+        {"X": [(None, 0.0), (0.0, 1.0), (3.0, None)], "y": [0, 1, 1]},
+        {"kind": "grid", "cuts": [[1.5], [0.5]], "weights": [2.0, 1.0]},
+        2,
+    ),
+    "gaps_dyadic": ({"X": [(None, 0.0), (0.0, 1.0), (3.0, 1.0)], "y": [0, 1, 1]}, DYADIC, 2),
+    "gaps_cyclic": ({"X": [(None, 0.0), (0.0, None), (3.0, 1.0)], "y": [0, 1, 1]}, CYCLIC, 2),
+}
+"""Spaces over rows with missing values."""
+
 SMALL = {
     "ties": CASES["ties"],
     "three_categories": CASES["three_categories"],
@@ -302,7 +332,7 @@ def problem(data, questions, prior, leaf, *, estimation=None, **changes):
 
 def case_problem(case, prior, leaf, **changes):
     """The problem of a case, a prior of PRIORS and a leaf of LEAVES, by name."""
-    data, questions, depth = (CASES | SMALL | TINY | SPECIAL)[case]
+    data, questions, depth = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
     tree_prior = {**PRIORS[prior], "max_depth": depth}
     if questions["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
         tree_prior["rho"] = RHO_BY_NODE

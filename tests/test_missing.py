@@ -1,0 +1,153 @@
+"""Missing values through the public interface."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+NAN = np.nan
+
+
+def table(n=50, seed=0):
+    """Two columns with gaps, one without; missing values of the first tell the class."""
+    rng = np.random.default_rng(seed)
+    x, lost = rng.normal(size=n).round(1), rng.random(n) < 0.3
+    town = rng.choice(["a", "b", None], n)
+    y = np.where(lost, "lost", np.where(x > 0, "high", "low"))
+    return pd.DataFrame({"x": np.where(lost, NAN, x), "town": town, "z": rng.integers(0, 3, n)}), y
+
+
+def model(questions=None, **parts):
+    X, y = table()
+    questions = pt.LocalCuts(max_cuts=5) if questions is None else questions
+    prior = pt.ChipmanPrior(0.95, 1.0, max_depth=2)
+    return pt.TreeModel(X, y, nominal=["town"], missing="branch", questions=questions, tree_prior=prior, **parts)
+
+
+def draws(of, n=60, **how):
+    return pt.sample(of, n, tune=20, chains=2, rng=3, kernel="grow-prune", progress=False, **how)
+
+
+NEW = pd.DataFrame({"x": [NAN, 1.0, -1.0], "town": ["a", None, "c"], "z": [0, 1, 2]})
+
+
+def test_it_may_matter_that_a_value_is_missing():
+    truth = exact.solve(model())
+    text = truth.map_tree().format()
+    assert "x is missing" in text or "x is known" in text
+    assert truth.predict_proba(NEW)[0, truth.model.classes_.tolist().index("lost")] > 0.6
+    assert {key[2] for key in truth.root_split_pmf() if key and key[0] == 0} == {"missing left", "missing right"}
+
+
+@pytest.mark.parametrize("questions", [pt.LocalCuts(max_cuts=5), pt.GridCuts(5)], ids=["local", "grid"])
+def test_draws_of_the_exact_posterior_agree_with_the_model(questions):
+    """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
+    of = model(questions)
+    drawn = exact.solve(of).sample(40, rng=1)
+    for t in range(drawn.n_trees):
+        tree = drawn.tree(t)
+        assert of.log_prior(tree) == pytest.approx(drawn.log_prior[t], abs=1e-9)
+        assert of.log_score(tree) == pytest.approx(drawn.log_score[t], abs=1e-9)
+
+
+def test_start_from_a_tree_with_sides():
+    of = model()
+    best = exact.solve(of).map_tree()
+    post = pt.sample(of, 1, tune=0, chains=1, rng=0, kernel={"swap": 1.0}, start=best, progress=False, proposals=1)
+    assert post.log_score[0] == pytest.approx(of.log_score(best))
+    assert post.log_prior[0] == pytest.approx(of.log_prior(best))
+
+
+def test_saved_and_resumed(tmp_path):
+    of = model()
+    post = draws(of)
+    post.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    assert (again.predict_proba(NEW) == post.predict_proba(NEW)).all()
+    assert again.model.columns.categories[1].tolist() == ["a", "b", None]
+    more, whole = pt.resume(again, 30), draws(of, 90)
+    assert (more.log_score[more.tree_of_draw] == whole.log_score[whole.tree_of_draw]).all()
+    assert (more.predict_proba(NEW) == whole.predict_proba(NEW)).all()
+
+
+def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
+    post = draws(model())
+    X, y = table()
+    found = np.exp(post.to_arviz(log_likelihood=True).log_likelihood["y"].to_numpy())[0, -1]
+    tree = post.tree(int(post.tree_of_draw[0, -1]))
+    assert found == pytest.approx(tree.value[tree.apply(X)][np.arange(len(y)), np.searchsorted(np.unique(y), y)])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_forms_of_missing(frame):
+    """NaN, None, pandas' NA and polars' null are the same."""
+    truth = exact.solve(model())
+    expected = truth.predict_proba(NEW)
+    columns = {"x": [None, 1.0, -1.0], "town": ["a", None, "c"], "z": [0, 1, 2]}
+    assert (truth.predict_proba(frame(columns)) == expected).all()
+    if frame is pd.DataFrame:
+        assert (truth.predict_proba(NEW.convert_dtypes()) == expected).all()
+    assert (truth.predict_proba(np.array(list(zip(*columns.values(), strict=True)), dtype=object)) == expected).all()
+
+
+def test_missing_where_none_was_in_training():
+    """A value missing in column z follows the larger branch."""
+    X, y = [[0.0], [0.0], [0.0], [1.0]], [0, 0, 0, 1]
+    of = pt.TreeModel(X, y, missing="branch", tree_prior=pt.ChipmanPrior(0.9, 1.0))
+    truth, post = exact.solve(of), draws(of)
+    assert truth.predict_proba([[NAN]]) == pytest.approx(truth.predict_proba([[0.0]]))
+    assert (post.predict_proba([[NAN]]) == post.predict_proba([[0.0]])).all()
+
+
+def test_nothing_missing_is_as_before():
+    X, y = table()
+    X = X[["z"]]
+    one, other = (exact.solve(pt.TreeModel(X, y, missing=missing)) for missing in ("error", "branch"))
+    assert one.log_evidence == other.log_evidence
+
+
+@pytest.mark.parametrize(
+    ("X", "parts", "words"),
+    [
+        ([[NAN], [1.0]], {}, ["column 'x0'", "NaN", "row 0", 'missing="branch"']),
+        ([[NAN], [NAN]], {"missing": "branch"}, ["column 'x0'", "no value at all", "drop it"]),
+        ([[NAN], [np.inf]], {"missing": "branch"}, ["column 'x0'", "infinity", "row 1"]),
+        ([[NAN], [1.0]], {"missing": "drop"}, ["missing='drop'", "error", "branch"]),
+        ([[NAN], [1.0]], {"missing": None}, ["missing=None", "error", "branch"]),
+        ([[None], ["a"]], {"nominal": [0]}, ["column 'x0'", "missing value", 'missing="branch"']),
+        (
+            [[NAN], [1.0]],
+            {"missing": "branch", "questions": pt.FixedTree(pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
+            ["column 'x0'", "FixedTree", "LocalCuts"],
+        ),
+        (
+            [[NAN], [1.0]],
+            {
+                "missing": "branch",
+                "questions": pt.LocalCuts(trivial=True),
+                "tree_prior": pt.BranchingProcess(0.5, max_depth=2),
+            },
+            ["column 'x0'", "trivial"],
+        ),
+    ],
+)
+def test_what_is_refused(X, parts, words):
+    with pytest.raises(ValueError) as refused:
+        pt.TreeModel(np.array(X, dtype=object), [0, 1], **parts)
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_estimators():
+    X, y = table()
+    few = {"missing": "branch", "chains": 2, "draws": 5, "random_state": 0}
+    fitted = pt.BayesianTreeClassifier(**few).fit(X, y)
+    assert fitted.predict_proba(NEW).sum(axis=1) == pytest.approx(1.0)
+    numbers = X[["x", "z"]].to_numpy()
+    of_numbers = pt.BayesianTreeRegressor(**few).fit(numbers, numbers[:, 1].astype(float))
+    assert np.isfinite(of_numbers.predict([[NAN, 1.0]])).all()
+    with pytest.raises(ValueError, match="NaN"):
+        pt.BayesianTreeRegressor(chains=2, draws=5).fit(numbers, numbers[:, 1])
