@@ -24,7 +24,7 @@ MOST_DRAWS = 50_000  # a chain; beyond, draws are thinned
 
 LIMITS = {
     "chipman_1998": Limit(2.0, chains=1, cores=1),  # each chain; the long run takes LONGER times as much
-    "chipman_1998, evidence": Limit(40.0, chains=4, cores=2),
+    "chipman_1998, evidence": Limit(60.0, chains=4, cores=2),
     "one_dimension": Limit(2.0, chains=4, cores=1),
     "maptree_medium": Limit(30.0, chains=4, cores=2),
     "wu_tjelmeland_west": Limit(10.0, chains=4, cores=2),
