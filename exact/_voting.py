@@ -18,6 +18,7 @@ from pactree_mcmc.model._tree_priors import DEPTH_CEILING
 from pactree_mcmc.trees import Tree
 
 from ._base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down
+from ._importances import AsksFeatures
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
 
@@ -33,7 +34,7 @@ class Fold(NamedTuple):
     """Its class."""
 
 
-class VotingTree(ClassifierMixin, BaseEstimator):
+class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     """A base tree, weights of its subtrees, and their vote: what differs is the weights, and what a node votes for."""
 
     def __sklearn_tags__(self) -> Any:
@@ -102,6 +103,9 @@ class VotingTree(ClassifierMixin, BaseEstimator):
         self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)
         self._base, self._log_total = base, weights.log_total
         self._votes = self._vote(base, weights, self._says(base))
+
+    def _stops(self) -> np.ndarray:
+        return self.weights_
 
     def _vote(self, base: BaseTree, weights: Weights, says: Says) -> np.ndarray:
         """Votes (n_leaves, K) for a row whose path ends in each leaf of T0."""

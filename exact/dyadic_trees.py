@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pactree_mcmc.certificates import Bound, dyadic_tree
 
+from ._importances import AsksFeatures
 from .neyman_pearson import Guarantee, minimise_misses
 from .risk_minimisation import minimise_risk
 
 
-class _DyadicTree(ClassifierMixin, BaseEstimator):
+class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     """What both classifiers share: checked input, the tree, prediction."""
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -72,6 +73,8 @@ class DyadicTreeClassifier(_DyadicTree):
     penalty_ : float
         ``strength`` times its penalty; with `risk_` the smallest sum of all trees.
     levels_ : int
+    split_counts_, feature_importances_ : ndarray of shape (p,)
+        Questions of the tree about each feature, and their shares.
     n_features_in_ : int
 
     Examples
@@ -177,6 +180,8 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     false_alarm_, miss_ : float
         On the training rows.
     levels_ : int
+    split_counts_, feature_importances_ : ndarray of shape (p,)
+        Questions of the tree about each feature, and their shares.
     n_features_in_ : int
 
     Examples

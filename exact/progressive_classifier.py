@@ -15,6 +15,7 @@ from pactree_mcmc._checks import check_count
 from pactree_mcmc.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
+from pactree_mcmc.posterior import shares
 
 from .progressive import progressive_mixture
 
@@ -126,8 +127,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Probability (p,) that a tree asks about the feature, divided by the sum over features."""
         check_is_fitted(self, "mixture_")
-        inclusion = self.mixture_.feature_inclusion()
-        return inclusion / max(inclusion.sum(), np.finfo(float).tiny)
+        return shares(self.mixture_.feature_inclusion())
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""

@@ -66,6 +66,8 @@ class PACBayesTreeClassifier(VotingTree):
         Class number of each node: the majority, the smallest of several.
     weights_ : ndarray of shape (n_nodes,)
         w(A): posterior probability of the subtrees in which node A is a leaf.
+    split_counts_, feature_importances_ : ndarray of shape (p,)
+        Mean number of questions of a subtree about each feature, and their shares.
     gibbs_risk_ : float
         Mean over subtrees of the share of the counted rows that are wrong.
     kl_ : float
@@ -215,7 +217,7 @@ class PrunedTreeClassifier(VotingTree):
 
     Attributes
     ----------
-    classes_, tree_, labels_, n_counted_, cv_errors_
+    classes_, tree_, labels_, n_counted_, cv_errors_, split_counts_, feature_importances_
         As for `PACBayesTreeClassifier`.
     weights_ : ndarray of shape (n_nodes,)
         1 for the leaves of the subtree chosen, else 0.
@@ -291,7 +293,7 @@ class HSVoteClassifier(VotingTree):
 
     Attributes
     ----------
-    classes_, tree_, labels_, weights_, gibbs_risk_, n_counted_, cv_errors_
+    classes_, tree_, labels_, weights_, gibbs_risk_, n_counted_, cv_errors_, split_counts_, feature_importances_
         As for `PACBayesTreeClassifier`.
     eta_ : float
         Given or chosen.

@@ -18,7 +18,7 @@ from ._columns import Table, is_frame, text_columns
 from .convergence import ConvergenceWarning, training_points
 from .mcmc import sample
 from .model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
-from .posterior import SampledPosterior
+from .posterior import SampledPosterior, shares
 from .predictive import Predictive
 
 MOST_POINTS = 200
@@ -136,8 +136,7 @@ class _BayesianTree(BaseEstimator):
     def _describe(self) -> None:
         """Which features matter, and how well the chains agree; warns if they do not."""
         post = self.posterior_
-        inclusion = post.feature_inclusion()
-        self.feature_importances_ = inclusion / max(inclusion.sum(), np.finfo(float).tiny)
+        self.feature_importances_ = shares(post.feature_inclusion())
         self.split_counts_ = post.weight @ post.split_counts
         self.monte_carlo_error_ = math.nan
         if post.n_chains > 1:

@@ -476,3 +476,8 @@ def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value
     mean, square = np.split(averages(np.hstack([value, value**2])), 2, axis=1)
     std = np.sqrt(np.maximum(square - mean**2, 0.0))
     return std[:, 0] if model.classes_ is None else std
+
+
+def shares(amount: np.ndarray) -> np.ndarray:
+    """Amounts >= 0 over their sum; zeros if there are no others."""
+    return amount / max(amount.sum(), np.finfo(np.float64).tiny)

@@ -36,6 +36,9 @@ def test_as_the_function_says():
     assert fitted.tree_ == found.tree
     assert (fitted.risk_, fitted.penalty_) == (found.risk, found.penalty)
     assert np.mean(fitted.predict(X) != y) == pytest.approx(fitted.risk_)
+    splits = np.bincount(found.tree.feature[found.tree.feature >= 0], minlength=2)
+    assert fitted.split_counts_.tolist() == splits.tolist()
+    assert fitted.feature_importances_ == pytest.approx(splits / splits.sum())
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
     search = GridSearchCV(exact.DyadicTreeClassifier(levels=3), {"strength": [0.01, 0.1]}, cv=3).fit(X, y)

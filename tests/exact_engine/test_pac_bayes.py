@@ -56,6 +56,16 @@ def check_votes(rule, fitted, points, value, abstains=is_bare):
     assert fitted.predict_proba(points) == pytest.approx(np.array(expected), **CLOSE)
 
 
+def n_asked(leaves, k):
+    """Nodes above the leaves of a subtree that ask about feature k."""
+    above = set()
+    for a in leaves:
+        while a.parent is not None:
+            a = a.parent
+            above |= {a.number} if a.feature == k else set()
+    return len(above)
+
+
 def check_practice(base, rng, X, y, max_depth, root):
     lambda1, lambda2 = rng.exponential(1.5, size=2)
     fitted = PACBayesTreeClassifier(base, lambda1=lambda1, lambda2=lambda2, max_depth=max_depth).fit(X, y)
@@ -74,6 +84,9 @@ def check_practice(base, rng, X, y, max_depth, root):
     assert fitted.kl_ == pytest.approx(rule.kl, rel=1e-8, abs=1e-10)
     check_votes(rule, fitted, rng.random((20, X.shape[1])), one_hot(y))
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+    splits = [rule.mean(lambda t, k=k: n_asked(t, k)) for k in range(X.shape[1])]
+    assert fitted.split_counts_ == pytest.approx(splits, **CLOSE)
+    assert fitted.feature_importances_ == pytest.approx(np.divide(splits, max(sum(splits), 1e-300)), **CLOSE)
 
     def spread(a):
         return math.sqrt(max(len(a.rows), a.depth) * a.depth)
