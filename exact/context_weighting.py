@@ -6,7 +6,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+
+from pactree_mcmc._special import gammaln
 
 from ._context_trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
 from .graph import CellGraph

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from pactree_mcmc._checks import check_count
+from pactree_mcmc._special import gammaln, logsumexp
 from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates._bound import check_delta
 from pactree_mcmc.trees import LEAF, Tree

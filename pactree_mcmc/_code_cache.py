@@ -41,34 +41,40 @@ class _Files(IndexDataCacheFile):
             return {}
 
 
-class CodeCache(FunctionCache):
-    """The compiled forms of one function on disk."""
+class CodeCache:
+    """The compiled forms of one function on disk, in the terms of numba's caches; looked for at the first call."""
 
     def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        self._cache_file = _Files(self.cache_path, self._impl.filename_base, sources())
+        self._function = function
+
+    @functools.cached_property
+    def _kept(self) -> FunctionCache | NullCache:
+        """Numba's cache, or one that keeps nothing where no folder can be written."""
+        try:
+            kept = FunctionCache(self._function)
+        except (RuntimeError, OSError) as error:
+            _warn(str(error).splitlines()[0])
+            return NullCache()
+        kept._cache_file = _Files(kept.cache_path, kept._impl.filename_base, sources())
         # read before the rest of the index, which names classes that may be gone from a newer library
-        self._cache_file._version = f"{numba.__version__} {sources()}"
+        kept._cache_file._version = f"{numba.__version__} {sources()}"
+        return kept
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder."""
+        return self._kept.cache_path
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The form for the types ``sig``, or None if there is none or its file is damaged."""
         try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # as above
+            return self._kept.load_overload(sig, target_context)
+        except Exception:  # whatever unpickling raises
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a form if it can be written."""
         try:
-            super().save_overload(sig, data)
+            self._kept.save_overload(sig, data)
         except OSError as error:
             _warn(str(error))
-
-
-def code_cache(function: Any) -> CodeCache | NullCache:
-    """The cache of ``function``, or one that keeps nothing where no folder can be written."""
-    try:
-        return CodeCache(function)
-    except (RuntimeError, OSError) as error:
-        _warn(str(error).splitlines()[0])
-        return NullCache()

@@ -10,7 +10,7 @@ from numba.core import types
 from numba.experimental import structref
 from numba.extending import overload
 
-from ._code_cache import code_cache
+from ._code_cache import CodeCache
 from ._linking import EntryCompiler, PartCompiler
 
 
@@ -25,13 +25,18 @@ def jit(function: Callable[..., Any]) -> Any:
     if numba.config.DISABLE_JIT:
         return numba.njit(**options)(function)
     entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
-    entry._cache = code_cache(function)
-    part = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
-    part.add_overload = lambda made: part.overloads.update({made.signature.args: made})
-    # a function that calls itself asks whether it is being compiled
-    part._compiling_counter = entry._compiling_counter
-    entry.get_call_template = lambda args, kws: part.get_call_template(tuple(map(types.unliteral, args)), kws)
-    entry.get_overload = part.get_overload
+    entry._cache = CodeCache(function)
+
+    @functools.cache
+    def part() -> Any:
+        made = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
+        made.add_overload = lambda form: made.overloads.update({form.signature.args: form})
+        # a function that calls itself asks whether it is being compiled
+        made._compiling_counter = entry._compiling_counter
+        return made
+
+    entry.get_call_template = lambda args, kws: part().get_call_template(tuple(map(types.unliteral, args)), kws)
+    entry.get_overload = lambda sig: part().get_overload(sig)
     return entry
 
 

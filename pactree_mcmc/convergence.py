@@ -11,10 +11,10 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from ._checks import check_count
 from ._numba import jit
+from ._special import ndtri
 from .trees import TreeArrays, descend
 
 if TYPE_CHECKING:

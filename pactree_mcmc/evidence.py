@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp
+
+from ._special import expit, logsumexp
 
 BLOCKS = 20
 """Blocks of draws left out in turn; each should be longer than draws depend on each other."""

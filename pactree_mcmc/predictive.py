@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
+from ._special import gammaln, ndtr, ndtri, stdtr, stdtrit
 from .convergence import leaves_reached
 from .model._number_leaves import StudentT
 from .posterior import SampledPosterior

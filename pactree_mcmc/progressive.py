@@ -10,9 +10,9 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ._checks import check_count
+from ._special import logsumexp
 from .mcmc._kernels import read_kernel
 from .mcmc._sample import chain_seeds, check_reachable
 from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages

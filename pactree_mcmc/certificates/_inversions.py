@@ -6,9 +6,9 @@ from math import exp, inf, log, log1p
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from .._numba import jit
+from .._special import gammaln
 from ._bound import check_errors
 
 HALVINGS = 80

@@ -10,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from typing import NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from ._checkpoint import Checkpoint
 from ._run import Plan, Result, Run, run_chain, still_to_do
@@ -191,6 +190,8 @@ class _Bar:
     def __init__(self, runs: list[Run], shown: bool) -> None:
         self.runs = runs
         total = sum(run.n_planned for run in runs)
+        from tqdm.auto import tqdm
+
         self.bar = tqdm(total=total, unit="draws", disable=not shown, dynamic_ncols=True, mininterval=0.2)
 
     def update(self) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln
 
+from .._special import gammaln
 from . import _leaf_kernels as codes
 from ._leaf_kernels import LeafRule
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln
 
+from .._special import gammaln
 from . import _leaf_kernels as codes
 from ._leaves import Leaf, Target, check_finite, check_positive
 

@@ -1,0 +1,23 @@
+"""Functions of scipy.special, which takes longer to import than this library: loaded when one is first called."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _loaded_when_called(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **more: Any) -> Any:
+        import scipy.special
+
+        return getattr(scipy.special, name)(*args, **more)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+expit = _loaded_when_called("expit")
+gammaln = _loaded_when_called("gammaln")
+logsumexp = _loaded_when_called("logsumexp")
+ndtr = _loaded_when_called("ndtr")
+ndtri = _loaded_when_called("ndtri")
+stdtr = _loaded_when_called("stdtr")
+stdtrit = _loaded_when_called("stdtrit")
