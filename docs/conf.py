@@ -30,3 +30,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# a class and its estimator may both have an attribute of one name; each page links to its own
+suppress_warnings = ["ref.python"]
+# made by scikit-learn, with references into its own pages
+autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request, set_predict_request"}
