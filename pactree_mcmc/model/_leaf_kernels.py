@@ -8,6 +8,8 @@ import numpy as np
 from .._numba import jit
 from ._gamma import FAR, HALF_LOG_TWO_PI
 
+ROUNDING = 2.0**-48
+"""Differences smaller than this share of what they are taken of say nothing."""
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL = range(7)
 
 
@@ -136,6 +138,13 @@ def _laplace(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 
 @jit
+def squares_about_mean(total: float, squares: float, mean: float) -> float:
+    """Squares about the mean from the sums of y and of its squares; rounding alone is none, as in a cell of one y."""
+    scatter = squares - total * mean
+    return scatter if scatter > ROUNDING * squares else 0.0
+
+
+@jit
 def _misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     # squares about the mean, and of the mean about m0 as far as k0 weighs it
     # last rows of lookup: 1 / n, n k0 / (k0 + n)
@@ -144,7 +153,7 @@ def _misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: in
         mean, weight = total * lookup[1, np.int64(n)], lookup[2, np.int64(n)]
     else:
         mean, weight = total / n, n * (k0 / (k0 + n))
-    return max(stats[row, 2] - total * mean, 0.0) + weight * (mean - m0) * (mean - m0)
+    return squares_about_mean(total, stats[row, 2], mean) + weight * (mean - m0) * (mean - m0)
 
 
 @jit

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from . import _leaf_kernels as codes
-from ._gamma import log_gamma_ratio, log_shares, stirling_rest
+from ._gamma import log_shares, stirling_rest
 from ._leaf_kernels import LeafRule
 
 MOST_LOOKED_UP = 4_000_000
@@ -192,9 +192,11 @@ class DirichletMultinomial(_ClassLeaf):
         return (x - 0.5) * np.log1p(n / x) + n * np.log((x + n) / (n[-1] + alpha.sum())) + rest
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
-        alpha, n = self._alpha(target), stats.sum()
+        alpha = self._alpha(target)
+        total = alpha.sum()
         each = (alpha - 0.5) * np.log1p(stats / alpha) + stirling_rest(alpha + stats) - stirling_rest(alpha)
-        whole = log_gamma_ratio(alpha.sum(), n) - n * np.log(alpha.sum() + n) + n
+        rest = stirling_rest(total + stats.sum()) - stirling_rest(total)
+        whole = (total - 0.5) * np.log1p(stats.sum() / total) + rest
         return float((stats * log_shares(alpha + stats) + each).sum() - whole)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:

@@ -47,7 +47,19 @@ class MomentLeaf(Leaf):
         """Weight, mean (from the centre) and sum of squares about the mean, of cells with ``stats`` (..., 3)."""
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
-        return n, mean, np.maximum(stats[..., 2] - stats[..., 1] * mean, 0.0)
+        scatter = stats[..., 2] - stats[..., 1] * mean
+        return n, mean, np.where(scatter > codes.ROUNDING * stats[..., 2], scatter, 0.0)
+
+    @staticmethod
+    def shrunk(stats: np.ndarray, m0: float, k0: float, target: Target) -> np.ndarray:
+        """Posterior means (m,) of cells, from whichever of m0 and the centre weighs more."""
+        n, mean, _ = MomentLeaf.spread(stats)
+        apart = m0 - target.center
+        return np.where(
+            n >= k0,
+            target.center + (k0 * apart + n * mean) / (k0 + n),
+            m0 + n * (mean - apart) / (k0 + n),
+        )
 
     @staticmethod
     def mean_lookup(n: np.ndarray, k0: float) -> list[np.ndarray]:
@@ -133,11 +145,11 @@ class NormalInverseGamma(MomentLeaf):
         )
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        return target.center + self._posterior(stats, target)[0][:, None]
+        return self.shrunk(stats, self.m0, self.k0, target)[:, None]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
-        mn, kn, an, bn = self._posterior(stats, target)
-        return StudentT(2.0 * an, target.center + mn, np.sqrt(bn * (kn + 1.0) / (an * kn)))
+        _, kn, an, bn = self._posterior(stats, target)
+        return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn * (kn + 1.0) / (an * kn)))
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
         mn, kn, an, bn = self._posterior(stats, target)
@@ -219,7 +231,7 @@ class NormalKnownVariance(MomentLeaf):
         )
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        return target.center + self.mean_from_center(stats, target)[:, None]
+        return self.shrunk(stats, self.m0, self.k0, target)[:, None]
 
     def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """Posterior means (m,) less the centre: y is compared with them without the digits both share."""
