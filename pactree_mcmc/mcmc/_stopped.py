@@ -10,9 +10,8 @@ import numpy as np
 
 from .._not_finite import Answer, NotFinite, not_finite
 from ..model import TreeModel
+from ..model._leaf_kernels import leaf_score
 from ._state import NONE, ChainState
-
-LEFT_SIDE, RIGHT_SIDE = "the left side of a way to part a cell", "the right side of a way to part a cell"
 
 
 @contextmanager
@@ -22,7 +21,7 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
         yield
     except FloatingPointError as error:
         for chain in chains:
-            found = _cell_of(model, chain.state)
+            found = _cell_of(model, chain)
             if found is not None:
                 raise found from error
         # a chain that was not made yet, or a score that is not a sum over cells
@@ -32,8 +31,9 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
         raise not_finite(model, [], "a tree, whose cells are all finite,", root.n_rows, stats, score) from error
 
 
-def _cell_of(model: TreeModel, state: ChainState) -> NotFinite | None:
+def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
     """The error about the cell that stopped this chain; None if it was another."""
+    state = chain.state
     node, below = int(state.way[0]), bool(state.way[1])
     if not 0 <= node < len(state.node):
         return None
@@ -42,15 +42,13 @@ def _cell_of(model: TreeModel, state: ChainState) -> NotFinite | None:
         return not_finite(model, _path(state, node), "a cell", here.rows, state.stats[node], here.score)
     if below and np.isnan(state.gains).any():
         way = int(np.argmax(np.isnan(state.gains)))
+        scores = [float(leaf_score(chain.lowered.guess, side, way)) for side in (state.lefts, state.rights)]
         rows = int(state.codes[3, way])
-        for side, stats, count in (
-            (LEFT_SIDE, state.lefts[way], rows),
-            (RIGHT_SIDE, state.rights[way], int(here.rows) - rows),
-        ):
-            with np.errstate(all="ignore"):
-                score = model.leaf.log_score(stats, model.target)
-            if side == RIGHT_SIDE or not np.isfinite(score):
-                return not_finite(model, _path(state, node), side, count, stats, score)
+        path = _path(state, node)
+        if not np.isfinite(scores[0]):
+            return not_finite(model, path, "the left side of a way to part a cell", rows, state.lefts[way], scores[0])
+        rows = int(here.rows) - rows
+        return not_finite(model, path, "the right side of a way to part a cell", rows, state.rights[way], scores[1])
     return None
 
 
