@@ -15,6 +15,7 @@ from ._bounds import least_cells
 from ._dyadic import build_dyadic
 from ._fixed import build_fixed
 from ._limits import Intractable, Limit, refuse_bytes
+from ._not_finite import refuse_not_finite
 from ._work import Cells, Edges, Points, Scratch, pack_work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
@@ -274,6 +275,7 @@ def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, n
 
 def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
     """Give each cell its slots, and each slot its prior factors."""
+    refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
     has_edges = np.diff(parts["first_edge"]) > 0
     one_depth = model.questions.kind in (DYADIC, CYCLIC, FIXED)

@@ -75,7 +75,7 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     Intractable
         If the sum needs more cells; most hopeless problems are refused before anything is built.
     ValueError
-        If the leaf score does not separate, or ``max_cells`` is not positive.
+        If the leaf score does not separate, ``max_cells`` is not positive, or the score of a cell is not finite.
     TypeError
         If the model is not a TreeModel.
 

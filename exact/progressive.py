@@ -13,6 +13,7 @@ from pactree_mcmc.posterior import Posterior, SampledPosterior
 from pactree_mcmc.trees import Tree
 
 from ._draws import as_draws
+from ._not_finite import refuse_not_finite
 from ._packed import WithPackedGraph, pack_graph
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
 from .graph import CellGraph, Intractable, build_graph, by_feature
@@ -178,6 +179,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         if needed > self._max_cells:
             raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
         stages = unroll(self.graph, self._packed, pack_model(self.model.lowered), routed, examples)
+        refuse_not_finite(self.model, stages.graph._asdict())
         log_inside = sum_stages(stages)
         self._kept = number, (stages, log_inside, occurrences(stages.graph, log_inside))
         return self._kept[1]

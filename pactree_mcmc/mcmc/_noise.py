@@ -9,7 +9,7 @@ import numpy as np
 
 from .._numba import jit
 from ..model import Lowered
-from ..model._leaf_kernels import SHARED_NORMAL
+from ..model._leaf_kernels import SHARED_NORMAL, squares_about_mean
 from ._state import NONE, SCAN, ChainState, is_leaf, next_node, score_node, subtree_log_score
 
 STRAYED = 0.2
@@ -62,7 +62,7 @@ def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
             mean = state.stats[node, 1] / n
             shift = mean - params[M0]
             weight += n
-            misfit += max(state.stats[node, 2] - state.stats[node, 1] * mean, 0.0)
+            misfit += squares_about_mean(state.stats[node, 1], state.stats[node, 2], mean)
             misfit += params[K0] * n * shift * shift / (params[K0] + n)
             shrinkage += 0.5 * log(params[K0] / (params[K0] + n))
         node = next_node(state, node, np.int64(0))

@@ -14,6 +14,7 @@ from ._saving import joined, trimmed
 from ._snapshot import Snapshot, chain_from, generator_from, snapshot_of
 from ._start import put_start
 from ._state import ACCEPTED, MOVES, N_NODES, PROPOSED
+from ._stopped import cells_named
 from ._tempering import Ladder, read_ladder
 
 BLOCK_SECONDS = 0.1
@@ -73,13 +74,18 @@ class Run:
     def __init__(self, plan: Plan, end: Snapshot | None = None) -> None:
         self.plan = plan
         self.block = 1
-        self.chain = _new_chain(plan) if end is None else chain_from(end, plan.model.lowered, plan.kernel)
+        with cells_named(plan.model, []):
+            self.chain = _new_chain(plan) if end is None else chain_from(end, plan.model.lowered, plan.kernel)
         self.chain.reserve(plan.draws)
         self.tuned = self.tuned_before = 0 if end is None else end.tuned
         self.begun = end is not None
 
     def advance(self, block: int | None = None) -> Run:
         """Run about ``BLOCK_SECONDS``, or ``block`` draws, tuning first."""
+        with cells_named(self.plan.model, self.chain.all_chains):
+            return self._advance(block)
+
+    def _advance(self, block: int | None) -> Run:
         if not self.begun:
             put_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
             self.begun = True

@@ -93,8 +93,8 @@ def sample(
     ------
     ValueError
         If an argument is out of range, the kernel or a move is unknown, weights are negative or all zero, the ladder
-        does not decrease from 1, a start tree cannot occur under the model, its fixed tree has joint nodes, or the
-        checkpoint exists.
+        does not decrease from 1, a start tree cannot occur under the model, its fixed tree has joint nodes, the
+        checkpoint exists, or the score of a cell is not finite: the message names the cell.
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt

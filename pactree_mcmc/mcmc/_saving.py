@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..model import Lowered
 from ..model._leaf_kernels import SHARED_NORMAL
 from ..trees import CODED_NODE
 from ._noise import log_score_of
-from ._state import CHANGED, NONE, ChainState, is_leaf, next_node, subtree_log_prior
+from ._state import CHANGED, NONE, ChainState, is_leaf, next_node, stop_at, subtree_log_prior
 
 DRAWS, TREES, NODES = range(3)
 
@@ -122,6 +123,8 @@ def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
     used[NODES] = at
     tree = saved.tree[used[TREES]]
     tree.log_prior, tree.log_score = log_prior_of(model, state), log_score_of(model, state)
+    if not isfinite(tree.log_score):
+        stop_at(state, root, False)
     used[TREES] += 1
     saved.tree[used[TREES]].start = at
     state.count[CHANGED] = 0

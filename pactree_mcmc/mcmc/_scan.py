@@ -32,7 +32,7 @@ from ._questions import (
 )
 from ._random import pick, pick_weighted
 from ._refit import cell_bits
-from ._state import SCAN, ChainState
+from ._state import SCAN, ChainState, stop_at
 
 FEW_CATEGORIES = 8
 CUT, UPPER, CATEGORIES, CHOICES = range(4)
@@ -248,10 +248,12 @@ def walk_ways(
         elif gain > largest:
             total = total * exp(largest - gain) + count if largest > -inf else float(count)
             largest = gain
-        elif gain - largest > NEGLIGIBLE:
+        elif not gain - largest <= NEGLIGIBLE:  # NaN counts
             total += count * exp(gain - largest)
     if drawing:
         _note_way(model, state, node, k, n, chosen)
+    elif total != total:
+        stop_at(state, node, True)
     return largest + log(total) if total > 0.0 else -inf
 
 
@@ -260,15 +262,17 @@ def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
     """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
     rule, bins, left, right = model.questions, state.bins, state.lefts, state.rights
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
-    stats, score = state.stats, state.node[node].guess
+    score = state.node[node].guess
     nominal = rule.feature[k].nominal and rule.kind != FIXED
     n_ways, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
     few = nominal and n <= FEW_CATEGORIES
     if few and n > 1:
         n_ways = (1 << (n - 1)) - 1
+    # both sides are summed: what is left over of a difference can be larger than a light side
     for way in range(n_ways):
         if few:
-            rows_left[way] = _sum_pattern(state, way, n, np.int64(1 + 2 * way))
+            ordered = np.int64(1 + 2 * way)
+            rows_left[way] = _sum_pattern(state, left, way, n, ordered)
         else:
             j = np.int64(way)
             if nominal:
@@ -277,9 +281,13 @@ def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
             rows_left[way] = rows_of[j] + (rows_left[way - 1] if way > 0 else 0)
             for i in range(n_stats):
                 left[way, i] = bins[j, i] + (left[way - 1, i] if way > 0 else 0.0)
-        for i in range(n_stats):
-            right[way, i] = stats[node, i] - left[way, i]
+        if nominal:
+            _sum_pattern(state, right, way, n, ~ordered)
         gains[way] = -score
+    if not nominal:
+        for way in range(n_ways - 1, -1, -1):
+            for i in range(n_stats):
+                right[way, i] = bins[way + 1, i] + (right[way + 1, i] if way + 1 < n_ways else 0.0)
     add_scores_into(gains, model.guess, left, n_ways)
     add_scores_into(gains, model.guess, right, n_ways)
     return n_ways
@@ -318,16 +326,16 @@ def _note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way:
 
 
 @jit
-def _sum_pattern(state: ChainState, way: int, n: int, pattern: int) -> int:
-    """Statistics of the bins in ``pattern`` into the left side of a way; their rows are returned."""
+def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
+    """Statistics of the bins in ``pattern`` into a side of a way; their rows are returned."""
     rows = np.int64(0)
-    for i in range(state.lefts.shape[1]):
-        state.lefts[way, i] = 0.0
+    for i in range(side.shape[1]):
+        side[way, i] = 0.0
     for j in range(n):
         if (pattern >> j) & 1:
             rows += state.codes[2, j]
-            for i in range(state.lefts.shape[1]):
-                state.lefts[way, i] += state.bins[j, i]
+            for i in range(side.shape[1]):
+                side[way, i] += state.bins[j, i]
     return rows
 
 

@@ -28,6 +28,7 @@ from ._random import flip
 from ._saving import log_prior_of, trimmed
 from ._start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ._state import MOVES, N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index, score_node
+from ._stopped import cells_named
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
 """Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
@@ -210,6 +211,10 @@ class Stages:
 
     def run(self, stop: Event | None = None) -> StageResult:
         """Through all stages, or until ``stop`` is set."""
+        with cells_named(self.plan.model, self.chains):
+            return self._run(stop)
+
+    def _run(self, stop: Event | None) -> StageResult:
         plan, bounds = self.plan, self.plan.bounds
         widths = np.append(np.diff(bounds), 1)
         times = (np.arange(plan.draws) + self.rng.random(plan.draws)) * ((bounds[-1] + 1) / plan.draws)

@@ -5,6 +5,7 @@ Nodes come from a pool with a free list. Growable leaves, prunable and internal 
 choice.
 """
 
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -328,6 +329,15 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
     here.score = here.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
         here.guess = leaf_score(model.guess, state.stats, node)
+    if not isfinite(here.score + here.guess):
+        stop_at(state, node, False)
+
+
+@jit
+def stop_at(state: ChainState, node: int, below: bool) -> None:
+    """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`_stopped`)."""
+    state.way[0], state.way[1] = node, below
+    raise FloatingPointError("the score of a cell is not finite")
 
 
 @jit

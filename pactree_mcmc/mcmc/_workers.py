@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._not_finite import NotFinite
 from ._checkpoint import Checkpoint
 from ._run import Plan, Result, Run, run_chain, still_to_do
 
@@ -65,6 +66,8 @@ def _on_executor(work: Work) -> Done:
             for c in list(futures):
                 try:
                     results[c] = futures[c].result().behind(results[c])
+                except NotFinite:
+                    raise
                 except Exception as error:
                     lost[c] = error
                 del futures[c]

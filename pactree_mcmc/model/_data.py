@@ -130,8 +130,9 @@ def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | 
     with np.errstate(over="ignore", invalid="ignore"):
         center = float(shares @ y)
         variance = float(shares @ (y - center) ** 2)
-    if not np.isfinite(variance):
-        raise ValueError("y is too large: its variance overflows; rescale y.")
+        total = variance * (len(y) if weight is None else float(weight.sum()))
+    if not np.isfinite(total):
+        raise ValueError("y is too large: its variance overflows; rescale y, or sample_weight if given.")
     counted = y[shares > 0.0]
     if np.all(counted == counted[0]):  # rounding leaves its variance above zero
         center, variance = float(counted[0]), 0.0
@@ -148,6 +149,9 @@ def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"sample_weight is {weight[row]} in row {row}; give finite weights >= 0.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError("sample_weight adds up to infinity; rescale it.")
     return weight
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._special import gammaln
 from . import _leaf_kernels as codes
+from ._gamma import log_shares, stirling_rest
 from ._leaf_kernels import LeafRule
 
 MOST_LOOKED_UP = 4_000_000
@@ -179,18 +180,25 @@ class DirichletMultinomial(_ClassLeaf):
 
     def params(self, target: Target) -> np.ndarray:
         alpha = self._alpha(target)
-        return np.concatenate([[alpha.sum(), gammaln(alpha.sum()) - gammaln(alpha).sum()], alpha])
+        return np.concatenate([[alpha.sum(), stirling_rest(alpha.sum())], alpha, stirling_rest(alpha)])
 
     def lookup(self, target: Target) -> np.ndarray:
         alpha = self._alpha(target)
         n = target.whole_weights(len(alpha) + 1)
-        return super().lookup(target) if n is None else gammaln(n + np.append(alpha, alpha.sum())[:, None])
+        if n is None:
+            return super().lookup(target)
+        # what is linear in n cancels between classes and total; without it the entries are small, so their errors are
+        x = np.append(alpha, alpha.sum())[:, None]
+        rest = stirling_rest(x + n) - stirling_rest(x)
+        return (x - 0.5) * np.log1p(n / x) + n * np.log((x + n) / (n[-1] + alpha.sum())) + rest
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)
-        return float(
-            gammaln(alpha.sum()) - gammaln(stats.sum() + alpha.sum()) + (gammaln(stats + alpha) - gammaln(alpha)).sum()
-        )
+        total = alpha.sum()
+        each = (alpha - 0.5) * np.log1p(stats / alpha) + stirling_rest(alpha + stats) - stirling_rest(alpha)
+        rest = stirling_rest(total + stats.sum()) - stirling_rest(total)
+        whole = (total - 0.5) * np.log1p(stats.sum() / total) + rest
+        return float((stats * log_shares(alpha + stats) + each).sum() - whole)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats + self._alpha(target)
@@ -243,7 +251,7 @@ class FrozenLaplace(_ClassLeaf):
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         tested = stats[target.n_classes :]
-        return float((tested * np.log(self.value(stats[None], target)[0])).sum())
+        return float((tested * log_shares(stats[: target.n_classes] + self.pseudocount)).sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats[:, : target.n_classes] + self.pseudocount
@@ -303,7 +311,7 @@ class PacBayesLoss(_ClassLeaf):
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         label = int(np.argmax(stats[: target.n_classes]))
         counted = stats[-target.n_classes :]
-        return float(-self.lambda1 * (counted.sum() - counted[label]) - self.lambda2 * np.sqrt(counted.sum()))
+        return float(-self.lambda1 * np.delete(counted, label).sum() - self.lambda2 * np.sqrt(counted.sum()))
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return np.eye(target.n_classes)[np.argmax(stats[:, : target.n_classes], axis=1)]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._columns import Columns, Table, learn_columns
+from .._not_finite import not_finite
 from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question, root_cell
 from ._coding import AnyScale, encode
@@ -262,18 +263,25 @@ class TreeModel:
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks, or its thresholds part rows that the model's questions cannot.
+            If the tree asks about a feature X lacks, its thresholds part rows that the model's questions cannot, or the
+            score of a leaf is not finite.
         """
-        stats = []
+        stats, leaves = [], []
         for number, cell, question in self.visit(tree):
             if tree.feature[number] == LEAF:
                 if len(cell.index):
                     stats.append(cell.stats(self.leaf.n_stats(self.target)))
+                    leaves.append((number, cell.n_rows))
             elif question is None:
                 raise ValueError(
                     f"node {number}, {tree.question(number)}: the model has no cut there to part its rows."
                 )
-        return self.leaf.log_tree_score(np.array(stats), self.target)
+        score = self.leaf.log_tree_score(np.array(stats), self.target)
+        if not math.isfinite(score):
+            alone = [self.leaf.log_tree_score(each[None], self.target) for each in stats]
+            i = int(np.argmin(np.isfinite(alone)))
+            raise not_finite(self, [], f"leaf {leaves[i][0]} of the tree", leaves[i][1], stats[i], alone[i])
+        return score
 
     def is_forced(self, cell: PlainCell) -> bool:
         """Whether a cell must be a leaf: at the depth limit, or without admissible question."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._special import gammaln
 from . import _leaf_kernels as codes
+from ._gamma import HALF_LOG_TWO_PI, divergence, log_gamma_ratio, stirling_rest
 from ._leaves import Leaf, Target, check_finite, check_positive
 
 
@@ -46,7 +47,24 @@ class MomentLeaf(Leaf):
         """Weight, mean (from the centre) and sum of squares about the mean, of cells with ``stats`` (..., 3)."""
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
-        return n, mean, np.maximum(stats[..., 2] - stats[..., 1] * mean, 0.0)
+        scatter = stats[..., 2] - stats[..., 1] * mean
+        return n, mean, np.where(scatter > codes.ROUNDING * stats[..., 2], scatter, 0.0)
+
+    @staticmethod
+    def shrunk(stats: np.ndarray, m0: float, k0: float, target: Target) -> np.ndarray:
+        """Posterior means (m,) of cells, from whichever of m0 and the centre weighs more."""
+        n, mean, _ = MomentLeaf.spread(stats)
+        apart = m0 - target.center
+        return np.where(
+            n >= k0,
+            target.center + (k0 * apart + n * mean) / (k0 + n),
+            m0 + n * (mean - apart) / (k0 + n),
+        )
+
+    @staticmethod
+    def mean_lookup(n: np.ndarray, k0: float) -> list[np.ndarray]:
+        """For the weights ``n``: 1 / n, and how much the mean's distance from its prior weighs."""
+        return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (k0 / (k0 + n))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +118,13 @@ class NormalInverseGamma(MomentLeaf):
         return np.array([self.m0 - target.center, self.k0, self.a0, self.b0, constant])
 
     def lookup(self, target: Target) -> np.ndarray:
-        n = target.whole_weights(2)
+        n = target.whole_weights(3)
         if n is None:
             return super().lookup(target)
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         shrinkage = np.log(self.k0 / (self.k0 + n)) / 2.0
         rest = constant + gammaln(self.a0 + n / 2.0) + shrinkage - n / 2.0 * math.log(2.0 * math.pi)
-        return np.array([rest, 1.0 / (self.k0 + n)])
+        return np.array([rest, *self.mean_lookup(n, self.k0)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         n, mean, scatter = self.spread(stats)
@@ -116,31 +134,31 @@ class NormalInverseGamma(MomentLeaf):
         return (self.k0 * m0 + n * mean) / kn, kn, self.a0 + n / 2.0, bn
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
-        _, kn, an, bn = self._posterior(stats, target)
+        _, kn, _, bn = self._posterior(stats, target)
+        half = stats[0] / 2.0
         return float(
-            gammaln(an)
-            - gammaln(self.a0)
-            + self.a0 * np.log(self.b0)
-            - an * np.log(bn)
-            + (np.log(self.k0) - np.log(kn)) / 2.0
-            - stats[0] / 2.0 * np.log(2.0 * np.pi)
+            log_gamma_ratio(self.a0, half)
+            - self.a0 * np.log1p((bn - self.b0) / self.b0)
+            - half * np.log(bn)
+            + np.log(self.k0 / kn) / 2.0
+            - half * np.log(2.0 * np.pi)
         )
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        return target.center + self._posterior(stats, target)[0][:, None]
+        return self.shrunk(stats, self.m0, self.k0, target)[:, None]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
-        mn, kn, an, bn = self._posterior(stats, target)
-        return StudentT(2.0 * an, target.center + mn, np.sqrt(bn * (kn + 1.0) / (an * kn)))
+        _, kn, an, bn = self._posterior(stats, target)
+        return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn * (kn + 1.0) / (an * kn)))
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        law = self.predictive(stats, np.zeros(len(stats), dtype=np.int64), target)
-        an = law.df / 2.0
+        mn, kn, an, bn = self._posterior(stats, target)
+        spread = bn * (kn + 1.0) / (an * kn)
+        apart = y - target.center - mn
         return (
-            gammaln(an + 0.5)
-            - gammaln(an)
-            - 0.5 * np.log(2.0 * np.pi * an * law.scale**2)
-            - (an + 0.5) * np.log1p(((y - law.location) / law.scale) ** 2 / law.df)
+            log_gamma_ratio(an, 0.5)
+            - 0.5 * np.log(2.0 * np.pi * an * spread)
+            - (an + 0.5) * np.log1p(apart**2 / (2.0 * an * spread))
         )
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
@@ -198,25 +216,26 @@ class NormalKnownVariance(MomentLeaf):
         return known_normal_params(self.sigma2, self.m0 - target.center, self.k0)
 
     def lookup(self, target: Target) -> np.ndarray:
-        n = target.whole_weights(2)
-        return (
-            super().lookup(target)
-            if n is None
-            else np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, 1.0 / (self.k0 + n)])
-        )
+        n = target.whole_weights(3)
+        if n is None:
+            return super().lookup(target)
+        return np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_lookup(n, self.k0)])
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         n, mean, scatter = self.spread(stats)
-        misfit = scatter + self.k0 * n * (mean + target.center - self.m0) ** 2 / (self.k0 + n)
+        misfit = scatter + self.k0 * n * (mean - (self.m0 - target.center)) ** 2 / (self.k0 + n)
         return float(
-            (np.log(self.k0) - np.log(self.k0 + n)) / 2.0
+            np.log(self.k0 / (self.k0 + n)) / 2.0
             - n / 2.0 * np.log(2.0 * np.pi * self.sigma2)
             - misfit / (2.0 * self.sigma2)
         )
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        mean = (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
-        return target.center + mean[:, None]
+        return self.shrunk(stats, self.m0, self.k0, target)[:, None]
+
+    def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        """Posterior means (m,) less the centre: y is compared with them without the digits both share."""
+        return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
         scale = np.sqrt(self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
@@ -224,7 +243,8 @@ class NormalKnownVariance(MomentLeaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
         spread = self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0]))
-        return -0.5 * np.log(2.0 * np.pi * spread) - (y - self.value(stats, target)[:, 0]) ** 2 / (2.0 * spread)
+        apart = y - target.center - self.mean_from_center(stats, target)
+        return -0.5 * np.log(2.0 * np.pi * spread) - apart**2 / (2.0 * spread)
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         return rng.normal(rng.normal(self.m0, math.sqrt(self.sigma2 / self.k0)), math.sqrt(self.sigma2), size=len(rows))
@@ -279,36 +299,57 @@ class PoissonGamma(MomentLeaf):
     def _exposure(self, target: Target) -> np.ndarray:
         return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)
 
+    def _reference(self, target: Target) -> float:
+        """A rate close to all counts, at which their densities are taken; 0 if counts are not close to each other.
+
+        Large counts have scores much smaller than the log factorials in them.
+        """
+        y, e = target.values, self._exposure(target)
+        share = target.weights * e
+        if not share.sum() > 0.0:
+            return 0.0
+        share = share / share.sum()
+        mean = float(share @ (y / e))
+        return mean if mean > 0.0 and float(share @ (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
+
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
-        y, w, e = target.values, target.weights, self._exposure(target)
+        y, w, e, reference = target.values, target.weights, self._exposure(target), self._reference(target)
         plain = target.weight is None and self.exposure is None
-        return None if plain else w * e, np.array([w * y, w * (y * np.log(e) - gammaln(y + 1.0))])
+        if reference > 0.0:
+            some = np.maximum(y, 1.0)
+            peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * np.log(some) - stirling_rest(some), 0.0)
+            constant = peak - divergence(y, e * reference)
+        else:
+            constant = y * np.log(e) - gammaln(y + 1.0)
+        return None if plain else w * e, np.array([w * y, w * constant])
 
     def params(self, target: Target) -> np.ndarray:
-        return np.array([self.shape, self.rate, self.shape * math.log(self.rate) - math.lgamma(self.shape)])
+        reference = self._reference(target)
+        if reference > 0.0:
+            constant = -float(divergence(self.shape, self.rate * reference))
+        else:
+            constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
+        return np.array([self.shape, self.rate, constant, reference, float(stirling_rest(self.shape))])
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         exposed, count, constant = stats
-        return float(
-            constant
-            + self.shape * np.log(self.rate)
-            - gammaln(self.shape)
-            + gammaln(self.shape + count)
-            - (self.shape + count) * np.log(self.rate + exposed)
-        )
+        shape, rate, reference = self.shape + count, self.rate + exposed, self._reference(target)
+        if reference > 0.0:
+            apart = divergence(shape, rate * reference) - divergence(self.shape, self.rate * reference)
+            rest = stirling_rest(shape) - stirling_rest(self.shape)
+            return float(constant + apart + rest - 0.5 * np.log1p(count / self.shape))
+        prior = self.shape * np.log(self.rate) - gammaln(self.shape)
+        return float(constant + prior + gammaln(shape) - shape * np.log(rate))
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return ((self.shape + stats[:, 1]) / (self.rate + stats[:, 0]))[:, None]
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
         shape, rate, e = self.shape + stats[:, 1], self.rate + stats[:, 0], self._exposure(target)
-        return (
-            gammaln(shape + y)
-            - gammaln(shape)
-            - gammaln(y + 1.0)
-            + shape * np.log(rate / (rate + e))
-            + y * np.log(e / (rate + e))
-        )
+        per_rate, some = (shape + y) / (rate + e), np.maximum(y, 1.0)
+        peak = np.where(y > 0.0, HALF_LOG_TWO_PI + 0.5 * np.log(some) + stirling_rest(some), 0.0)
+        rest = stirling_rest(shape + y) - stirling_rest(shape) - 0.5 * np.log1p(y / shape)
+        return rest - peak - divergence(y, e * per_rate) - divergence(shape, rate * per_rate)
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         return rng.poisson(rng.gamma(self.shape) / self.rate * self._exposure(target)[rows]).astype(np.float64)

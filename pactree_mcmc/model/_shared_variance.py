@@ -10,6 +10,7 @@ import numpy as np
 
 from .._special import gammaln
 from . import _leaf_kernels as codes
+from ._gamma import log_gamma_ratio
 from ._leaves import Target, check_finite, check_positive
 from ._number_leaves import MomentLeaf, NormalKnownVariance, StudentT, known_normal_params
 
@@ -81,7 +82,7 @@ class NormalSharedVariance(MomentLeaf):
     def _misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """What each leaf adds to twice the rate of the variance's posterior, (m,)."""
         n, mean, scatter = self.spread(stats)
-        return scatter + self.k0 * n * (mean + target.center - self.m0) ** 2 / (self.k0 + n)
+        return scatter + self.k0 * n * (mean - (self.m0 - target.center)) ** 2 / (self.k0 + n)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
         """The variance integrated out given the tree, so that the one drawn with it is not needed."""
@@ -94,13 +95,12 @@ class NormalSharedVariance(MomentLeaf):
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
         n, misfit = stats[:, 0], self._misfit(stats, target).sum()
-        an, bn = self.a0 + n.sum() / 2.0, self.b0 + misfit / 2.0
+        bn = self.b0 + misfit / 2.0
         return float(
-            (np.log(self.k0) - np.log(self.k0 + n)).sum() / 2.0
-            + gammaln(an)
-            - gammaln(self.a0)
-            + self.a0 * math.log(self.b0)
-            - an * math.log(bn)
+            np.log(self.k0 / (self.k0 + n)).sum() / 2.0
+            + log_gamma_ratio(self.a0, n.sum() / 2.0)
+            - self.a0 * math.log1p(misfit / 2.0 / self.b0)
+            - n.sum() / 2.0 * math.log(bn)
             - n.sum() / 2.0 * math.log(2.0 * math.pi)
         )
 
@@ -108,6 +108,6 @@ class NormalSharedVariance(MomentLeaf):
         return self.given(1.0).value(stats, target)
 
     def log_density_given(self, noise: np.ndarray, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        apart = (y - self.value(stats, target)[:, 0]) ** 2
+        apart = (y - target.center - self.given(1.0).mean_from_center(stats, target)) ** 2
         spread = noise[:, None] * (1.0 + 1.0 / (self.k0 + stats[:, 0]))
         return -0.5 * np.log(2.0 * np.pi * spread) - apart / (2.0 * spread)

@@ -1,0 +1,180 @@
+"""After every single step of every move the arrays are those of the tree, and those of uncompiled code."""
+
+from dataclasses import replace
+from math import isclose
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import _noise, _saving, _scan
+from pactree_mcmc.mcmc._kernels import STEPS
+from pactree_mcmc.mcmc._state import CHANGED, N_NODES
+from pactree_mcmc.posterior import SampledPosterior
+
+from . import transitions
+from .invariants import (
+    Plainly,
+    all_questions,
+    check_contents,
+    check_places,
+    check_untouched_ranges,
+    few_ways,
+    preorder,
+)
+from .laws import seed_of
+from .runs import LISTS
+from .test_compiled_is_plain import assert_identical, compiled_module, plain  # noqa: F401
+
+KERNEL = dict.fromkeys(STEPS, 1.0)
+SHARED = ("order", "node", "stats", "box", "count", "moves")
+N = 14
+UNEVEN = 10.0 ** np.random.default_rng(6).uniform(-4.0, 1.0, N)
+UNEVEN[::5] = 0.0
+PRIOR = {"tree_prior": ("ChipmanPrior", 0.95, 0.7)}
+PROBLEMS = {
+    "ordered": {"leaf": ("DirichletMultinomial", 0.7)},
+    "nominal": {"leaf": ("NormalInverseGamma", 0.4, 0.5, 2.0, 0.3), "nominal": [0]},
+    "grid": {"leaf": ("PoissonGamma", 1.5, 1.2), "questions": ("GridCuts", 5), "nominal": [0]},
+    "dyadic": {"leaf": ("NormalKnownVariance", 0.4, 0.4, 0.5), "questions": ("DyadicCuts", 3)},
+    "weighted": {"leaf": ("PacBayesLoss", 0.8, 0.3), "sample_weight": UNEVEN},
+    "weighted numbers": {"leaf": ("NormalInverseGamma", 0.4, 0.5, 2.0, 0.3), "sample_weight": UNEVEN},
+    "shared variance": {"leaf": ("NormalSharedVariance", 0.4, 0.5, 2.0, 0.3)},
+}
+
+
+def model_of(package, name):
+    """The model of ``package``, compiled or plain: parts are given as a class and its arguments."""
+    rng = np.random.default_rng(seed_of(f"step by step {name}"))
+    X = np.column_stack([rng.integers(0, 5, N), rng.integers(0, 6, N), rng.random(N).round(2)]).astype(float)
+    y = (X[:, 1] + 3 * (X[:, 0] < 2) + 4 * rng.random(N) > 5).astype(int)
+    parts = {
+        key: getattr(package, value[0])(*value[1:]) if isinstance(value, tuple) else value
+        for key, value in (PRIOR | PROBLEMS[name]).items()
+    }
+    is_number = "Normal" in PROBLEMS[name]["leaf"][0]
+    with np.errstate(over="ignore"):
+        return package.TreeModel(X, y + 0.1 * X[:, 2] if is_number else y, **parts)
+
+
+class Pair:
+    """The same chain, compiled and plain, each with a generator of the same seed."""
+
+    def __init__(self, name, package):
+        self.modules = [compiled_module, package.module]
+        self.model = model_of(pt, name)
+        seed = seed_of(f"step by step {name}")
+        self.chains = []
+        with np.errstate(over="ignore"):
+            for model, module in zip([self.model, model_of(package.package, name)], self.modules):
+                kernel = module("mcmc._kernels").read_kernel(KERNEL)
+                chain = module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(seed))
+                self.chains.append(chain)
+
+    def make(self, step):
+        """One proposal in each; with the noise drawn anew where it moves."""
+        with np.errstate(over="ignore"):
+            for chain, module in zip(self.chains, self.modules):
+                chain.state.count[CHANGED] = 0
+                chain.make(module("mcmc._kernels").STEPS[step].run, 1)
+                if step == "redraw" and not chain.lowered.leaf.is_fixed:
+                    module("mcmc._noise").redraw_noise(chain.walk)
+
+    def assert_identical(self):
+        """Every array of the state has the same bits, free nodes apart."""
+        ours, theirs = (chain.state for chain in self.chains)
+        used = preorder(list(ours.node))
+        for name in SHARED:
+            one, other = (np.asarray(getattr(state, name)) for state in (ours, theirs))
+            if name in ("node", "stats", "box"):
+                one, other = one[used], other[used]
+            for field in one.dtype.names or [None]:
+                if field not in (*LISTS, "saved_at"):
+                    a, b = (one, other) if field is None else (one[field], other[field])
+                    assert_identical(a.copy(), b.copy())
+        assert ours.count.tolist() == theirs.count.tolist()
+
+
+def test_every_step_is_known():
+    assert set(STEPS) == set(transitions.STEPS)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_step_of_every_move(name, plain):  # noqa: F811
+    pair, largest, changed = Pair(name, plain), 1, set()
+    chain, plainly = pair.chains[0], Plainly(pair.model)
+    for _ in range(4):
+        pair.make("grow-prune")
+    for _ in range(2):
+        for step in STEPS:
+            pair.make(step)
+            if chain.state.count[CHANGED]:
+                changed.add(step)
+            pair.assert_identical()
+            check_places(chain)
+            check_untouched_ranges(pair.model, chain)
+            if chain.lowered.leaf.is_fixed:
+                check_contents(pair.model, chain, plainly)
+            else:
+                check_noisy_contents(pair.model, chain)
+            largest = max(largest, int(chain.state.count[N_NODES]))
+            chain.state.moves[:] = pair.chains[1].state.moves[:] = 0
+    assert largest >= 5
+    assert len(changed) >= 3
+
+
+def check_noisy_contents(model, chain):
+    """As `check_contents`, where the leaves share a variance: scores by its value, tables by the guess of it."""
+    noise, guess = (model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess))
+    chain.reserve(1)
+    chain.save(anew=True)
+    post = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], (), 0.0)
+    tree = post.tree(0)
+    assert isclose(post.log_score[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
+    assert isclose(_noise.log_score_of(chain.model, chain.packed), post.log_score[0])
+    numbers = preorder(list(chain.state.node))
+    for number, cell, _ in model.visit(tree):
+        here, stats = chain.state.node[numbers[number]], cell.stats(3)
+        assert np.allclose(chain.state.stats[numbers[number]], stats, rtol=1e-12, atol=1e-9)
+        assert isclose(here.score, noise.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
+        assert isclose(here.guess, guess.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
+        if here.splittable and few_ways(model, cell):
+            total = 0.0
+            for question in all_questions(model, cell):
+                log_rule = model._rules.log_probability(cell, question)
+                sides = [side.stats(3) for side in model.children(cell, question)] if log_rule > -np.inf else []
+                gain = sum(guess.log_score(side, model.target) for side in sides) - here.guess
+                total += np.exp(log_rule + gain) if sides else 0.0
+            assert isclose(_scan.scan(chain.model, chain.packed, numbers[number]), np.log(total), rel_tol=1e-9)
+
+
+def test_light_sides_beside_heavy_ones():
+    """The sides of a way are summed: as a difference the light one would be rounding, even negative."""
+    weight = np.array([1e12, 0.1, 1e12, 0.3, 1e-12, 0.0, 0.0, 0.0])
+    X, y = np.arange(8.0)[:, None], [0, 1, 0, 1, 1, 0, 1, 0]
+    for leaf in (pt.PacBayesLoss(0.3, 0.5), pt.DirichletMultinomial(1e-5), pt.NormalKnownVariance(1.0, 0.0, 1e-3)):
+        given = np.array(y, dtype=float) if "Normal" in repr(leaf) else y
+        model = pt.TreeModel(X, given, leaf=leaf, sample_weight=weight)
+        chain = compiled_module("mcmc._chain").Chain(
+            model.lowered, compiled_module("mcmc._kernels").read_kernel(KERNEL), np.random.default_rng(1)
+        )
+        lefts, rights = chain.state.lefts, chain.state.rights
+        _scan.scanned(chain.model, chain.packed, 0)
+        root = model.root_cell()
+        for way in range(7):
+            for side, index in ((lefts, range(way + 1)), (rights, range(way + 1, 8))):
+                stats = replace(root, index=np.array(index)).stats(model.leaf.n_stats(model.target))
+                assert np.allclose(side[way], stats, rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("array", ["stats", "order", "node", "count"])
+def test_a_difference_is_seen(array, plain):  # noqa: F811
+    pair = Pair("ordered", plain)
+    pair.make("grow-prune")
+    pair.assert_identical()
+    if array == "node":
+        pair.chains[1].state.node[0].score += 1e-12
+    else:
+        getattr(pair.chains[1].state, array).flat[0] += 1
+    with pytest.raises(AssertionError):
+        pair.assert_identical()

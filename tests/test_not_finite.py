@@ -1,0 +1,129 @@
+"""A leaf score that is NaN or infinite stops the run, and the error names the cell; nothing goes on without it."""
+
+import pickle
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc._not_finite import NotFinite
+
+X = np.column_stack([np.arange(12.0), [0, 1, 2] * 4])
+Y = np.array([0, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1])
+STUMP = pt.Tree([-1], [0.0], [0], [0])
+HUGE = pt.NormalInverseGamma(m0=1e200, k0=1.0, a0=2.0, b0=1.0)
+QUESTIONS = {"local": pt.LocalCuts(), "grid": pt.GridCuts(6), "dyadic": pt.DyadicCuts(3)}
+COUNT = 2
+
+
+def planted(questions="local", planted=True, **rest):
+    """A model whose compiled score of a cell with two rows of the first class is NaN."""
+    model = pt.TreeModel(X, Y, nominal=[1] if questions == "local" else None, questions=QUESTIONS[questions], **rest)
+    if planted:
+        leaf = model.lowered.leaf
+        table = leaf.lookup.copy()
+        table[0, COUNT] = np.nan
+        leaf = leaf._replace(lookup=table)
+        model.__dict__["lowered"] = model.lowered._replace(leaf=leaf, guess=leaf)
+    return model
+
+
+def rows_named(message):
+    """Boolean array: the rows of the cell that the answers in the message describe."""
+    inside = np.ones(len(X), dtype=bool)
+    for k, sign, threshold in re.findall(r"x(\d) (<=|>) ([-\d.e]+)", message):
+        low = X[:, int(k)] <= float(threshold)
+        inside &= low if sign == "<=" else ~low
+    for k, out, labels in re.findall(r"x(\d) (not )?in \{([^}]*)\}", message):
+        here = np.isin(X[:, int(k)], [float(label) for label in labels.split(", ")])
+        inside &= ~here if out else here
+    return inside
+
+
+def check_cell(message):
+    """The cell described has as many rows as it says, and the count that was planted."""
+    rows, first, second = (float(v) for v in re.search(r"(\d+) rows, statistics \[(\d+), (\d+)\]", message).groups())
+    assert first == COUNT and rows == first + second
+    inside = rows_named(message)
+    if "side of a way" in message:
+        assert inside.sum() > rows
+    else:
+        assert [(Y[inside] == label).sum() for label in (0, 1)] == [first, second]
+
+
+@pytest.mark.parametrize("kernel", ["grow-prune", "default", "collapsed", "regrow-2", "cgm"])
+def test_the_sampler_stops(kernel):
+    kernel = {kernel: 1.0} if kernel in ("collapsed", "regrow-2") else kernel
+    with pytest.raises(NotFinite, match=r"the score of .* is nan") as caught:
+        pt.sample(planted(), 200, tune=0, chains=1, rng=3, kernel=kernel, start="stump", progress=False)
+    check_cell(str(caught.value))
+    post = pt.sample(planted(planted=False), 5, tune=0, chains=1, rng=3, kernel=kernel, start="stump", progress=False)
+    assert np.isfinite(post.log_score).all()
+
+
+@pytest.mark.parametrize("questions", QUESTIONS)
+def test_the_exact_engine_stops(questions):
+    with pytest.raises(NotFinite, match="the score of a cell is nan") as caught:
+        exact.solve(planted(questions))
+    check_cell(str(caught.value))
+    assert np.isfinite(exact.solve(planted(questions, planted=False)).log_evidence)
+
+
+@pytest.mark.parametrize("engine", ["smc", "mcmc"])
+def test_the_progressive_mixture_stops(engine):
+    with pytest.raises(NotFinite, match="is nan"):
+        pt.progressive_mixture(planted(), engine=engine, rng=1, chains=2, draws=5)
+    with pytest.raises(NotFinite, match="is nan"):
+        exact.progressive_mixture(planted()).predict_proba(X)
+
+
+def test_a_nan_is_no_lost_chain():
+    """A chain that dies is left out with a warning; one that cannot go on is an error."""
+    with ThreadPoolExecutor(1) as pool, pytest.raises(NotFinite, match="is nan"):
+        pt.sample(planted(), 200, tune=0, chains=2, rng=3, start="stump", executor=pool, progress=False)
+    error = NotFinite("why")
+    assert str(pickle.loads(pickle.dumps(error))) == "why"
+
+
+def test_parameters_that_overflow():
+    """Without planting: the prior mean is so far away that every score overflows."""
+    with np.errstate(all="ignore"):
+        model = pt.TreeModel(X, Y.astype(float), leaf=HUGE)
+        for run in (lambda: model.log_score(STUMP), lambda: exact.solve(model)):
+            with pytest.raises(NotFinite, match=r"is -inf: .*12 rows, statistics \[12, .*m0=1e\+200"):
+                run()
+        with pytest.raises(NotFinite, match="is -inf"):
+            pt.sample(model, 5, tune=0, chains=1, rng=1, progress=False)
+
+
+def test_the_leaf_of_a_given_tree_is_named():
+    model = pt.TreeModel(X, Y)
+    tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    score = type(model.leaf).log_score
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model.leaf), "log_score", lambda *args: np.nan if args[1].sum() > 5 else score(*args))
+        with pytest.raises(NotFinite, match="the score of leaf 2 of the tree is nan: 9 rows"):
+            model.log_score(tree)
+    assert np.isfinite(model.log_score(tree))
+
+
+def test_a_variance_that_is_nan():
+    """The score of a tree that is no sum over leaves is looked at too."""
+    model = pt.TreeModel(X, Y.astype(float), leaf=pt.NormalSharedVariance())
+    leaf = model.lowered.leaf
+    params = leaf.params.copy()
+    params[4] = np.nan
+    leaf = leaf._replace(params=params)
+    model.__dict__["lowered"] = model.lowered._replace(leaf=leaf, guess=leaf)
+    with pytest.raises(NotFinite, match="the score of"):
+        pt.sample(model, 5, tune=0, chains=1, rng=1, progress=False)
+
+
+def test_sums_that_overflow_are_refused_first():
+    with pytest.raises(ValueError, match="sample_weight adds up to infinity; rescale it"):
+        pt.TreeModel(X, Y, sample_weight=np.full(12, 1e308))
+    with pytest.raises(ValueError, match="its variance overflows; rescale y, or sample_weight"):
+        pt.TreeModel(X, 1e100 * Y, sample_weight=np.full(12, 1e200))

@@ -1,0 +1,252 @@
+"""Laws that need no reference: what may not change an answer, found by hypothesis on small tables."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import exact
+import pactree_mcmc as pt
+
+EXAMPLES = 12
+PROFILE = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+NORMAL = pt.NormalInverseGamma(m0=0.25, k0=0.5, a0=2.0, b0=0.5)
+PRIORS = [pt.ChipmanPrior(0.9, 1.0), pt.BranchingProcess(0.4, 3), pt.LeafPenalty(0.7, max_depth=3)]
+
+
+@st.composite
+def problems(draw, n_features=2, distinct=False, least=3):
+    """A table of small whole numbers, y in classes or eighths, weights, a tree prior."""
+    n = draw(st.integers(least, 7))
+    value = st.integers(-3, 4)
+    if distinct:
+        columns = [draw(st.lists(st.integers(-20, 20), min_size=n, max_size=n, unique=True))] * n_features
+    else:
+        columns = [draw(st.lists(value, min_size=n, max_size=n)) for _ in range(n_features)]
+    classes = draw(st.booleans())
+    y = draw(st.lists(st.integers(0, 2) if classes else st.integers(-8, 16), min_size=n, max_size=n))
+    assume(len(set(y)) > 1)
+    return {
+        "X": np.array(columns, dtype=float).T,
+        "y": np.array(y) if classes else np.array(y) / 8.0,
+        "weight": np.array(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), dtype=float),
+        "prior": draw(st.sampled_from(PRIORS)),
+        "seed": draw(st.integers(0, 2**20)),
+    }
+
+
+def model_of(problem, *, questions=None, **changes):
+    parts = problem | changes
+    leaf = parts.get("leaf") or (NORMAL if parts["y"].dtype.kind == "f" else pt.DirichletMultinomial(0.7))
+    return pt.TreeModel(
+        parts["X"],
+        parts["y"],
+        tree_prior=parts["prior"],
+        questions=questions,
+        leaf=leaf,
+        nominal=parts.get("nominal"),
+        missing=parts.get("missing", "error"),
+        sample_weight=parts["weight"],
+    )
+
+
+def predictions(truth, X):
+    return truth.predict(X)[:, None] if truth.model.classes_ is None else truth.predict_proba(X)
+
+
+def assert_alike(one, other, X, X_there=None, *, inclusion=None):
+    """Evidence, law of the sizes, predictions, features asked about; ``inclusion``: where the features are there."""
+    assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-10)
+    sizes = [truth.n_leaves_pmf() for truth in (one, other)]
+    longest = max(map(len, sizes))
+    here, there = (np.pad(size, (0, longest - len(size))) for size in sizes)
+    assert here == pytest.approx(there, abs=1e-10)
+    assert predictions(one, X) == pytest.approx(predictions(other, X if X_there is None else X_there), abs=1e-10)
+    where = slice(None) if inclusion is None else inclusion
+    assert one.feature_inclusion() == pytest.approx(other.feature_inclusion()[where], abs=1e-10)
+
+
+def tree_like(tree, *, feature=None, threshold=None, categories=None):
+    """The tree with other features, thresholds or sets of categories."""
+    inner = tree.feature >= 0
+    return pt.Tree(
+        np.where(inner, tree.feature if feature is None else np.asarray(feature)[tree.feature], -1),
+        tree.threshold if threshold is None else np.where(inner, threshold(tree.threshold), 0.0),
+        tree.left,
+        tree.right,
+        tree.categories if categories is None else [categories(int(c)) for c in tree.categories],
+    )
+
+
+def assert_same_posterior(one, other, trees, image):
+    """Log posteriors of trees and of their images differ by nothing."""
+    for tree in trees:
+        assert one.log_posterior(tree) == pytest.approx(other.log_posterior(image(tree)), abs=1e-10)
+
+
+@PROFILE
+@given(problems())
+def test_the_order_of_the_rows(problem):
+    order = np.random.default_rng(problem["seed"]).permutation(len(problem["y"]))
+    one, other = model_of(problem), model_of(problem, **{name: problem[name][order] for name in ("X", "y", "weight")})
+    truth = exact.solve(one)
+    assert_alike(truth, exact.solve(other), problem["X"])
+    assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
+
+
+@PROFILE
+@given(problems(n_features=3))
+def test_the_order_of_the_columns(problem):
+    place = np.random.default_rng(problem["seed"]).permutation(3)
+    X = np.empty_like(problem["X"])
+    X[:, place] = problem["X"]
+    one, other = model_of(problem), model_of(problem, X=X)
+    truth, there = exact.solve(one), exact.solve(other)
+    assert_alike(truth, there, problem["X"], X, inclusion=place)
+    assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda t: tree_like(t, feature=place))
+    law = there.root_split_pmf()
+    for key, probability in truth.root_split_pmf().items():
+        image = None if key is None else (int(place[key[0]]), key[1])
+        assert law[image] == pytest.approx(probability, abs=1e-10)
+
+
+@PROFILE
+@given(problems())
+def test_the_names_of_the_classes(problem):
+    """Renamed so that they sort otherwise; prior counts go with their class."""
+    assume(problem["y"].dtype.kind != "f" and len(set(problem["y"])) == 3)
+    alpha = np.array([0.4, 1.0, 2.5])
+    place = np.random.default_rng(problem["seed"]).permutation(3)
+    names, moved = np.array(["a", "b", "c"]), np.empty(3)
+    moved[place] = alpha
+    one = exact.solve(model_of(problem, leaf=pt.DirichletMultinomial(alpha)))
+    other = exact.solve(model_of(problem, y=names[place[problem["y"]]], leaf=pt.DirichletMultinomial(moved)))
+    assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-10)
+    assert one.predict_proba(problem["X"]) == pytest.approx(other.predict_proba(problem["X"])[:, place], abs=1e-10)
+
+
+@PROFILE
+@given(problems(least=4))
+def test_the_names_of_the_categories(problem):
+    place = np.random.default_rng(problem["seed"]).permutation(8) - 3.0
+    X = problem["X"].copy()
+    X[:, 0] = place[X[:, 0].astype(int) + 3]
+    one, other = (exact.solve(model_of(problem, X=table, nominal=[0])) for table in (problem["X"], X))
+    assert_alike(one, other, problem["X"], X)
+
+
+KINDS = {
+    "local": lambda scale, shift: pt.LocalCuts(),
+    "grid": lambda scale, shift: pt.GridCuts([np.array([-1.5, 0.25, 2.0]) * scale + shift] * 2),
+    "dyadic": lambda scale, shift: pt.DyadicCuts(2, bounds=[(-3.0 * scale + shift, 4.0 * scale + shift)] * 2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@PROFILE
+@given(problems(), st.integers(-40, 40), st.integers(-8, 8))
+def test_shifts_and_scales(kind, problem, power, shift):
+    """By powers of two nothing is rounded: answers are the same to the last bit, thresholds move along."""
+    scale = 2.0**power
+    shift *= scale
+    one = model_of(problem, questions=KINDS[kind](1.0, 0.0))
+    other = model_of(problem, questions=KINDS[kind](scale, shift), X=problem["X"] * scale + shift)
+    truth, there = exact.solve(one), exact.solve(other)
+    assert truth.log_evidence == there.log_evidence
+    moved = {k if k is None else (k[0], k[1] * scale + shift): p for k, p in truth.root_split_pmf().items()}
+    assert moved == there.root_split_pmf()
+    X = problem["X"] + 0.5
+    assert (predictions(truth, X) == predictions(there, X * scale + shift)).all()
+    for tree, image in zip(truth.draw_trees(3, problem["seed"]), there.draw_trees(3, problem["seed"]), strict=True):
+        assert (tree.feature == image.feature).all()
+        assert one.log_posterior(tree) == other.log_posterior(tree_like(tree, threshold=lambda t: t * scale + shift))
+
+
+@PROFILE
+@given(problems(), st.integers(-9, 9))
+def test_chains_do_not_see_the_scale(problem, power):
+    X = problem["X"] * 2.0**power - 2.0**power
+    run = {"tune": 5, "chains": 1, "rng": problem["seed"], "kernel": "grow-prune", "progress": False, "proposals": 20}
+    one, other = (pt.sample(model_of(problem, X=table), 20, **run) for table in (problem["X"], X))
+    for name in ("tree_of_draw", "log_prior", "log_score"):
+        assert (getattr(one, name) == getattr(other, name)).all()
+
+
+@PROFILE
+@given(problems())
+def test_monotone_transforms_under_local_cuts(problem):
+    X = np.column_stack([np.exp(problem["X"][:, 0]), -1.0 / (5.0 + problem["X"][:, 1]) ** 3])
+    one, other = (exact.solve(model_of(problem, X=table)) for table in (problem["X"], X))
+    assert_alike(one, other, problem["X"], X)
+    laws = [truth.root_split_pmf() for truth in (one, other)]
+    for k in range(2):
+        here, there = ([law[key] for key in sorted(key for key in law if key and key[0] == k)] for law in laws)
+        assert here == pytest.approx(there, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@PROFILE
+@given(problems())
+def test_weight_two_is_the_row_twice(kind, problem):
+    times = problem["weight"].astype(int)
+    rows = np.repeat(np.arange(len(times)), times)
+    questions = KINDS[kind](1.0, 0.0)
+    one = exact.solve(model_of(problem, questions=questions))
+    twice = {"X": problem["X"][rows], "y": problem["y"][rows], "weight": None}
+    assert_alike(one, exact.solve(model_of(problem, questions=questions, **twice)), problem["X"])
+
+
+@PROFILE
+@given(problems())
+def test_merging_equal_rows(problem):
+    """A column that is never asked about keeps equal rows apart."""
+    order = np.random.default_rng(problem["seed"]).permutation(len(problem["y"])).astype(float)
+    X = np.column_stack([np.round(problem["X"] / 3.0), order])
+    merged = model_of(problem, X=X[:, :2])
+    apart = model_of(problem, X=X, questions=pt.LocalCuts(feature_weights=[1.0, 1.0, 0.0]))
+    assert apart.units.n_units == len(order)
+    assert_alike(exact.solve(merged), exact.solve(apart), X[:, :2], X, inclusion=[0, 1])
+
+
+@PROFILE
+@given(problems())
+def test_dyadic_is_grid_when_the_cuts_coincide(problem):
+    """One level asks for each feature's midpoint once, and so does a grid of one cut a feature."""
+    dyadic = pt.DyadicCuts(1, bounds=[(-4.0, 5.0), (-3.0, 3.0)], feature_weights=[1.0, 3.0])
+    one = model_of(problem, questions=dyadic)
+    other = model_of(problem, questions=pt.GridCuts([[0.5], [0.0]], feature_weights=[1.0, 3.0]))
+    truth, there = exact.solve(one), exact.solve(other)
+    assert_alike(truth, there, problem["X"])
+    assert truth.root_split_pmf() == pytest.approx(there.root_split_pmf(), abs=1e-12)
+    assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
+
+
+@PROFILE
+@given(problems(n_features=1, distinct=True))
+def test_local_is_grid_in_one_dimension(problem):
+    """All rows differ and the cuts are all midpoints."""
+    x = np.sort(problem["X"][:, 0])
+    one, other = model_of(problem), model_of(problem, questions=pt.GridCuts([(x[1:] + x[:-1]) / 2.0]))
+    truth, there = exact.solve(one), exact.solve(other)
+    assert_alike(truth, there, problem["X"])
+    assert truth.root_split_pmf() == pytest.approx(there.root_split_pmf(), abs=1e-12)
+    assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@PROFILE
+@given(problems(), st.booleans())
+def test_allowing_missing_values_where_there_are_none(kind, problem, nominal):
+    changes = {"nominal": [0] if nominal and kind == "local" else None, "questions": KINDS[kind](1.0, 0.0)}
+    one, other = (model_of(problem, missing=missing, **changes) for missing in ("error", "branch"))
+    truth, there = exact.solve(one), exact.solve(other)
+    assert truth.log_evidence == there.log_evidence
+    assert_alike(truth, there, problem["X"])
+    assert truth.root_split_pmf() == there.root_split_pmf()
+    assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
