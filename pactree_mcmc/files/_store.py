@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import in_words
 from ._encoding import Encoded
 
 GROUP = "pactree_mcmc"
+LONGEST_PATH = 4000
 FORMAT = 1
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
 HEADER_BYTES = 4096
@@ -27,7 +29,7 @@ TEXT = "description"
 
 def check_target(path: Any, *, only: str | None = None) -> Path:
     """The path of a file to be written; a ValueError if its suffix or its folder is not usable."""
-    path = Path(path)
+    path = as_path(path)
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None or (only is not None and kind != only):
         allowed = [suffix for suffix, other in SUFFIXES.items() if only in (None, other)]
@@ -37,6 +39,21 @@ def check_target(path: Any, *, only: str | None = None) -> Path:
     if path.is_dir() and kind == "netCDF":
         raise ValueError(f"{path} is a folder; give the path of a file.")
     return path
+
+
+def as_path(path: Any) -> Path:
+    """A path; a ValueError if it is none that a system could have."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
+    try:
+        found = Path(path)
+        found.exists()
+        os.fsencode(found)
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"path={in_words(path)} is no path of a file: {error}.") from error
+    if "\0" in str(found) or len(str(found)) > LONGEST_PATH:
+        raise ValueError(f"path={in_words(path)} is no path of a file: it is too long, or holds a zero byte.")
+    return found
 
 
 def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
@@ -161,7 +178,7 @@ def read(path: Any) -> Encoded:
     ValueError
         If there is no such file, it is no file of ours, of a later format, damaged or altered; the message says which.
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
     if SUFFIXES.get(path.suffix.lower()) is None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from . import _leaf_kernels as codes
-from ._leaves import Leaf, Target, check_finite, check_positive
+from ._leaves import Leaf, Target, check_finite, check_positive, settle_parameters
 
 
 class StudentT(NamedTuple):
@@ -81,9 +81,7 @@ class NormalInverseGamma(MomentLeaf):
 
     def __post_init__(self) -> None:
         check_finite("m0", self.m0)
-        for name in ("k0", "a0", "b0"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+        settle_parameters(self, "k0", "a0", "b0")
 
     def resolve(self, target: Target) -> Self:
         a0 = 1.5 if self.a0 is None else self.a0
@@ -182,9 +180,7 @@ class NormalKnownVariance(MomentLeaf):
 
     def __post_init__(self) -> None:
         check_finite("m0", self.m0)
-        for name in ("sigma2", "k0"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+        settle_parameters(self, "sigma2", "k0")
 
     def resolve(self, target: Target) -> Self:
         return replace(
@@ -260,9 +256,9 @@ class PoissonGamma(MomentLeaf):
     kind = codes.POISSON
 
     def __post_init__(self) -> None:
-        for name in ("shape", "rate", "exposure"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), entries=name == "exposure")
+        settle_parameters(self, "shape", "rate")
+        if self.exposure is not None:
+            check_positive("exposure", self.exposure, entries=True)
 
     def resolve(self, target: Target) -> Self:
         y = target.values

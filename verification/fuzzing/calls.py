@@ -86,7 +86,8 @@ def make(call: Call, world: World) -> Outcome:
 
 
 def _functions_of(call: Call) -> list[str]:
-    return [name for name, kind in call.target.kinds.items() if kind.removeprefix("?") in FUNCTIONS and name in call.chosen]
+    kinds = call.target.kinds.items()
+    return [name for name, kind in kinds if kind.removeprefix("?") in FUNCTIONS and name in call.chosen]
 
 
 @contextlib.contextmanager
@@ -107,10 +108,11 @@ def judged(error: BaseException) -> Outcome:
     """Whether an error is one that the documentation promises, raised on purpose, in words."""
     what = f"{type(error).__name__}: {_short(str(error))} [{_place(error)}]"
     if isinstance(error, ValueError | TypeError) and not isinstance(error, UnicodeError):
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        package = next((p for p in (*LIBRARY, "sklearn") if f"/{p}/" in frame.filename), None)
-        if package == "sklearn":
+        frames = traceback.extract_tb(error.__traceback__)
+        if any("/sklearn/" in frame.filename for frame in frames):  # its own checks of what an estimator is given
             return Outcome(REFUSED, what)
+        frame = frames[-1]
+        package = next((p for p in LIBRARY if f"/{p}/" in frame.filename), None)
         on_purpose = linecache.getline(frame.filename, frame.lineno).strip().startswith("raise ")
         if package is not None and on_purpose and len(str(error)) > 15:
             return Outcome(REFUSED, what)

@@ -192,7 +192,9 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
         *_const(pt.DyadicCuts(2, bounds=[[0.0, 6.0]] * P), pt.GridCuts([[0.5], [1.5], []])),
         lambda w: pt.kd_tree(w.X, 2),
     ],
-    "tree prior": _const(None, pt.ChipmanPrior(0.9, 1.0, max_depth=2), pt.BranchingProcess(0.5, 2), pt.LeafPenalty(1.0)),
+    "tree prior": _const(
+        None, pt.ChipmanPrior(0.9, 1.0, max_depth=2), pt.BranchingProcess(0.5, 2), pt.LeafPenalty(1.0)
+    ),
     "questions": [
         *_const(None, pt.LocalCuts(min_leaf=2), pt.GridCuts(3), pt.DyadicCuts(2), pt.LocalCuts(max_cuts=2)),
         lambda w: pt.kd_tree(w.X, 2),
