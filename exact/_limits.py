@@ -31,8 +31,8 @@ class Intractable(ValueError):
         self.needed, self.allowed = int(needed), int(allowed)
         super().__init__(
             f"the exact sum needs at least {_rounded(self.needed)} {what}; {_rounded(self.allowed)} are allowed. Give "
-            "fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or "
-            "sample."
+            "fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory "
+            "goes, or sample."
         )
 
     def __reduce__(self) -> tuple:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_number
+from pactree_mcmc._checks import check_flag, check_number
 from pactree_mcmc._columns import Table
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.trees import LEAF, Tree
@@ -127,6 +127,7 @@ class DyadicProblem(NamedTuple):
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
     """Check the input and build the cells."""
+    check_flag("cyclic", cyclic)
     table = Table(X)
     n, p = table.n_rows, table.n_features
     depth = default_levels(max(n, 2), p, cyclic=cyclic) if levels is None else levels

@@ -34,7 +34,7 @@ def in_words(value: Any) -> str:
 
 def is_integer(value: Any) -> bool:
     """Whether a value is an integer, and no boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_none: bool = False) -> int:
@@ -55,7 +55,7 @@ def settle(made: Any, name: str, value: Any) -> None:
 
 def as_number(value: Any) -> float | None:
     """A real number as float, infinite if it is too large for one; None for anything else, booleans included."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     try:
         with np.errstate(over="ignore"):

@@ -382,6 +382,8 @@ def _holds_text(raw: Any) -> bool:
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars frame."""
     module = type(X).__module__.partition(".")[0]
+    if type(X).__name__ == "LazyFrame":  # asking it for its columns may cost as much as reading them
+        return False
     return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
 
 

@@ -104,10 +104,12 @@ def _fuzz(args: argparse.Namespace) -> int:
     command += [] if args.only is None else ["--only", args.only]
     began, kinds, wrong, slowest = time.perf_counter(), collections.Counter(), {}, []
     memory: list[int] = []
+    spent: collections.Counter[str] = collections.Counter()
     for done, report in enumerate(run(command, range(args.start, args.start + n)), 1):
         kinds[report.kind] += 1
         slowest = sorted([*slowest, (report.seconds, report.number)])[-5:]
         memory.append(report.resident)
+        spent[report.what.partition(":")[0]] += report.seconds
         if report.kind not in ("answered", "refused"):
             wrong.setdefault(f"{report.kind}: {report.what}", []).append(report.number)
         if done % 5000 == 0:
@@ -116,6 +118,7 @@ def _fuzz(args: argparse.Namespace) -> int:
         print(f"{what}\n    {len(numbers)} times, --replay {' '.join(map(str, numbers[:SHOWN]))}")
     print(f"{n} {of}, seed {args.seed}, {time.perf_counter() - began:.0f} s: {dict(kinds)}")
     print("slowest: " + ", ".join(f"{number} {seconds:.1f} s" for seconds, number in reversed(slowest)))
+    print("most time: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in spent.most_common(12)))
     half = memory[len(memory) // 2 :]
     if len(memory) > 100:
         print(f"memory of the worker: {half[0] >> 20} MB half way, {half[-1] >> 20} MB at the end")

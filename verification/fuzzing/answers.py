@@ -16,6 +16,10 @@ def anything(answer: Any, given: dict[str, Any]) -> None:
     _no_nan(answer)
 
 
+def scratch(answer: Any, given: dict[str, Any]) -> None:
+    """Arrays that are filled in part only."""
+
+
 def number(answer: Any, given: dict[str, Any]) -> None:
     """A number that is not NaN."""
     assert isinstance(answer, float | int | np.number), f"{type(answer).__name__} is no number"

@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .hostile import HOSTILE
-from .targets import TARGETS, Target
+from .target import Target
+from .targets import TARGETS
 from .world import VALID, World
 
 ANSWERED, REFUSED, WRONG = "answered", "refused", "wrong"
 LIBRARY = ("pactree_mcmc", "exact")
+LARGE = 100_000_000
+"""Entries of an argument that may exhaust the memory."""
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = {"prices", "penalty", "size penalty"}
 """Kinds that take a function of the caller's, whose own errors are passed on: no other functions are given there."""
@@ -80,6 +83,9 @@ def make(call: Call, world: World) -> Outcome:
             call.target.valid(answer, given)
     except AssertionError as error:
         return Outcome(WRONG, f"answer: {error}")
+    except MemoryError:
+        huge = any(getattr(value, "size", 0) > LARGE for value in given.values())
+        return Outcome(REFUSED if huge else WRONG, "MemoryError")
     except BaseException as error:
         return judged(error)
     return Outcome(ANSWERED, type(answer).__name__)
@@ -107,8 +113,10 @@ def _watched() -> Any:
 def judged(error: BaseException) -> Outcome:
     """Whether an error is one that the documentation promises, raised on purpose, in words."""
     what = f"{type(error).__name__}: {_short(str(error))} [{_place(error)}]"
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames[-1].filename.endswith("hostile.py") and any("/sklearn/" in frame.filename for frame in frames):
+        return Outcome(REFUSED, what)  # it passes on what an object raises that is no array
     if isinstance(error, ValueError | TypeError) and not isinstance(error, UnicodeError):
-        frames = traceback.extract_tb(error.__traceback__)
         if any("/sklearn/" in frame.filename for frame in frames):  # its own checks of what an estimator is given
             return Outcome(REFUSED, what)
         frame = frames[-1]
