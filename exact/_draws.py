@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pactree_mcmc._checks import read_generator
 from pactree_mcmc._saved import SAVED_TREE, Saved
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.posterior import SampledPosterior
@@ -20,7 +21,7 @@ from .recursion import CELL, FEATURE, QUESTION, RIGHT, Grown, grow_trees
 def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> Grown:
     """Trees that the semiring chooses, one for each entry of ``wanted``, in the semiring's terms."""
     which = np.asarray(wanted, dtype=np.int64)
-    return grow_trees(np.random.default_rng(rng), pack_graph(graph), semiring, which, pack_model(model.lowered))
+    return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack_model(model.lowered))
 
 
 def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosterior:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+from pactree_mcmc._checks import check_count
 
 EDGES_PER_CELL = 32
 """Edges allowed for each cell allowed: the other half of the memory bound."""
+
+MOST_CELLS = 1 << 56
 
 BYTES_PER_CELL = 128
 """A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
@@ -25,13 +30,18 @@ class Intractable(ValueError):
     def __init__(self, needed: int, allowed: int, what: str = "cells") -> None:
         self.needed, self.allowed = int(needed), int(allowed)
         super().__init__(
-            f"the exact sum needs at least {self.needed:.3g} {what}; {self.allowed:.3g} are allowed. Give fewer or "
-            "coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or "
-            "sample."
+            f"the exact sum needs at least {_rounded(self.needed)} {what}; {_rounded(self.allowed)} are allowed. Give "
+            "fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory "
+            "goes, or sample."
         )
 
     def __reduce__(self) -> tuple:
         return Intractable, (self.needed, self.allowed)
+
+
+def check_cells(max_cells: Any) -> int:
+    """Refuse a ``max_cells`` that is no positive integer."""
+    return check_count("max_cells", max_cells, 1, MOST_CELLS)
 
 
 class Limit:
@@ -46,6 +56,10 @@ class Limit:
             raise Intractable(n_cells, self.cells)
         if n_edges > EDGES_PER_CELL * self.cells:
             raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "questions (32 a cell)")
+
+
+def _rounded(n: int) -> str:
+    return f"{n:.3g}" if n < 10**300 else f"1e{len(str(n)) - 1}" if n < 10**4000 else "1e4000"
 
 
 def refuse_bytes(n_bytes: int, what: str) -> None:

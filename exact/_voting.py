@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pactree_mcmc._checks import check_choice, check_count, check_number, read_numbers
 from pactree_mcmc.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model._questions import MAX_LEVELS
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
@@ -19,6 +20,7 @@ from pactree_mcmc.trees import Tree
 
 from ._base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down
 from ._importances import AsksFeatures
+from .penalties import LARGEST_PENALTY
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
 
@@ -125,19 +127,16 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(share, axis=1)]
 
     def _check_tree(self) -> None:
-        if self.base not in ("dyadic", "kd"):
-            raise ValueError(f"base={self.base!r} is unknown; give 'dyadic' or 'kd'.")
-        if self.coordinate not in ("cycling", "widest"):
-            raise ValueError(f"coordinate={self.coordinate!r} is unknown; give 'cycling' or 'widest'.")
+        check_choice("base", self.base, ("dyadic", "kd"))
+        check_choice("coordinate", self.coordinate, ("cycling", "widest"))
         if self.coordinate != "cycling" and self.base == "dyadic":
             raise ValueError("a dyadic tree takes its coordinates in turn; give coordinate='cycling', or base='kd'.")
-        whole = isinstance(self.max_depth, int | np.integer) and not isinstance(self.max_depth, bool)
-        if self.max_depth is not None and not (whole and self.max_depth >= 1):
-            raise ValueError(f"max_depth={self.max_depth!r} is out of range; give an integer >= 1, or None.")
+        if self.max_depth is not None:
+            check_count("max_depth", self.max_depth, or_none=True)
 
     def _bounds_of(self, X: np.ndarray) -> np.ndarray:
         """Lower and upper end of each feature, the same for all folds."""
-        return box_around(X) if self.bounds is None else np.asarray(self.bounds, dtype=np.float64)
+        return box_around(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
         """The base tree of some rows; a single row makes a tree of one node."""
@@ -200,11 +199,10 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
 
 def check_penalty(penalty: Any) -> None:
     """Refuse a penalty without meaning."""
-    if penalty not in ("size", "spatial"):
-        raise ValueError(f"penalty={penalty!r} is unknown; give 'size' or 'spatial'.")
+    check_choice("penalty", penalty, ("size", "spatial"))
 
 
 def check_price(name: str, value: Any) -> None:
     """Refuse a price that is neither None nor a finite number >= 0."""
-    if value is not None and not 0.0 <= value < math.inf:
-        raise ValueError(f"{name}={value!r} is out of range; give a finite price >= 0, or None to cross-validate.")
+    if value is not None:
+        check_number(name, value, "a finite price >= 0, or None to cross-validate", 0.0, LARGEST_PENALTY)

@@ -11,7 +11,7 @@ import numpy as np
 from pactree_mcmc._saved import root_key
 from pactree_mcmc.inference_data import ess
 from pactree_mcmc.posterior import SampledPosterior
-from pactree_mcmc.trees import in_words, one_of
+from pactree_mcmc.trees import one_of, ordered_words
 
 from .posterior import ExactPosterior
 
@@ -200,4 +200,4 @@ def _root_text(key: Any, names: tuple[str, ...]) -> str:
     feature, rule, *side = key
     if isinstance(rule, frozenset):
         return names[feature] + one_of(rule)
-    return names[feature] + in_words(rule, side == ["missing left"] if side else None)
+    return names[feature] + ordered_words(rule, side == ["missing left"] if side else None)

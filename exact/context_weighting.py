@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_count, check_number, in_words, read_array, read_numbers
 from pactree_mcmc._special import gammaln
 
 from ._context_trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
@@ -14,6 +15,7 @@ from .graph import CellGraph
 from .sums import best_sums, log_sum
 
 ROWS_AT_ONCE = 1 << 18
+LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
 
 
 class TreeSource(NamedTuple):
@@ -79,22 +81,16 @@ class ContextTreeWeighting:
 
     def __init__(self, depth: int, n_symbols: int, *, alpha: float = 0.5, rho: Any = 0.5) -> None:
         for name, value, least, most in (("depth", depth, 0, 4_095), ("n_symbols", n_symbols, 2, 1 << 31)):
-            if (
-                not isinstance(value, int | np.integer)
-                or isinstance(value, bool | np.bool_)
-                or not least <= value <= most
-            ):
-                raise ValueError(f"{name}={value!r} is out of range; give an integer {least}..{most}.")
+            check_count(name, value, least, most)
         self.depth, self.n_symbols = int(depth), int(n_symbols)
-        if np.ndim(alpha) or not 0.0 < alpha < math.inf:
-            raise ValueError(f"alpha={alpha!r} is out of range; give a finite number > 0.")
-        self.alpha = float(alpha)
-        by_depth = np.asarray(rho, dtype=np.float64)
+        allowed = f"a number in {LEAST_ALPHA:g}..{MOST_ALPHA:g}"
+        self.alpha = check_number("alpha", alpha, allowed, LEAST_ALPHA, MOST_ALPHA)
+        by_depth = read_numbers("rho", rho)
         if by_depth.shape not in ((), (self.depth,)):
             raise ValueError(f"rho has shape {by_depth.shape}; give a number, or one for each depth below {depth}.")
         by_depth = np.broadcast_to(by_depth, self.depth)
         if not np.all((by_depth >= 0.0) & (by_depth < 1.0)):
-            raise ValueError(f"rho={rho!r} is out of range; give 0 <= rho < 1.")
+            raise ValueError(f"rho={in_words(rho)} is out of range; give 0 <= rho < 1.")
         with np.errstate(divide="ignore"):
             self._log_split = np.append(np.log(by_depth), -np.inf)
         self._log_stop = np.append(np.log1p(-by_depth), 0.0)
@@ -285,7 +281,7 @@ class ContextTreeWeighting:
 
     def _read(self, symbols: Any, name: str, ndim: int) -> np.ndarray:
         """Check that symbols lie in the alphabet."""
-        given = np.asarray(symbols)
+        given = read_array(name, symbols)
         if given.size == 0:
             given = given.astype(np.int64)
         if given.ndim != ndim or given.dtype.kind not in "iub":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc import model as parts
+from pactree_mcmc._checks import in_words, read_array, read_numbers
 from pactree_mcmc._columns import Table, learn_columns
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._questions import LOCAL, LOCAL_TRIVIAL, Questions
@@ -58,7 +59,7 @@ class DesignCounts:
 
     def __init__(self, questions: Questions) -> None:
         if not isinstance(questions, Questions):
-            raise TypeError(f"questions is {questions!r}; give DyadicCuts, GridCuts or FixedTree.")
+            raise TypeError(f"questions is {in_words(questions)}; give DyadicCuts, GridCuts or FixedTree.")
         counted = isinstance(questions, parts.GridCuts) and isinstance(questions.cuts, int | np.integer)
         unbounded = isinstance(questions, parts.DyadicCuts) and questions.bounds is None
         if questions.kind in (LOCAL, LOCAL_TRIVIAL) or counted or unbounded:
@@ -155,9 +156,9 @@ class DesignCounts:
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
         n = len(x)
         self.questions.scales(Table(x), learn_rows(x))
-        labels = np.array(y).reshape(-1)
-        weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-        mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(estimation)
+        labels = np.array(read_array("y", y)).reshape(-1)
+        weight = np.ones(n) if sample_weight is None else np.array(read_numbers("sample_weight", sample_weight))
+        mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(read_array("estimation", estimation))
         for name, column in (("y", labels), ("sample_weight", weight), ("estimation", mask)):
             if column.shape != (n,) and not (name == "estimation" and estimation is None):
                 raise ValueError(f"{name} has shape {column.shape}; X has {n} rows: give one value a row, ({n},).")

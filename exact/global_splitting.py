@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_type
+from pactree_mcmc._columns import Table
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._questions import LOCAL_TRIVIAL, LocalCuts
 from pactree_mcmc.model._tree_priors import BranchingProcess
 from pactree_mcmc.trees import LEAF, Tree
 
+from ._limits import check_cells
 from .graph import CellGraph, Intractable, build_graph
 from .posterior import ExactPosterior
 from .sums import count_trees, log_sums
@@ -69,9 +72,11 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     >>> count_global_splittings([[1.0], [2.0], [5.0]], chain)
     10
     """
+    check_type("structure", structure, Tree, "a Tree")
+    check_cells(max_cells)
     depth = max(structure.depth, 1)
     questions, prior = LocalCuts(trivial=True), BranchingProcess(0.5, depth)
-    model = TreeModel(X, np.zeros(len(X), dtype=int), tree_prior=prior, questions=questions)
+    model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, questions=questions)
     if structure.feature.max() >= model.n_features:
         raise ValueError(
             f"the structure asks about feature {structure.feature.max()}; X has {model.n_features} columns."
@@ -117,6 +122,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     """
     if not isinstance(model, TreeModel) or model.questions.kind != LOCAL_TRIVIAL:
         raise ValueError("a model with questions=LocalCuts(trivial=True) is needed: its ways are those of this prior.")
+    check_cells(max_cells)
     if not model.leaf.separates:
         raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
     limit, p = int(model.prior_tables.depth_limit), model.n_features

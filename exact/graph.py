@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_type
 from pactree_mcmc._numba import jit
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED
@@ -14,7 +15,7 @@ from . import _builder
 from ._bounds import least_cells
 from ._dyadic import build_dyadic
 from ._fixed import build_fixed
-from ._limits import Intractable, Limit, refuse_bytes
+from ._limits import Intractable, Limit, check_cells, refuse_bytes
 from ._not_finite import refuse_not_finite
 from ._work import Cells, Edges, Points, Scratch, pack_work
 
@@ -154,7 +155,8 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
         If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
         cell allowed.
     """
-    limit = Limit(max_cells)
+    check_type("model", model, TreeModel, "a TreeModel")
+    limit = Limit(check_cells(max_cells))
     kind = model.questions.kind
     if kind == FIXED:
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_count
+from pactree_mcmc._checks import BELOW_ONE, check_choice, check_count, check_number
 from pactree_mcmc._special import gammaln, logsumexp
 from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates._bound import check_delta
@@ -311,10 +311,8 @@ def _bound(what: str, observed: float, deviation: float, delta: float, terms: di
 
 
 def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha={alpha} is out of range; give a false-alarm level in (0, 1).")
-    if method not in ("srm", "erm"):
-        raise ValueError(f"method={method!r} is unknown; give 'srm' or 'erm'.")
+    check_number("alpha", alpha, "a false-alarm level in (0, 1)", 5e-324, BELOW_ONE)
+    check_choice("method", method, ("srm", "erm"))
     if max_leaves is None and method == "erm":
         raise ValueError("method='erm' needs the class of trees: give max_leaves.")
     if max_leaves is not None:

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc._checks import check_count
+from pactree_mcmc._checks import check_count, check_number, read_numbers
 from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates._bound import check_delta
 
 from ._base_tree import BaseTree
 
+SMALLEST_LAMBDA = 1e-100
 LEAST_COUNTED = 8
 """Rows that the theory needs in the sample that weighs."""
 
@@ -122,8 +123,7 @@ def oracle_bound(
         3 D0 leaves / (lambda n): 0.00012
         confidence: 0.00783491
     """
-    check_lambda(lam)
-    check_delta(delta)
+    lam, delta = check_lambda(lam), check_delta(delta)
     for name, value, least in (
         ("n", n, LEAST_COUNTED),
         ("n_nodes", n_nodes, 1),
@@ -132,11 +132,10 @@ def oracle_bound(
         ("n_classes", n_classes, 2),
     ):
         check_count(name, value, least)
-    p = np.asarray(mass, dtype=np.float64)
+    p = read_numbers("mass", mass)
     if p.ndim != 1 or len(p) == 0 or not np.all((p >= 0.0) & (p <= 1.0)):
         raise ValueError(f"mass has shape {p.shape}; give the probability, in [0, 1], of each leaf of T: (n_leaves,).")
-    if not 0.0 <= excess <= 1.0:
-        raise ValueError(f"excess={excess} is out of range; give a difference of risks in [0, 1].")
+    excess = check_number("excess", excess, "a difference of risks in [0, 1]", 0.0, 1.0)
     least = ((2.0 + math.log(n_features)) * depth + math.log(1.0 / delta)) / n
     confidence = math.log(2.0 * math.sqrt(n) / delta) + lam * math.sqrt(2.0 * n * math.log(1.0 / delta))
     terms = {
@@ -149,7 +148,6 @@ def oracle_bound(
     return Bound("Oracle bound, PAC-Bayes tree", raw, 4.0 * delta, terms)
 
 
-def check_lambda(lam: float) -> None:
+def check_lambda(lam: float) -> float:
     """Refuse a lambda that the theory does not cover."""
-    if not 0.0 < lam < 2.0:
-        raise ValueError(f"lam={lam} is out of range; the theory holds for 0 < lam < 2.")
+    return check_number("lam", lam, "0 < lam < 2, for which the theory holds", SMALLEST_LAMBDA, 2.0 - 2.0**-52)

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import as_number, check_number, in_words, read_numbers
 from pactree_mcmc.certificates import dyadic_penalty
 from pactree_mcmc.certificates._bound import check_delta
+
+LARGEST_PENALTY = 1e150
 
 
 class Sample(NamedTuple):
@@ -106,11 +109,12 @@ class AdditivePenalty:
 
     def __post_init__(self) -> None:
         if not callable(self.cost):
-            _check_prices(np.asarray(self.cost, dtype=np.float64))
+            price = check_number("cost", self.cost, "a price >= 0, or a function of (rows, depth)", 0.0)
+            object.__setattr__(self, "cost", price)
 
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
         """Penalty of cells that hold ``rows`` and lie at ``depth``."""
-        price = np.asarray(self.cost(rows, depth) if callable(self.cost) else self.cost, dtype=np.float64)
+        price = read_numbers("what cost returns", self.cost(rows, depth) if callable(self.cost) else self.cost)
         if price.shape not in ((), rows.shape):
             raise ValueError(f"cost returns shape {price.shape}; return one price for each of the {len(rows)} cells.")
         _check_prices(price)
@@ -134,6 +138,10 @@ class SizePenalty:
 
     function: Callable[[np.ndarray], Any]
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function is {in_words(self.function)}; give a function of an array of numbers of leaves.")
+
     def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
         """Penalty of trees with so many ``leaves``."""
         return sizes_penalty(self.function, leaves)
@@ -147,13 +155,13 @@ def read_penalty(penalty: Any) -> Penalty:
     named = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
     if isinstance(penalty, str) and penalty in named:
         return named[penalty]
-    if isinstance(penalty, int | float | np.number) and not isinstance(penalty, bool):
-        return AdditivePenalty(float(penalty))
+    if as_number(penalty) is not None:
+        return AdditivePenalty(penalty)
     if isinstance(penalty, Penalty):
         return penalty
     raise ValueError(
-        f"penalty={penalty!r} is unknown; give 'adaptive', 'square-root', the price of a leaf, AdditivePenalty(...) or "
-        "SizePenalty(...)."
+        f"penalty={in_words(penalty)} is unknown; give 'adaptive', 'square-root', the price of a leaf, "
+        "AdditivePenalty(...) or SizePenalty(...)."
     )
 
 
@@ -166,15 +174,17 @@ def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
         If it is not finite or decreases, or there are too few values.
     """
     if callable(penalty):
-        out = np.asarray(penalty(leaves), dtype=np.float64)
+        out = read_numbers("what penalty returns", penalty(leaves))
     else:
-        given = np.asarray(penalty, dtype=np.float64)
+        given = read_numbers("penalty", penalty)
         if given.ndim != 1 or len(given) < leaves[-1]:
             raise ValueError(f"penalty has shape {given.shape}; give values for 1 to {int(leaves[-1])} leaves.")
         out = given[leaves.astype(np.int64) - 1]
     if out.shape != leaves.shape or not np.isfinite(out).all():
         raise ValueError("penalty must return a finite number for each number of leaves in the array it is given.")
-    falls = np.diff(out) < 0.0
+    if np.abs(out).max(initial=0.0) > LARGEST_PENALTY:
+        raise ValueError(f"penalty is as large as {np.abs(out).max():.3g}; give penalties up to {LARGEST_PENALTY:g}.")
+    falls = out[1:] < out[:-1]
     if falls.any():
         i = int(np.argmax(falls))
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_count
+from pactree_mcmc._checks import check_count, read_numbers
 from pactree_mcmc._saved import ordered_key
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
@@ -17,6 +17,7 @@ from pactree_mcmc.trees import Tree
 
 from ._builder import UPPER_BITS
 from ._draws import as_draws, grow
+from ._limits import check_cells
 from ._packed import WithPackedGraph, pack_graph
 from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .graph import CellGraph, build_graph, by_feature
@@ -96,7 +97,7 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     """
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
-    check_count("max_cells", max_cells)
+    check_cells(max_cells)
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
@@ -370,6 +371,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         """``n`` independent trees from the posterior."""
+        if check_count("n", n, 0) == 0:
+            return []
         draws = self.sample(n, rng)
         made = {int(t): draws.tree(int(t)) for t in range(draws.n_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
@@ -389,7 +392,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         ValueError
             If ``draws`` is not positive.
         """
-        return self._grown(LogSum(self.log_inside, np.empty(0)), np.zeros(draws, dtype=np.int64), rng)
+        wanted = np.zeros(check_count("draws", draws), dtype=np.int64)
+        return self._grown(LogSum(self.log_inside, np.empty(0)), wanted, rng)
 
     def _grown(self, semiring: Any, wanted: Any, rng: Any = None) -> SampledPosterior:
         """The trees that the semiring chooses, as draws of one chain."""
@@ -494,7 +498,7 @@ def _columns(name: str, values: Any, length: int) -> np.ndarray | None:
     """Values as (length, m) float64, None for None."""
     if values is None:
         return None
-    array = np.asarray(values, dtype=np.float64)
+    array = read_numbers(name, values)
     if array.ndim not in (1, 2) or len(array) != length:
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or ({length}, m).")
     if not np.isfinite(array).all():

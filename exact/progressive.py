@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_count
+from pactree_mcmc._checks import check_count, check_flag, read_generator
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model._leaves import Target
 from pactree_mcmc.posterior import Posterior, SampledPosterior
 from pactree_mcmc.trees import Tree
 
 from ._draws import as_draws
+from ._limits import check_cells
 from ._not_finite import refuse_not_finite
 from ._packed import WithPackedGraph, pack_graph
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
@@ -96,8 +97,9 @@ def progressive_mixture(
     """
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
-    for name, value in (("orders", orders), ("max_cells", max_cells)):
-        check_count(name, value)
+    check_count("orders", orders)
+    check_cells(max_cells)
+    check_flag("resplit", resplit)
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
@@ -113,7 +115,7 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
         raise ValueError(
             "resplit=True parts the sample anew, and this model has no E; give it estimation=, or drop it."
         )
-    counted, generator, out = target.weights > 0.0, np.random.default_rng(rng), []
+    counted, generator, out = target.weights > 0.0, read_generator(rng), []
     for _ in range(orders):
         mask = estimation
         if resplit and estimation is not None:
@@ -243,6 +245,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         """``n`` independent trees, each from a stage drawn uniformly."""
+        if check_count("n", n, 0) == 0:
+            return []
         draws = self.sample(n, rng)
         made = {int(t): draws.tree(int(t)) for t in range(draws.n_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
@@ -258,7 +262,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
             If ``draws`` is not positive.
         """
         check_count("draws", draws)
-        generator = np.random.default_rng(rng)
+        generator = read_generator(rng)
         counts = generator.multinomial(int(draws), np.full(len(self._orders), 1.0 / len(self._orders)))
         grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
         ends = np.cumsum([0] + [len(g.nodes) for g in grown])

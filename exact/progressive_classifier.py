@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pactree_mcmc._checks import check_count
+from pactree_mcmc._checks import check_choice, check_count
 from pactree_mcmc.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
@@ -96,8 +96,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the tree and sum over its subtrees, for rows X (n, p) of finite numbers with labels y (n,)."""
-        if self.base not in ("kd", "dyadic"):
-            raise ValueError(f"base={self.base!r} is unknown; give 'kd' or 'dyadic'.")
+        check_choice("base", self.base, ("kd", "dyadic"))
         check_count("orders", self.orders)
         if self.max_depth is not None:
             check_count("max_depth", self.max_depth)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import as_number, check_choice, check_count, in_words, read_array, read_numbers
 from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
 from pactree_mcmc.trees import LEAF, Tree
 
@@ -97,12 +98,12 @@ class PruningFamily:
 
     def tree(self, member: int) -> Tree:
         """Pruning number ``member``."""
-        return self._grow(range(len(self))[member])
+        return self._grow(check_count("member", member, 0, len(self) - 1))
 
     def at(self, price: float) -> Tree:
         """The smallest pruning that is best at a ``price`` >= 0 of the penalty."""
-        if not price >= 0.0:
-            raise ValueError(f"price={price} is out of range; give a number >= 0.")
+        if as_number(price) is None or not price >= 0.0:
+            raise ValueError(f"price={in_words(price)} is out of range; give a number >= 0.")
         return self.tree(int(np.searchsorted(self.threshold, price, side="right")) - 1)
 
 
@@ -149,11 +150,10 @@ class Prunings:
 
     def __init__(self, tree: Any, X: Any, y: Any, *, loss: str | None = None, sample_weight: Any = None) -> None:
         design, X, is_regressor = _read_design(tree, X)
-        labels = np.asarray(y)
+        labels = read_array("y", y)
         if loss is None:
             loss = "squares" if is_regressor or labels.dtype.kind == "f" else "errors"
-        if loss not in ("errors", "squares"):
-            raise ValueError(f"loss={loss!r} is unknown; give 'errors' or 'squares'.")
+        check_choice("loss", loss, ("errors", "squares"))
         leaf = DirichletMultinomial() if loss == "errors" else NormalInverseGamma()
         model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), questions=design, leaf=leaf, sample_weight=sample_weight)
         graph = build_graph(model)
@@ -190,8 +190,7 @@ class Prunings:
         ValueError
             If no pruning has so many leaves.
         """
-        if isinstance(n_leaves, bool) or not 1 <= n_leaves <= self.tree.n_leaves:
-            raise ValueError(f"n_leaves={n_leaves} is out of range; prunings have 1 to {self.tree.n_leaves} leaves.")
+        check_count("n_leaves", n_leaves, 1, self.tree.n_leaves)
         return self._grown(self._by_size, int(n_leaves) - 1)
 
     def best(self, penalty: Any) -> Pruned:
@@ -298,10 +297,16 @@ def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
     if isinstance(tree, Tree):
         return FixedTree(tree), X, False
     if not isinstance(tree, FixedTree):
-        return FixedTree.from_sklearn(tree), np.asarray(X, dtype=np.float32), not hasattr(tree, "classes_")
+        return FixedTree.from_sklearn(tree), _rounded(X), not hasattr(tree, "classes_")
     if tree.joint.any():
         raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
     return tree, X, False
+
+
+def _rounded(X: Any) -> np.ndarray:
+    """The table in the precision in which scikit-learn compares."""
+    with np.errstate(over="ignore"):
+        return read_numbers("X", X).astype(np.float32)
 
 
 def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

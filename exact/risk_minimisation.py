@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_flag, check_number
 from pactree_mcmc._columns import Table
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.trees import LEAF, Tree
 
 from ._draws import as_draws, grow
 from .graph import CellGraph, build_graph
-from .penalties import AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
+from .penalties import LARGEST_PENALTY, AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
 from .pruning import best_for_sizes
 from .recursion import CELL, FEATURE, PARENT
 from .semirings import Best
@@ -126,6 +127,7 @@ class DyadicProblem(NamedTuple):
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
     """Check the input and build the cells."""
+    check_flag("cyclic", cyclic)
     table = Table(X)
     n, p = table.n_rows, table.n_features
     depth = default_levels(max(n, 2), p, cyclic=cyclic) if levels is None else levels
@@ -212,5 +214,4 @@ def inherited(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> np
 
 def check_factor(name: str, value: Any) -> None:
     """Refuse a factor that is negative or not finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= value < math.inf:
-        raise ValueError(f"{name}={value!r} is out of range; give a finite number >= 0.")
+    check_number(name, value, "a finite number >= 0", 0.0, LARGEST_PENALTY)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_count, check_type, read_array, read_numbers
+
 from ._hulls import Hull
 from ._limits import refuse_bytes
 from ._packed import pack_graph
@@ -36,16 +38,23 @@ def best_sums(graph: CellGraph) -> np.ndarray:
 
 def log_sum(graph: CellGraph) -> float:
     """Log of the sum of the weights of all trees, nats."""
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(log_sums(graph)[0])
 
 
 def best_log_weight(graph: CellGraph) -> float:
     """Log weight of the best tree, nats."""
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(best_sums(graph)[0])
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
     """How often each slot and each question occurs in a tree drawn in proportion to its weight, on average."""
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    if log_inside is not None:
+        log_inside = read_numbers("log_inside", log_inside)
+        if log_inside.shape != (graph.n_slots,) or np.isnan(log_inside).any():
+            raise ValueError(f"log_inside has shape {log_inside.shape}; give ({graph.n_slots},), as log_sums makes it.")
     return outside(pack_graph(graph), log_sums(graph) if log_inside is None else log_inside)
 
 
@@ -55,6 +64,7 @@ def count_trees(graph: CellGraph) -> int:
     Counted modulo as many primes just below 2^31 as their logarithm, in floating point, asks for, and put together by
     the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
     """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     counting = counting_terms(graph)
     packed, log_count = pack_graph(counting), log_sums(counting)[0]
     if log_count == -np.inf:
@@ -202,6 +212,7 @@ def hull_by_size(graph: CellGraph) -> Hull:
     >>> hull.leaves[root].tolist(), hull.weight[root].tolist()
     ([1.0, 3.0], [-2.0, 0.0])
     """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     packed, n = pack_graph(graph), graph.n_slots
     longest, room = max(1, int(most_leaves(graph)[0])), 4 * n
     while True:
@@ -242,6 +253,8 @@ def best_by_size(
 
     Raises
     ------
+    ValueError
+        If an argument is out of range, or of ``tally`` and ``gain`` only one is given.
     Intractable
         If more than 2^28 coefficients would be kept.
 
@@ -250,6 +263,11 @@ def best_by_size(
     Max-plus convolution at every question; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
     figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
     """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    check_count("max_leaves", max_leaves)
+    tally, gain = _read_options(graph, tally, gain)
+    if max_tally is not None:
+        check_count("max_tally", max_tally, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     most = most_leaves(graph)
     depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
@@ -267,3 +285,20 @@ def best_by_size(
         raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients; a smaller max_leaves needs fewer,")
     start = np.concatenate([[0], np.cumsum(wide * tall)])
     return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), tally, gain))
+
+
+def _read_options(graph: CellGraph, tally: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Check what leaves may add to the tally and to the weight."""
+    if tally is None and gain is None:
+        return None, None
+    if tally is None or gain is None:
+        raise ValueError("of tally and gain only one is given; give both, or none.")
+    tally, gain = read_array("tally", tally), read_numbers("gain", gain)
+    for name, array in (("tally", tally), ("gain", gain)):
+        if array.ndim != 2 or len(array) != graph.n_slots or array.shape != tally.shape or array.size == 0:
+            raise ValueError(f"{name} has shape {array.shape}; give ({graph.n_slots}, n_options), both alike.")
+    if tally.dtype.kind not in "iu" or tally.min() < 0 or tally.max() >= 1 << 31:
+        raise ValueError("tally must hold integers 0..2147483647, what each option adds.")
+    if np.isnan(gain).any() or np.isposinf(gain).any():
+        raise ValueError("gain holds NaN or +inf; give finite numbers, or -inf for what may not be.")
+    return np.ascontiguousarray(tally, dtype=np.int64), np.ascontiguousarray(gain)

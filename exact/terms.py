@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._checks import check_type, read_array, read_numbers
+
 from .graph import CellGraph
 from .recursion import Occurrences
 
@@ -50,6 +52,7 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
     >>> float(best_log_weight(priced))
     -3.0
     """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     lengths = {"log_stop": graph.n_slots, "log_split": graph.n_slots, "log_rule": graph.n_edges}
     given = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
     terms = {name: _as_term(name, values, lengths[name]) for name, values in given.items() if values is not None}
@@ -59,7 +62,7 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
 
 
 def _as_term(name: str, values: Any, length: int) -> np.ndarray:
-    array = np.asarray(values, dtype=np.float64)
+    array = read_numbers(name, values)
     if array.shape not in ((), (length,)):
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")
     if np.isnan(array).any() or np.isposinf(array).any():
@@ -68,8 +71,18 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
 
 
 def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
-    """Values by cell (n_cells, ...) repeated for each of the cell's slots (n_slots, ...)."""
-    return np.repeat(np.asarray(by_cell), np.diff(graph.first_slot), axis=0)
+    """Values by cell (n_cells, ...) repeated for each of the cell's slots (n_slots, ...).
+
+    Raises
+    ------
+    ValueError
+        If there is not one value for each cell.
+    """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    values = read_array("by_cell", by_cell)
+    if values.ndim == 0 or len(values) != graph.n_cells:
+        raise ValueError(f"by_cell has shape {values.shape}; give a value for each of the {graph.n_cells} cells.")
+    return np.repeat(values, np.diff(graph.first_slot), axis=0)
 
 
 def counting_terms(graph: CellGraph) -> CellGraph:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from pactree_mcmc._checks import check_choice, check_count
 from pactree_mcmc.certificates._bound import check_delta
 
 from ._base_tree import BaseTree, Says, Weights, base_tree, choose_best, weigh
@@ -143,13 +144,12 @@ class PACBayesTreeClassifier(VotingTree):
         return tags
 
     def _check(self) -> None:
-        if self.posterior not in ("practice", "theory"):
-            raise ValueError(f"posterior={self.posterior!r} is unknown; give 'practice' or 'theory'.")
+        check_choice("posterior", self.posterior, ("practice", "theory"))
         check_penalty(self.penalty)
         check_lambda(self.lam)
         check_delta(self.delta)
-        if self.prior_depth is not None and not self.prior_depth >= 0:
-            raise ValueError(f"prior_depth={self.prior_depth!r} is out of range; give an integer >= 0, or None.")
+        if self.prior_depth is not None:
+            check_count("prior_depth", self.prior_depth, 0, or_none=True)
         for name in self._searched:
             check_price(name, getattr(self, name))
             if self.posterior == "theory" and getattr(self, name) is not None:

@@ -1,11 +1,162 @@
-"""Checks of arguments that many public functions share."""
+"""Checks of arguments that many public functions share.
 
+What a caller gives may be anything, so no check compares or converts before it knows the type, and none relies on how
+a value describes itself.
+"""
+
+from __future__ import annotations
+
+import numbers
+import reprlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+MOST = 2**31 - 1
+"""The largest count that means something: draws, rows and cells are numbered with 31 bits."""
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is no integer >= ``least``."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} is out of range; give an integer >= {least}.")
+BELOW_ONE = 1.0 - 2.0**-53
+
+_WORDS = reprlib.Repr()
+_WORDS.maxstring = _WORDS.maxother = 100
+_WORDS.maxlist = _WORDS.maxtuple = _WORDS.maxdict = 8
+
+
+def in_words(value: Any) -> str:
+    """A value for an error message: its repr, cut short, or its type where it has none."""
+    try:
+        words = _WORDS.repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return words.encode("utf-8", "backslashreplace").decode()
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer, and no boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_none: bool = False) -> int:
+    """Refuse what is no integer from ``least`` to ``most``; the integer otherwise."""
+    if not is_integer(value) or not least <= int(value) <= most:
+        allowed = f"an integer >= {least}" if most >= MOST else f"an integer {least}..{most}"
+        if most == MOST and is_integer(value) and int(value) > most:
+            allowed += f" and <= {most}"
+        allowed += ", or None" if or_none else ""
+        raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
+    return int(value)
+
+
+def settle(made: Any, name: str, value: Any) -> None:
+    """Put a checked value, in its plain form, into a frozen dataclass that is being made."""
+    object.__setattr__(made, name, value)
+
+
+def as_number(value: Any) -> float | None:
+    """A real number as float, infinite if it is too large for one; None for anything else, booleans included."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else -float("inf")
+    except Exception:
+        return None
+
+
+def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, most: float = np.inf) -> float:
+    """Refuse what is no finite number in [``least``, ``most``]; ``allowed`` says in words what to give."""
+    number = as_number(value)
+    if number is None or not least <= number <= most or not np.isfinite(number):
+        raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
+    return number
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={in_words(value)} is no boolean; give True or False.")
+    return bool(value)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Refuse what is none of the ``choices``."""
+    choices = list(choices)
+    if not isinstance(value, str) or str(value) not in choices:
+        raise ValueError(f"{name}={in_words(value)} is unknown; give one of {choices}.")
+    return str(value)
+
+
+def check_type(name: str, value: Any, kind: Any, allowed: str) -> None:
+    """Refuse what is no instance of ``kind``; ``allowed`` says in words what to give."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {in_words(value)}, a {type(value).__name__}; give {allowed}.")
+
+
+def read_array(name: str, value: Any) -> np.ndarray:
+    """What a caller gives as an array, of whatever dtype.
+
+    Raises
+    ------
+    ValueError
+        If it is ragged or no array at all, or entries of it are masked, which an array cannot tell.
+    """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
+    try:
+        array = np.asarray(value)
+        return array if type(array) is np.ndarray else np.asarray(array).view(np.ndarray)
+    except Exception as error:
+        raise ValueError(f"{name} is {in_words(value)}, which makes no array ({type(error).__name__}).") from error
+
+
+def read_labels(y: Any) -> np.ndarray:
+    """Class labels (n,), to be compared with others; a column (n, 1) is taken as one."""
+    labels = read_array("y", y)
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where the labels of two arrays differ, which they do wherever they cannot be compared."""
+    text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
+    try:
+        unlike = one != other if len(text) < 2 else None
+    except Exception:
+        unlike = None
+    everywhere = np.ones(np.broadcast_shapes(one.shape, other.shape), dtype=np.bool_)
+    return unlike if isinstance(unlike, np.ndarray) and unlike.dtype == np.bool_ else everywhere
+
+
+def read_numbers(name: str, value: Any) -> np.ndarray:
+    """What a caller gives as an array of real numbers, booleans included, as float64; it may hold NaN.
+
+    Raises
+    ------
+    ValueError
+        If an entry is no real number.
+    """
+    array = read_array(name, value)
+    if array.dtype.kind == "O":
+        entries = [as_number(entry) for entry in array.ravel().tolist()]
+        if None in entries:
+            odd = in_words(array.ravel()[entries.index(None)])
+            raise ValueError(f"{name} holds {odd}, which is no real number; give numbers.")
+        return np.array(entries, dtype=np.float64).reshape(array.shape)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {array.dtype}; give real numbers.")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
+
+
+def read_generator(rng: Any) -> np.random.Generator:
+    """A generator from a seed, or the one given; `numpy.random.default_rng` with an error that says what to give."""
+    seeds = rng if isinstance(rng, list | tuple) else [rng]
+    known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
+    if not known and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):
+        raise ValueError(
+            f"rng={in_words(rng)} is no source of randomness; give None, an integer >= 0, a SeedSequence or a "
+            "Generator."
+        )
+    return np.random.default_rng(rng if known else [int(seed) for seed in seeds] if seeds is rng else int(rng))

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import as_number, check_choice, in_words, is_integer, read_array
+
 MAX_CATEGORIES = 63
+MOST_NAMED = 1_000_000
 MISSING = ("error", "branch")
 """What may be done about missing values."""
 
@@ -178,8 +181,7 @@ def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
 
 def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
     """Read names and categories off the training ``table``; ``nominal`` names further nominal columns."""
-    if missing not in MISSING:
-        raise ValueError(f"missing={missing!r} is unknown; give one of {list(MISSING)}.")
+    check_choice("missing", missing, MISSING)
     if table.n_rows == 0 or table.n_features == 0:
         raise ValueError(f"X is empty: shape ({table.n_rows}, {table.n_features}); give at least 2 rows and 1 column.")
     if table.n_rows < 2:
@@ -217,7 +219,7 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
 
     Finite, but for NaN where values may lack.
     """
-    values = np.asarray(raw)
+    values = read_array(f"column {name!r}", raw)
     kind = values.dtype.kind
     if kind == "O":
         values = _real_objects(values, name, may_lack)
@@ -229,7 +231,8 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
         raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
     elif kind not in "fiub":
         raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers or a categorical.")
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(values, dtype=np.float64)
     bad = np.isinf(values) if may_lack else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -245,7 +248,7 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
         missing = np.asarray(raw.is_null().to_list(), dtype=bool)
         labels = np.array(raw.to_list(), dtype=object)
     else:
-        labels = np.asarray(raw)
+        labels = read_array(f"column {name!r}", raw)
         if labels.dtype.kind not in "fiubOUS":
             labels = labels.astype(object)
         if labels.dtype.kind == "O":
@@ -265,7 +268,15 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
 
 def is_missing(label: Any) -> bool:
     """Whether a label is None, NaN or the NA of pandas, which equals nothing."""
-    return label is None or type(label).__name__ == "NAType" or label != label
+    return label is None or type(label).__name__ == "NAType" or differs_from_itself(label)
+
+
+def differs_from_itself(label: Any) -> bool:
+    """Whether a label is a NaN of any kind."""
+    try:
+        return bool(label != label)
+    except Exception:
+        return False
 
 
 def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
@@ -274,19 +285,31 @@ def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
         place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
         return np.where(categories[place] == labels, place, -1)
     index = {c: j for j, c in enumerate(categories.tolist())}
-    return np.array([index.get(c, -1) for c in labels.tolist()], dtype=np.int64)
+    return np.array([index.get(c, -1) for c in hashable(labels.tolist())], dtype=np.int64)
+
+
+def hashable(labels: list) -> list:
+    """Labels that can be looked up; a ValueError names the type of one that cannot."""
+    for label in labels:
+        try:
+            hash(label)
+        except Exception as error:
+            raise ValueError(
+                f"a {type(label).__name__}, {in_words(label)}, is no category; give strings or numbers."
+            ) from error
+    return labels
 
 
 def _sorted_unique(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind != "O":
         return np.unique(labels)
-    distinct = set(labels.tolist())
+    distinct = _set_of(labels.tolist())
     missing = [c for c in distinct if c is None]
     distinct.difference_update(missing)
     try:
         ordered = sorted(distinct)
-    except TypeError:
-        ordered = sorted(distinct, key=lambda c: (type(c).__name__, str(c)))
+    except Exception:
+        ordered = sorted(distinct, key=lambda c: (type(c).__name__, in_words(c)))
     ordered += missing
     out = np.empty(len(ordered), dtype=object)
     out[:] = ordered
@@ -298,30 +321,48 @@ def _real_objects(values: np.ndarray, name: str, may_lack: bool) -> np.ndarray:
     for row, value in enumerate(values.tolist()):
         if may_lack and is_missing(value):
             values[row] = np.nan
-        elif not isinstance(value, numbers.Real):
+        elif as_number(value) is None and not isinstance(value, bool | np.bool_):
             raise ValueError(
-                f"column {name!r} holds objects ({type(value).__name__} {value!r} in row {row}); "
+                f"column {name!r} holds objects ({type(value).__name__} {in_words(value)} in row {row}); "
                 "give numbers, make it categorical, or name it in nominal=."
             )
+        elif isinstance(value, numbers.Real):
+            values[row] = as_number(float(value) if isinstance(value, bool | np.bool_) else value)
     return values.astype(np.float64)
+
+
+def _set_of(labels: list) -> set:
+    try:
+        return set(hashable(labels))
+    except ValueError:
+        raise
+    except Exception as error:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"labels of type {', '.join(kinds)} cannot be compared; give strings or numbers.") from error
 
 
 def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
     if nominal is None:
         return set()
-    if isinstance(nominal, str | numbers.Integral):
-        nominal = [nominal]
     chosen = set()
-    for item in np.asarray(nominal, dtype=object).ravel().tolist():
+    for item in _items(nominal):
         if isinstance(item, str):
             if item not in names:
-                raise ValueError(f"nominal names column {item!r}; the columns are {list(names)}.")
+                raise ValueError(f"nominal names column {in_words(item)}; the columns are {list(names)}.")
             chosen.add(names.index(item))
-        elif isinstance(item, numbers.Integral) and not isinstance(item, bool) and 0 <= item < len(names):
+        elif is_integer(item) and 0 <= int(item) < len(names):
             chosen.add(int(item))
         else:
-            raise ValueError(f"nominal contains {item!r}; give column names or indices 0..{len(names) - 1}.")
+            raise ValueError(f"nominal contains {in_words(item)}; give column names or indices 0..{len(names) - 1}.")
     return chosen
+
+
+def _items(nominal: Any) -> list:
+    if isinstance(nominal, str | numbers.Integral):
+        return [nominal]
+    if isinstance(nominal, list | tuple | set | frozenset | range) and len(nominal) <= MOST_NAMED:
+        return list(nominal)
+    return read_array("nominal", nominal).ravel().tolist()
 
 
 def text_columns(table: Table) -> list[int]:
@@ -341,13 +382,15 @@ def _holds_text(raw: Any) -> bool:
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars frame."""
     module = type(X).__module__.partition(".")[0]
+    if type(X).__name__ == "LazyFrame":  # asking it for its columns may cost as much as reading them
+        return False
     return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
 
 
 def _as_matrix(X: Any) -> np.ndarray:
-    if hasattr(X, "toarray"):
+    if type(X).__module__.startswith("scipy.sparse"):
         raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
-    array = np.asarray(X)
+    array = read_array("X", X)
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)
     if array.ndim != 2:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._checks import check_count
+from ._checks import check_choice, check_count, read_array, read_labels
 from ._columns import Table, learn_columns
 from ._numba import jit
 from .model import DyadicCuts, FixedTree
@@ -65,10 +65,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     if depth > DEPTH_CEILING:
         raise ValueError(f"depth={depth} is out of range; give at most {DEPTH_CEILING}.")
     rules, coordinates = {"median": MEDIAN, "midpoint": MIDPOINT}, {"cycling": CYCLING, "widest": WIDEST}
-    if rule not in rules:
-        raise ValueError(f"rule={rule!r} is unknown; give one of {list(rules)}.")
-    if coordinate not in coordinates:
-        raise ValueError(f"coordinate={coordinate!r} is unknown; give one of {list(coordinates)}.")
+    rule, coordinate = check_choice("rule", rule, rules), check_choice("coordinate", coordinate, coordinates)
     x = _ordered_numbers(X, "a KD tree")
     label = _labels(y, len(x))
     with np.errstate(over="ignore"):
@@ -90,10 +87,13 @@ def _labels(y: Any, n: int) -> np.ndarray:
     """Class numbers (n,) int64; without labels every row has its own, so that no two are alike."""
     if y is None:
         return np.arange(n)
-    labels = np.asarray(y)
+    labels = read_labels(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows: give one label a row, ({n},).")
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    try:
+        return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    except Exception as error:
+        raise ValueError("y holds labels that cannot be sorted; give numbers or strings.") from error
 
 
 @jit
@@ -399,7 +399,7 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
            [0, 1]], dtype=uint8), y=array([1, 0, 1], dtype=uint8))
     """
     _check_alphabet(depth, n_symbols)
-    given = np.asarray(symbols)
+    given = read_array("symbols", symbols)
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise ValueError(f"symbols has dtype {given.dtype} and shape {given.shape}; give integers of shape (n,).")
     if len(given) < depth + 2:

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
+from ._checks import read_numbers
 from ._columns import Table, is_frame, text_columns
 from .convergence import ConvergenceWarning, training_points
 from .mcmc import sample
@@ -161,7 +162,8 @@ class _BayesianTree(BaseEstimator):
         table, y = self._read(X, y)
         place, weight = np.arange(table.n_rows), None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+            given = read_numbers("sample_weight", sample_weight)
+            weight = _check_sample_weight(given, y, dtype=np.float64, ensure_non_negative=True)
             place = np.flatnonzero(weight)
             if len(place) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ._checks import in_words
 from .trees import LEAF
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
       0 -> 2 [label="no"];
     }
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name is {in_words(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._checks import check_flag
 from ._numba import jit
 from .trees import LEAF, TreeArrays
 
@@ -69,6 +70,7 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     >>> to_arviz(post)["posterior"]["split_counts"].shape
     (2, 200, 1)
     """
+    check_flag("log_likelihood", log_likelihood)
     groups = _groups(posterior)
     if log_likelihood:
         groups["log_likelihood"] = {"y": log_likelihoods(posterior)}

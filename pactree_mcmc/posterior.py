@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ._checks import check_count, read_generator
 from ._saved import Course, Saved, root_key, tree_arrays
 from .model import LeafPenalty
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
@@ -419,6 +420,7 @@ class SampledPosterior(Posterior):
 
     def tree(self, t: int) -> Tree:
         """Distinct tree number ``t``."""
+        t = check_count("t", t, 0, self.n_trees - 1)
         nodes = slice(int(self.trees.offset[t]), int(self.trees.offset[t + 1]))
         return Tree(
             *(a[nodes] for a in self.trees[1:]),
@@ -428,7 +430,7 @@ class SampledPosterior(Posterior):
         )
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
-        chosen = np.random.default_rng(rng).choice(self.tree_of_draw.ravel(), size=n)
+        chosen = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
         made = {int(t): self.tree(int(t)) for t in np.unique(chosen)}
         return [made[int(t)] for t in chosen]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import check_count
+from ._checks import check_choice, check_count, check_flag, check_number
 from ._special import logsumexp
 from .mcmc._kernels import read_kernel
-from .mcmc._sample import chain_seeds, check_reachable
+from .mcmc._sample import chain_seeds, check_executor, check_reachable
 from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages
 from .mcmc._workers import n_cores
 from .model import TreeModel
@@ -112,16 +112,16 @@ def progressive_mixture(
     True
     """
     check_reachable(model)
-    if engine not in ENGINES:
-        raise ValueError(f"engine={engine!r} is unknown; give 'smc' or 'mcmc'.")
+    check_executor(executor)
+    check_choice("engine", engine, ENGINES)
+    check_flag("shuffle", shuffle)
     least = {"chains": 2, "draws": 1, "steps": 1, "particles": 2, "block": 1}
     given = {"chains": chains, "draws": draws, "steps": steps, "particles": particles, "block": block}
     for name, value in given.items():
         if value is None and name in ("steps", "block"):
             continue
         check_count(name, value, least[name])
-    if isinstance(threshold, bool) or not 0.0 < threshold <= 1.0:
-        raise ValueError(f"threshold={threshold!r} is out of range; give 0 < threshold <= 1.")
+    check_number("threshold", threshold, "0 < threshold <= 1", 5e-324, 1.0)
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves, and examples cannot enter one by one; "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_type, read_generator
 from .mcmc._start import draw_prior_tree
 from .model import TreeModel
 from .trees import LEAF, Tree
@@ -44,11 +45,12 @@ def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
     >>> y.shape
     (3,)
     """
+    check_type("model", model, TreeModel, "a TreeModel")
     if not model.leaf.has_likelihood:
         raise ValueError(f"{type(model.leaf).__name__} is a loss, not a model of y; there is nothing to simulate.")
     if model.target.weight is not None:
         raise ValueError("sample weights are no model of data; build the model without sample_weight to simulate.")
-    rng = np.random.default_rng(rng)
+    rng = read_generator(rng)
     tree = draw_prior_tree(model, rng)
     target = model.target
     y = target.values.copy()

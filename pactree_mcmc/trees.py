@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._columns import Columns
+from ._checks import check_count, check_type, in_words, read_array, read_numbers, settle
+from ._columns import MAX_CATEGORIES, Columns
 from ._numba import jit
 from ._routing import Routes, routes
 
@@ -105,7 +106,7 @@ class Tree:
     classes: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        m = np.size(self.feature)
+        m = read_array("feature", self.feature).size
         defaults = {"categories": np.full(m, -1), "default_left": np.zeros(m)}
         dtypes = {
             "feature": np.int32,
@@ -117,11 +118,15 @@ class Tree:
         }
         for name, dtype in dtypes.items():
             given = getattr(self, name)
-            array = np.array(defaults[name] if given is None else given, dtype=dtype)
+            array = _field(name, defaults[name] if given is None else given, dtype)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if self.value is not None:
-            object.__setattr__(self, "value", np.asarray(self.value, dtype=np.float64))
+            settle(self, "value", read_numbers("value", self.value))
+        if self.classes is not None:
+            settle(self, "classes", read_array("classes", self.classes))
+        if self.columns is not None:
+            check_type("columns", self.columns, Columns, "those of a model, model.columns")
         check_tree(self)
 
     @property
@@ -172,9 +177,11 @@ class Tree:
         if self.columns is not None:
             table = self.columns.numbers(X)
         else:
-            table = np.ascontiguousarray(X, dtype=np.float64)
+            table = np.ascontiguousarray(read_numbers("X", X))
             if table.ndim != 2:
                 raise ValueError(f"X has {table.ndim} dimension(s); give a table of shape (n, p).")
+        if self.columns is None and np.any(self.categories >= 0):
+            table = _known_categories(table, np.unique(self.feature[self.categories >= 0]))
         if table.shape[1] <= self.feature.max():
             raise ValueError(f"X has {table.shape[1]} columns; the tree asks about feature {self.feature.max()}.")
         return self.routes().leaves(table)
@@ -194,13 +201,14 @@ class Tree:
 
     def question(self, node: int) -> str:
         """The question of an internal ``node`` in words; the answer yes goes left."""
+        node = check_count("node", node, 0, self.n_nodes - 1)
         k = int(self.feature[node])
         if k == LEAF:
             raise ValueError(f"node {node} is a leaf; it asks nothing.")
         name = f"x{k}" if self.columns is None else self.columns.names[k]
         if self.categories[node] < 0:
             lacks = self.columns is not None and k in self.columns.twins
-            return name + in_words(float(self.threshold[node]), bool(self.default_left[node]) if lacks else None)
+            return name + ordered_words(float(self.threshold[node]), bool(self.default_left[node]) if lacks else None)
         mask = int(self.categories[node])
         if self.columns is None:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
@@ -262,7 +270,7 @@ class Tree:
         source = getattr(fitted, "tree_", fitted)
         names = ("children_left", "children_right", "feature", "threshold")
         try:
-            arrays = [np.asarray(source[n] if isinstance(source, dict) else getattr(source, n)) for n in names]
+            arrays = [_column(source, n) for n in names]
         except (AttributeError, KeyError) as err:
             raise ValueError(
                 f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
@@ -270,8 +278,9 @@ class Tree:
             ) from err
         tree, order = _preorder(*arrays)
         value = source.get("value") if isinstance(source, dict) else getattr(source, "value", None)
-        if value is not None and value.ndim == 3 and value.shape[1] == 1:
-            tree = replace(tree, value=np.asarray(value, dtype=np.float64)[order, 0, :])
+        value = None if value is None else read_numbers("value", value)
+        if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
+            tree = replace(tree, value=value[order, 0, :])
         return replace(tree, classes=getattr(fitted, "classes_", None))
 
     def _key(self) -> tuple[np.ndarray, ...]:
@@ -290,7 +299,7 @@ class Tree:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
 
 
-def in_words(threshold: float, missing_left: bool | None) -> str:
+def ordered_words(threshold: float, missing_left: bool | None) -> str:
     """What an ordered question asks of its feature; ``missing_left`` is None where no value is missing."""
     if missing_left is not None and abs(threshold) == LARGEST:
         return " is missing" if missing_left else " is known"
@@ -302,6 +311,18 @@ def one_of(labels: Iterable[Any]) -> str:
     return f" in {{{', '.join(sorted('missing' if c is None else str(c) for c in labels))}}}"
 
 
+def _field(name: str, given: Any, dtype: type) -> np.ndarray:
+    """A field of a tree in its dtype; a ValueError where its numbers do not fit."""
+    array = read_numbers(name, given) if dtype is np.float64 else read_array(name, given)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {array.dtype}; give numbers.")
+    if dtype is not np.bool_ and dtype is not np.float64:
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if not np.all((array >= least) & (array <= most) & (array == np.floor(array))):
+            raise ValueError(f"{name} is {in_words(array)}; give integers {least}..{most}.")
+    return np.array(array, dtype=dtype)
+
+
 def check_tree(tree: Tree, n_features: int | None = None) -> None:
     """Check the invariants of ``tree``.
 
@@ -310,7 +331,10 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
     ValueError
         Naming the first invariant that is broken, and the node.
     """
-    m = len(tree.feature)
+    check_type("tree", tree, Tree, "a Tree")
+    if n_features is not None:
+        check_count("n_features", n_features, 0)
+    m = np.size(tree.feature)
     if tree.feature.ndim != 1 or m == 0:
         raise ValueError(f"a tree has at least one node in one dimension; feature has shape {tree.feature.shape}.")
     for name in ("threshold", "left", "right", "categories", "default_left"):
@@ -318,6 +342,9 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
             raise ValueError(f"{name} has shape {getattr(tree, name).shape}; it must be ({m},), as feature.")
     if tree.value is not None and (tree.value.ndim != 2 or len(tree.value) != m):
         raise ValueError(f"value has shape {tree.value.shape}; it must be ({m}, d): a row for each node.")
+    if tree.classes is not None and tree.value is not None and tree.classes.shape != tree.value.shape[1:]:
+        shapes = f"classes has shape {tree.classes.shape} and value {tree.value.shape}"
+        raise ValueError(f"{shapes}; give a label for each column of value.")
     if np.any(tree.feature < LEAF):
         raise ValueError(f"node {int(np.argmax(tree.feature < LEAF))}: feature is below -1.")
     _check_preorder(tree)
@@ -375,10 +402,28 @@ def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> t
     return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
 
 
+def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
+    """The table with what is no number of a category, 0 to 62, marked as unknown in the ``nominal`` columns."""
+    out = table.copy()
+    for k in nominal[nominal < table.shape[1]]:
+        out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
+    return out
+
+
+def _column(source: Any, name: str) -> np.ndarray:
+    """An array of scikit-learn's, by name."""
+    array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
+    if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
+        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
+    return array
+
+
 def _preorder(
     left: np.ndarray, right: np.ndarray, feature: np.ndarray, threshold: np.ndarray
 ) -> tuple[Tree, list[int]]:
     """Renumber scikit-learn's nodes in preorder; also return the old number of each new node."""
+    if len({len(left), len(right), len(feature), len(threshold)}) > 1 or len(left) == 0:
+        raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
     order: list[int] = []
     todo, where = [0], {}
     while todo:

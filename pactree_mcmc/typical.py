@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_count, check_type
 from .convergence import training_points
 from .posterior import Posterior, SampledPosterior
 from .trees import Tree, leaf_values, stack_trees
@@ -50,12 +51,13 @@ def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Any = 0) -> Tre
     >>> typical_tree(truth).n_leaves
     2
     """
+    check_type("posterior", posterior, Posterior, "a posterior over trees")
     if isinstance(posterior, SampledPosterior):
         if posterior.tree_of_draw.size == 0:
             raise ValueError("the posterior has no draws; sample at least one.")
         stacked, value, tree = posterior.trees, posterior.node_values, posterior.tree
     else:
-        drawn = posterior.draw_trees(n_draws, rng)
+        drawn = posterior.draw_trees(check_count("n_draws", n_draws), rng)
         stacked, value, tree = stack_trees(drawn), np.concatenate([t.value for t in drawn]), drawn.__getitem__
     X = training_points(posterior.model, N_ROWS)[1]
     mean, distance = posterior._values(X), []

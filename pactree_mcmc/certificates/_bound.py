@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-from .._checks import check_count
+from .._checks import check_count, check_number
+
+SMALLEST_DELTA = 1e-300
+LARGEST_KL = 1e300
+"""Beyond these the terms of a bound overflow."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +45,20 @@ class Bound:
         return "\n".join([head, *(f"    {name}: {value:.6g}" for name, value in self.terms.items())])
 
 
-def check_delta(delta: float) -> None:
-    """Refuse a ``delta`` outside (0, 1)."""
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta={delta} is out of range; give 0 < delta < 1, the probability that the bound fails.")
+def check_delta(delta: float) -> float:
+    """Refuse a ``delta`` outside (0, 1), or so near its ends that it cannot be halved or counted."""
+    allowed = "0 < delta < 1, the probability that the bound fails"
+    return check_number("delta", delta, allowed, SMALLEST_DELTA, 1.0 - 2.0**-53)
 
 
-def check_share(name: str, value: float) -> None:
+def check_share(name: str, value: float) -> float:
     """Refuse a mean loss outside [0, 1]."""
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name}={value} is out of range; the bound is for losses in [0, 1].")
+    return check_number(name, value, "the mean of losses in [0, 1]", 0.0, 1.0)
 
 
-def check_kl(kl: float) -> None:
+def check_kl(kl: float) -> float:
     """Refuse a divergence that is negative or no number."""
-    if not 0.0 <= kl < math.inf:
-        raise ValueError(f"kl={kl} is out of range; give a finite divergence >= 0, in nats.")
+    return check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, LARGEST_KL)
 
 
 def check_errors(errors: Any, n: Any) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_count
+from .._checks import MOST, check_count, check_number, in_words, read_array
+from ..trees import LARGEST
 from ._bound import Bound, check_delta, check_errors
 from ._inversions import binomial_tail_inversion, log_choose
 
@@ -48,7 +49,7 @@ def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: 
     >>> round(compression_tail(11, 17, 435, 9).value, 3)
     0.312
     """
-    _check_compression(n_nodes, n_features, n, errors, delta)
+    n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
     return _by_tail(
         "sample compression, binomial tail", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta
     )
@@ -70,7 +71,7 @@ def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float
     >>> round(compression(11, 17, 435, 9).value, 3)
     0.329
     """
-    _check_compression(n_nodes, n_features, n, errors, delta)
+    n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
     return _closed("sample compression", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta)
 
 
@@ -106,8 +107,8 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
     >>> round(occam_discrete(11, 17, 2, 435, 9).value, 3)
     0.243
     """
-    _check(n_nodes, n_features, n, errors, delta)
-    check_count("n_thresholds", n_thresholds, 1)
+    n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
+    n_thresholds = check_count("n_thresholds", n_thresholds, 1)
     nats = _message_nats(n_nodes, n_features) | {"thresholds": n_nodes * math.log(n_thresholds)}
     return _closed("Occam, discrete thresholds", nats, n, errors, delta)
 
@@ -152,13 +153,16 @@ def occam_continuous(
     >>> round(occam_continuous(11, 17, [1, 0, 2, 3, 1], 435, 9).value, 3)
     0.242
     """
-    _check(n_nodes, n_features, n, errors, delta)
-    bits, kappa = np.asarray(lengths), np.asarray(halvings)
+    n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
+    bits, kappa = read_array("lengths", lengths), read_array("halvings", halvings)
     if bits.ndim != 1 or len(bits) > n_nodes:
         raise ValueError(f"lengths has shape {bits.shape}; give one a threshold, at most {n_nodes} of them.")
     for name, array in (("lengths", bits), ("halvings", kappa)):
-        if array.size and (array.dtype.kind not in "iu" or array.min() < 0):
-            raise ValueError(f"{name}={array.tolist()}; give integers >= 0.")
+        if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() > MOST):
+            raise ValueError(f"{name}={in_words(array)}; give integers 0..{MOST}.")
+    if kappa.shape not in ((), (len(bits),), (2, 1), (2, len(bits)), (1,), (1, 1), (1, len(bits))):
+        raise ValueError(f"halvings has shape {kappa.shape}; give one number, or two a threshold: (2, {len(bits)}).")
+    bits, kappa = bits.astype(np.float64), kappa.astype(np.float64)
     kappa = np.broadcast_to(kappa, (2, len(bits)))
     coded = float(len(bits) and (_zeta_nats(bits) + bits * math.log(2.0) + _zeta_nats(kappa).sum(axis=0)).sum())
     nats = _message_nats(n_nodes, n_features) | {"thresholds": coded}
@@ -184,6 +188,10 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
     >>> dyadic_length(0.2, 0.3, 0.0, 1.0)
     1
     """
+    given = {"low": low, "high": high, "lower": lower, "upper": upper}
+    low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in given.items())
+    if upper - lower > LARGEST:
+        raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:
         raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is no interval of thresholds; give the smaller first.")
     for length in range(61):
@@ -227,15 +235,18 @@ def _in_nats(nats: dict[str, float]) -> dict[str, float]:
     return {f"{name}, nats": value for name, value in nats.items()}
 
 
-def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> None:
-    check_count("n_nodes", n_nodes, 1)
-    check_count("n_features", n_features, 1)
+Checked = tuple[int, int, int, int, float]
+
+
+def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> Checked:
     check_errors(errors, n)
-    check_delta(delta)
+    sizes = check_count("n_nodes", n_nodes, 1), check_count("n_features", n_features, 1)
+    return *sizes, int(n), int(errors), check_delta(delta)
 
 
-def _check_compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> None:
-    _check(n_nodes, n_features, n, 0, delta)
+def _check_compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> Checked:
+    n_nodes, n_features, n, _, delta = _check(n_nodes, n_features, n, 0, delta)
     if n_nodes >= n:
         raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")
     check_errors(errors, n - n_nodes)
+    return n_nodes, n_features, n, int(errors), delta

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._checks import check_count
+from .._checks import check_count, check_type, differ, read_labels
+from ..posterior import Posterior
 from ._bound import Bound, check_delta, check_share
 from ._inversions import binomial_tail_inversion, kl_inverse
-
-if TYPE_CHECKING:
-    from ..posterior import Posterior
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
     >>> round(holdout(5, 200).value, 4)
     0.0518
     """
-    check_delta(delta)
+    delta = check_delta(delta)
     raw = binomial_tail_inversion(errors, n, math.log(delta))
     return Bound("hold-out, binomial tail", raw, delta, {"empirical risk": errors / n, "errors": errors, "n": n})
 
@@ -80,9 +78,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
     >>> round(holdout_gibbs(0.025, 200).value, 4)
     0.0619
     """
-    check_delta(delta)
-    check_share("risk", risk)
-    check_count("n", n, 1)
+    delta, risk, n = check_delta(delta), check_share("risk", risk), check_count("n", n, 1)
     complexity = math.log(1.0 / delta) / n
     return Bound(
         "hold-out, Chernoff",
@@ -94,19 +90,20 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
 
 def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
     """Certificate of any posterior over classification trees from fresh rows; see `Posterior.holdout_certificate`."""
-    check_delta(delta)
+    check_type("post", post, Posterior, "a posterior over trees")
+    delta = check_delta(delta)
     classes = post.model.classes_
     if classes is None:
         raise ValueError(
             f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1]: "
             "give a classification model."
         )
-    labels = np.asarray(y)
+    labels = read_labels(y)
     probability = post.predict_proba(X)
     n = len(probability)
     if labels.shape != (n,) or n == 0:
         raise ValueError(f"X has {n} rows and y has shape {labels.shape}; give one label a row, at least one.")
-    errors = int(np.sum(classes[np.argmax(probability, axis=1)] != labels))
-    given = (probability * (labels[:, None] == classes[None, :])).sum(axis=1)
+    errors = int(np.sum(differ(classes[np.argmax(probability, axis=1)], labels)))
+    given = (probability * ~differ(labels[:, None], classes[None, :])).sum(axis=1)
     risk = float(np.clip(1.0 - given, 0.0, 1.0).mean())
     return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))

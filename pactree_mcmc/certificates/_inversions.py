@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_flag, check_number, in_words, read_numbers
 from .._numba import jit
 from .._special import gammaln
 from ._bound import check_errors
@@ -18,12 +19,20 @@ HALVINGS = 80
 def binary_kl(p: Any, q: Any) -> Any:
     """Divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, arrays allowed.
 
+    Raises
+    ------
+    ValueError
+        If p or q is outside [0, 1], or their shapes do not fit.
+
     Examples
     --------
     >>> round(float(binary_kl(0.1, 0.2)), 6)
     0.03669
     """
-    p, q = np.broadcast_arrays(np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64))
+    p, q = _together(p=p, q=q)
+    for name, array in (("p", p), ("q", q)):
+        if not np.all((array >= 0.0) & (array <= 1.0)):
+            raise ValueError(f"{name} is {in_words(array)}; give probabilities, 0 <= {name} <= 1.")
     return np.array([_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
 
 
@@ -58,7 +67,8 @@ def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> Any:
     >>> round(kl_inverse(0.0, 0.05), 6), round(kl_inverse(0.1, 0.05), 6)
     (0.048771, 0.220079)
     """
-    p, c = np.broadcast_arrays(np.asarray(p, dtype=np.float64), np.asarray(complexity, dtype=np.float64))
+    p, c = _together(p=p, complexity=complexity)
+    check_flag("upper", upper)
     if not np.all((p >= 0.0) & (p <= 1.0)):
         raise ValueError(f"p={p[~((p >= 0.0) & (p <= 1.0))].flat[0]} is out of range; give 0 <= p <= 1.")
     if not np.all(c >= 0.0):
@@ -97,11 +107,19 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     True
     """
     check_errors(errors, n)
-    if not log_delta <= 0.0:
-        raise ValueError(f"log_delta={log_delta} is out of range; give the log of a probability, <= 0.")
+    log_delta = check_number("log_delta", log_delta, "the log of a probability, <= 0", most=0.0)
     if errors == n:
         return 1.0
     return float(_tail_end(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
+
+
+def _together(**given: Any) -> list[np.ndarray]:
+    arrays = {name: read_numbers(name, value) for name, value in given.items()}
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError as error:
+        shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{shapes}; give numbers, or arrays that broadcast together.") from error
 
 
 def log_choose(n: Any, k: Any) -> Any:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
+from .._columns import Table
 from .._numba import jit
 from ..trees import LEAF, Tree
 from ._bound import Bound, check_delta
@@ -65,7 +67,7 @@ def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
     >>> tree_bits(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
     [9.0, 2.0, 2.0]
     """
-    asked = _asked_bits(tree, question_bits)
+    n_classes, asked = check_count("n_classes", n_classes), _asked_bits(tree, question_bits)
     own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + asked)
     return _sum_below(tree.feature, tree.left, tree.right, own)
 
@@ -106,7 +108,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: float 
     >>> round(naive_occam(tree, x[:, None], x > 49, question_bits=np.log2(10)).value, 4)
     0.2093
     """
-    check_delta(delta)
+    delta = check_delta(delta)
     counted = _count(tree, X, y)
     bits = float(tree_bits(tree, question_bits, counted.n_classes)[0])
     penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * counted.n))
@@ -165,8 +167,10 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     >>> compute_R(tree, [1000, 900, 100], question_bits=4.0).leaves.tolist()
     [0]
     """
-    check_delta(delta)
-    n = np.asarray(rows, dtype=np.float64)
+    check_type("tree", tree, Tree, "a Tree")
+    delta, n = check_delta(delta), read_numbers("rows", rows)
+    if n.shape == (tree.n_nodes,) and not np.isfinite(n).all():
+        raise ValueError("rows holds NaN or infinity; give the rows of each node.")
     inner = np.flatnonzero(tree.feature != LEAF)
     if n.shape != (tree.n_nodes,) or np.any(n[tree.left[inner]] + n[tree.right[inner]] != n[inner]):
         raise ValueError(f"rows has shape {n.shape}; give the rows of each of the {tree.n_nodes} nodes, adding up.")
@@ -219,12 +223,20 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: floa
 def dyadic_bits(depth: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
     """Code length of a dyadic cell: ``2 (depth + 1) + depth log2 p`` bits, without ``log2 p`` when cyclic.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
     Examples
     --------
     >>> dyadic_bits([0, 2], 4).tolist()
     [2.0, 10.0]
     """
-    depth = np.asarray(depth, dtype=np.float64)
+    depth, n_features = read_numbers("depth", depth), check_count("n_features", n_features)
+    check_flag("cyclic", cyclic)
+    if not np.all((depth >= 0.0) & (depth <= MOST)):
+        raise ValueError(f"depth is {in_words(depth)}; give depths 0..{MOST}.")
     return 2.0 * (depth + 1.0) + (0.0 if cyclic else depth * math.log2(n_features))
 
 
@@ -255,7 +267,7 @@ def dyadic_penalty(
     Raises
     ------
     ValueError
-        If ``delta`` is outside (0, 1).
+        If an argument is out of range, or the shapes of ``rows`` and ``depth`` do not fit.
 
     Notes
     -----
@@ -266,9 +278,13 @@ def dyadic_penalty(
     >>> dyadic_penalty([1000], [0], 1000, 2, 0.025).round(4).tolist()
     [0.2148]
     """
-    check_delta(delta)
-    nats = dyadic_bits(depth, n_features, cyclic=cyclic) * math.log(2.0)
-    share = 4.0 * np.maximum(np.asarray(rows, dtype=np.float64), nats - math.log(delta)) / n
+    delta, n, n_classes = check_delta(delta), check_count("n", n), check_count("n_classes", n_classes)
+    nats, rows = dyadic_bits(depth, n_features, cyclic=cyclic) * math.log(2.0), read_numbers("rows", rows)
+    if not np.all((rows >= 0.0) & (rows <= n)):
+        raise ValueError(f"rows is {in_words(rows)}; give counts 0..{n}.")
+    if rows.ndim and nats.ndim and rows.shape != nats.shape:
+        raise ValueError(f"rows has shape {rows.shape} and depth {nats.shape}; give one depth a cell.")
+    share = 4.0 * np.maximum(rows, nats - math.log(delta)) / n
     return np.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
 
 
@@ -304,10 +320,10 @@ def dyadic_tree(tree: Tree, X: Any, y: Any, *, delta: float = 0.05, cyclic: bool
     >>> round(dyadic_tree(tree, x[:, None], x > 0.5).value, 4)
     0.107
     """
-    check_delta(delta)
+    delta = check_delta(delta)
     counted = _count(tree, X, y)
     leaf = tree.feature == LEAF
-    p = np.shape(X)[1]
+    p = Table(X).n_features
     sizes = {"n_classes": counted.n_classes, "cyclic": cyclic}
     penalty = dyadic_penalty(counted.rows[leaf], tree.node_depth[leaf], counted.n, p, delta / 2.0, **sizes)
     terms = {"empirical risk": counted.risk, "penalty": float(penalty.sum()), "leaves": float(leaf.sum())}
@@ -315,23 +331,25 @@ def dyadic_tree(tree: Tree, X: Any, y: Any, *, delta: float = 0.05, cyclic: bool
 
 
 def _asked_bits(tree: Tree, question_bits: Any) -> np.ndarray:
-    bits = np.asarray(question_bits, dtype=np.float64)
+    check_type("tree", tree, Tree, "a Tree")
+    bits = read_numbers("question_bits", question_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):
         raise ValueError(f"question_bits has shape {bits.shape}; give one number, or one a node: ({tree.n_nodes},).")
     bits = np.where(tree.feature == LEAF, 0.0, bits)
-    if not np.all((bits >= 0.0) & np.isfinite(bits)):
+    if not np.all((bits >= 0.0) & (bits <= MOST)):
         raise ValueError("question_bits has a negative or infinite entry; give the lengths of a prefix code, >= 0.")
     return bits
 
 
 def _count(tree: Tree, X: Any, y: Any) -> _Counted:
+    check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
         raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
-    labels = np.asarray(y)
+    labels = read_labels(y)
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
         raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
-    wrong = tree.classes[np.argmax(tree.value[leaf], axis=1)] != labels
+    wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     errors = np.bincount(leaf[wrong], minlength=tree.n_nodes)
     rows = _sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
     return _Counted(errors, rows.astype(np.int64), len(tree.classes))

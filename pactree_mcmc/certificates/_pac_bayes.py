@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .._checks import check_count
+from .._checks import check_count, check_number
 from ._bound import Bound, check_delta, check_kl, check_share
 from ._inversions import kl_inverse
 
@@ -17,11 +17,8 @@ def _log_confidence(n: int, delta: float) -> float:
     return math.log(2.0 * math.sqrt(n) / delta)
 
 
-def _check(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> None:
-    check_share(name, risk)
-    check_kl(kl)
-    check_count("n", n, 1)
-    check_delta(delta)
+def _check(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
+    return check_share(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 
 def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
@@ -61,7 +58,7 @@ def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
         KL / n: 0.005
         log(2 sqrt(n) / delta) / n: 0.00714276
     """
-    _check(risk, kl, n, delta)
+    risk, kl, n, delta = _check(risk, kl, n, delta)
     confidence = _log_confidence(n, delta)
     terms = {"empirical risk": risk, "KL / n": kl / n, "log(2 sqrt(n) / delta) / n": confidence / n}
     return Bound("PAC-Bayes, kl inverse", kl_inverse(risk, (kl + confidence) / n), delta, terms)
@@ -82,7 +79,7 @@ def optimal_lambda(risk: float, kl: float, n: int, delta: float = 0.05) -> float
     >>> optimal_lambda(0.0, 5.0, 1000)
     1.0
     """
-    _check(risk, kl, n, delta)
+    risk, kl, n, delta = _check(risk, kl, n, delta)
     return 2.0 / (math.sqrt(2.0 * n * risk / (kl + _log_confidence(n, delta)) + 1.0) + 1.0)
 
 
@@ -117,11 +114,10 @@ def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: f
     >>> round(pac_bayes_lambda(0.1, 5.0, 1000).value, 4)
     0.1629
     """
-    _check(risk, kl, n, delta)
+    risk, kl, n, delta = _check(risk, kl, n, delta)
     if lam is None:
         lam = optimal_lambda(risk, kl, n, delta)
-    elif not 0.0 < lam < 2.0:
-        raise ValueError(f"lam={lam} is out of range; the bound is for 0 < lam < 2.")
+    lam = check_number("lam", lam, "0 < lam < 2, for which the bound holds", 1e-300, 2.0 - 2.0**-52)
     shrink = 1.0 - lam / 2.0
     terms = {
         "lambda": lam,
@@ -177,7 +173,7 @@ def vote_tandem(tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
     >>> round(vote_tandem(0.02, 5.0, 1000).value, 4)
     0.2302
     """
-    _check(tandem, kl, n, delta, "tandem")
+    tandem, kl, n, delta = _check(tandem, kl, n, delta, "tandem")
     confidence = _log_confidence(n, delta)
     upper = kl_inverse(tandem, (2.0 * kl + confidence) / n)
     terms = {
@@ -216,7 +212,8 @@ def c_bound(risk: float, tandem: float) -> float:
     >>> round(c_bound(0.3, 0.1), 6)  # factor two gives .6, the tandem bound .4
     0.2
     """
-    check_share("risk", risk)
+    risk = check_share("risk", risk)
+    tandem = check_share("tandem", tandem)
     if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
         raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
     if risk >= 0.5:
@@ -257,7 +254,7 @@ def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 
     >>> round(vote_cantelli(0.3, 0.1, 5.0, 10_000).value, 4)
     0.4632
     """
-    _check(risk, kl, n, delta)
+    risk, kl, n, delta = _check(risk, kl, n, delta)
     upper = vote_tandem(tandem, kl, n, delta / 2.0).terms["bound on T(Q)"]
     complexity = (kl + _log_confidence(n, delta / 2.0)) / n
     low, high = kl_inverse(risk, complexity, upper=False), kl_inverse(risk, complexity)
@@ -309,10 +306,9 @@ def vote_disagreement(
     >>> round(vote_disagreement(0.3, 0.4, 5.0, 10_000).value, 4)
     0.5582
     """
-    _check(risk, kl, n, delta)
-    check_share("disagreement", disagreement)
-    m = n if n_unlabelled is None else n_unlabelled
-    check_count("n_unlabelled", m, 1)
+    risk, kl, n, delta = _check(risk, kl, n, delta)
+    disagreement = check_share("disagreement", disagreement)
+    m = n if n_unlabelled is None else check_count("n_unlabelled", n_unlabelled, 1)
     high = kl_inverse(risk, (kl + _log_confidence(n, delta / 2.0)) / n)
     low = kl_inverse(disagreement, (2.0 * kl + _log_confidence(m, delta / 2.0)) / m, upper=False)
     terms = {

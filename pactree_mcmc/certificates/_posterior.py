@@ -15,16 +15,15 @@ for the loss that counts every such row as an error, which is no smaller, and eq
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from .._checks import check_type
+from ..model import TreeModel
+from ..posterior import Posterior
 from ._bound import Bound, check_delta
 from ._pac_bayes import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
-
-if TYPE_CHECKING:
-    from ..model import TreeModel
-    from ..posterior import Posterior
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,8 @@ class Losses(NamedTuple):
 
 def certify(post: Posterior, delta: float) -> Certificate:
     """Certificate of a posterior; see `Posterior.certificate`."""
-    check_delta(delta)
+    check_type("post", post, Posterior, "a posterior over trees")
+    delta = check_delta(delta)
     refuse_if_seen(post.model)
     n, risk, tandem = losses(post)
     kl = max(post.kl_to_prior(), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +39,9 @@ from ..model._data import Units
 from ..model._leaves import Target
 from ..model._model import ModelParts
 from ..posterior import SampledPosterior
-from ..trees import CODED_NODE, LEAF, Tree, TreeArrays
+from ..trees import CODED_NODE, Tree, TreeArrays
 from ._encoding import Codec, Encoded, Unknown
+from ._sense import Nonsense, check_course, check_draws, check_parts, check_run
 from ._store import check_target, read, write
 
 
@@ -170,17 +172,19 @@ def load(path: Any) -> Any:
         before every chain had a draw; the message names the file and says what is wrong.
     """
     parts = _parts(path)
-    model = TreeModel.from_parts(_decoded(parts["model"], path))
+    model = _model(parts, path)
     if "run" in parts:
-        return _draws_so_far(model, _decoded(parts["run"], path), path)
+        return _draws_so_far(model, _run(parts, model, path), path)
     if "draws" not in parts:
         return model
     draws, course = _decoded(parts["draws"], path), None
-    _check_trees(draws, model.n_features, path)
+    _sensible(path, check_draws, draws, model)
     try:
-        course = CODEC.decode(parts["course"])
+        course = CODEC.decode(parts["course"]) if "course" in parts else None
     except Unknown as error:
         warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
+    if course is not None:
+        _sensible(path, check_course, course, draws, model)
     return SampledPosterior(model, *draws, course=course)
 
 
@@ -189,8 +193,31 @@ def load_unfinished(path: Any) -> Unfinished | None:
     parts = _parts(path)
     if "run" not in parts:
         return None
-    model, run = TreeModel.from_parts(_decoded(parts["model"], path)), _decoded(parts["run"], path)
+    model = _model(parts, path)
+    run = _run(parts, model, path)
     return run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
+
+
+def _model(parts: dict[str, Encoded], path: Any) -> TreeModel:
+    content = _decoded(parts["model"], path)
+    _sensible(path, check_parts, content)
+    return TreeModel.from_parts(content)
+
+
+def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
+    run = _decoded(parts["run"], path)
+    _sensible(path, check_run, run, model)
+    return run
+
+
+def _sensible(path: Any, check: Callable[..., None], *what: Any) -> None:
+    """Refuse content that could not be used, in whatever way it is broken."""
+    try:
+        with np.errstate(all="ignore"):
+            check(*what)
+    except Exception as error:
+        said = str(error) if isinstance(error, Nonsense) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} cannot be used: {said}.") from error
 
 
 def _encoded(value: dict, path: Path) -> Encoded:
@@ -227,19 +254,6 @@ def _datasets(inference_data: Any) -> dict[str, Any]:
     return out | {name: inference_data[name] for name in inference_data.groups()}
 
 
-def _check_trees(draws: Draws, n_features: int, path: Any) -> None:
-    """Refuse trees that would lead out of their arrays."""
-    trees = draws.trees
-    sizes = np.diff(trees.offset)
-    node = np.arange(len(trees.feature)) - np.repeat(trees.offset[:-1], sizes)
-    inner, size = trees.feature != LEAF, np.repeat(sizes, sizes)
-    in_order = (trees.left > node) & (trees.right > node) & (trees.left < size) & (trees.right < size)
-    known = (trees.feature >= LEAF) & (trees.feature < n_features)
-    numbered = (draws.tree_of_draw >= 0) & (draws.tree_of_draw < len(sizes))
-    if not (known.all() and in_order[inner].all() and numbered.all() and len(draws.stats) == len(node)):
-        raise ValueError(f"{path} cannot be used: its trees are not trees over {n_features} features.")
-
-
 def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
     done = [0 if result is None else len(result.saved.tree_of_draw) for result in run.results]
     least, planned = min(done), run.plans[0].draws
@@ -249,5 +263,12 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
         f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it.",
         stacklevel=3,
     )
-    saved = [result.shortened(least).saved for result in run.results]
-    return SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds)
+    found: list[SampledPosterior] = []
+
+    def join() -> None:
+        saved = [result.shortened(least).saved for result in run.results]
+        found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
+        check_draws(found[0], model)
+
+    _sensible(path, join)
+    return found[0]

@@ -83,7 +83,7 @@ class Codec:
         try:
             forms = json.loads(encoded.text)["dict"]
             return {key: Encoded(json.dumps(form), encoded.arrays) for key, form in forms.items()}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def decode(self, encoded: Encoded) -> Any:
@@ -92,7 +92,7 @@ class Codec:
             return self._decode(json.loads(encoded.text), encoded.arrays)
         except Unknown:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except Exception as error:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
@@ -171,6 +171,8 @@ class Codec:
         if name is not None and str(dtype.descr) != form["layout"]:
             raise Unknown(f"its records {name} have another layout than those of this release")
         if "array" not in form:
+            if math.prod(shape) != 0:
+                raise Unknown(f"an array of shape {shape} is missing")
             out = np.zeros(shape, dtype=dtype)
         else:
             data = np.ascontiguousarray(arrays[form["array"]])

@@ -6,28 +6,48 @@ import contextlib
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._checks import in_words, is_integer
 from ._encoding import Encoded
 
 GROUP = "pactree_mcmc"
+LONGEST_PATH = 4000
 FORMAT = 1
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
 HEADER_BYTES = 4096
 """More than a netCDF file takes for the description of a variable."""
+SEAL, DIGEST = b"\npactree-mcmc: sha256 of all bytes before this line ", 64
+"""What stands at the end of a netCDF file, and the length of what follows it."""
+BLOCK = 1 << 22
+PROBE = """
+import sys, h5py
+with h5py.File(sys.argv[1], "r") as file:
+    if sys.argv[2] not in file:
+        sys.exit(3)
+    group = file[sys.argv[2]]
+    dict(group.attrs)
+    for name in group:
+        dict(group[name].attrs)
+        group[name][()]
+"""
+"""Reads our group of a file, in another process."""
+LACKS_GROUP, PROBE_SECONDS = 3, 300
 TEXT = "description"
 """Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
 
 
 def check_target(path: Any, *, only: str | None = None) -> Path:
     """The path of a file to be written; a ValueError if its suffix or its folder is not usable."""
-    path = Path(path)
+    path = as_path(path)
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None or (only is not None and kind != only):
         allowed = [suffix for suffix, other in SUFFIXES.items() if only in (None, other)]
@@ -37,6 +57,21 @@ def check_target(path: Any, *, only: str | None = None) -> Path:
     if path.is_dir() and kind == "netCDF":
         raise ValueError(f"{path} is a folder; give the path of a file.")
     return path
+
+
+def as_path(path: Any) -> Path:
+    """A path; a ValueError if it is none that a system could have."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
+    try:
+        found = Path(path)
+        found.exists()
+        os.fsencode(found)
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"path={in_words(path)} is no path of a file: {error}.") from error
+    if "\0" in str(found) or len(str(found)) > LONGEST_PATH:
+        raise ValueError(f"path={in_words(path)} is no path of a file: it is too long, or holds a zero byte.")
+    return found
 
 
 def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
@@ -61,6 +96,8 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             _reserve(part, datasets.values())
             for name, dataset in datasets.items():
                 _put(part, path.suffix, name, dataset)
+        if part.is_file():
+            _seal(part)
         _replace(part, path)
     except Exception as error:
         with contextlib.suppress(OSError):
@@ -70,6 +107,56 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             why = os.strerror(error.errno) if getattr(error, "errno", None) else str(error)
             raise OSError(f"{path} could not be written: {why}{kept}.") from error
         raise
+
+
+def _seal(part: Path) -> None:
+    """Put the checksum of a whole file behind it, where HDF5 does not look."""
+    with part.open("ab") as file:
+        file.write(SEAL + _file_digest(part, part.stat().st_size).encode())
+
+
+def _file_digest(path: Path, size: int) -> str:
+    """Checksum of the first ``size`` bytes of a file."""
+    out = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0:
+            block = file.read(min(size, BLOCK))
+            if not block:
+                break
+            out.update(block)
+            size -= len(block)
+    return out.hexdigest()
+
+
+def check_seal(path: Path) -> None:
+    """See that HDF5 can be asked to read a file: it may crash on bytes that it has not written.
+
+    A seal that does not fit tells of damage. Where there is none, another program has written to the file, or it was
+    cut; another process then reads it first.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    body = path.stat().st_size - len(SEAL) - DIGEST
+    with path.open("rb") as file:
+        file.seek(max(body, 0))
+        seal = file.read()
+    if body > 0 and seal.startswith(SEAL):
+        if seal[len(SEAL) :] != _file_digest(path, body).encode():
+            raise ValueError(f"the content of {path} does not match its checksum: it is damaged or was altered.")
+        return
+    try:
+        probe = [sys.executable, "-c", PROBE, str(path), GROUP]
+        done = subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL, timeout=PROBE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from error
+    if done.returncode == LACKS_GROUP:
+        raise ValueError(f"{path} has no group {GROUP}: it is no file of this library.")
+    if done.returncode != 0:
+        what = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-done.returncode}'}).")
 
 
 def _reserve(part: Path, datasets: Iterable[Any]) -> None:
@@ -161,32 +248,31 @@ def read(path: Any) -> Encoded:
     ValueError
         If there is no such file, it is no file of ours, of a later format, damaged or altered; the message says which.
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
     if SUFFIXES.get(path.suffix.lower()) is None:
         raise ValueError(f"{path} ends in {path.suffix!r}; files of posteriors end in {' or '.join(SUFFIXES)}.")
-    with _reading(path) as dataset:
-        version = dataset.attrs.get("format")
-        if version is None or "sha256" not in dataset.attrs or TEXT not in dataset:
-            raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
-        if int(version) != FORMAT:
-            raise ValueError(
-                f"{path} is of format {version}, by {dataset.attrs.get('written_by')}; this release reads format "
-                f"{FORMAT}: read it with the release that wrote it, or a later one."
-            )
-        arrays = {str(name): np.asarray(dataset[name].values) for name in dataset.data_vars}
-        stamp = dataset.attrs["sha256"]
+    if SUFFIXES[path.suffix.lower()] == "netCDF":
+        check_seal(path)
+    attrs, arrays = _contents(path)
+    version, stamp = attrs.get("format"), attrs.get("sha256")
+    if version is None or stamp is None or TEXT not in arrays:
+        raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
+    if not is_integer(version) or int(version) != FORMAT:
+        raise ValueError(
+            f"{path} is of format {version}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
+            "with the release that wrote it, or a later one."
+        )
     text = arrays.pop(TEXT).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)
-    if digest(content) != stamp:
+    if digest(content) != str(stamp):
         raise ValueError(f"the content of {path} does not match its checksum: it is damaged or was altered.")
     return content
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[Any]:
-    """Our own group of a file, as it was written."""
+def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Attributes and arrays of our own group of a file, as they were written."""
     import xarray as xr
 
     try:
@@ -196,11 +282,9 @@ def _reading(path: Path) -> Iterator[Any]:
                 opened = xr.open_zarr(path, group=GROUP, consolidated=False, chunks=None, decode_cf=False)
             else:
                 opened = xr.open_dataset(path, group=GROUP, engine="h5netcdf", decode_cf=False)
-        with opened as dataset:
-            yield dataset
-    except ValueError:
-        raise
-    except (OSError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+            with opened as dataset:
+                return dict(dataset.attrs), {str(name): np.asarray(dataset[name].values) for name in dataset.data_vars}
+    except Exception as error:
         lacking = "group not found" in str(error) or isinstance(error, KeyError | FileNotFoundError)
         what = f"has no group {GROUP}: it is no file of this library" if lacking else f"cannot be read: {error}"
         raise ValueError(f"{path} {what}.") from error

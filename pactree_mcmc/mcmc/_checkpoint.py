@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._checks import check_number
 from ._run import Plan, Result
 from ._snapshot import generator_from, generator_state
 
@@ -51,9 +51,7 @@ class Checkpoint:
 
 def read_interval(every: Any) -> float:
     """Check ``every``."""
-    if isinstance(every, bool) or not isinstance(every, int | float) or not 0.0 < every < math.inf:
-        raise ValueError(f"every={every!r} is out of range; give seconds between checkpoints, > 0.")
-    return float(every)
+    return check_number("every", every, "seconds between checkpoints, > 0", 5e-324)
 
 
 def read_target(path: Any) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import as_number, in_words
 from ._moves import blanchard, change, collapsed, grow_prune, redraw, regrow, reshape, restructure, rotate, swap
 from ._state import MOVES
 
@@ -118,13 +120,14 @@ def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW) -> Kernel:
             raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
         kernel = WEIGHTS[kernel]
     if not isinstance(kernel, Mapping):
-        raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
+        raise ValueError(f"kernel={in_words(kernel)} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
     for name, weight in kernel.items():
-        if name not in STEPS:
+        if not isinstance(name, str) or name not in STEPS:
             raise ValueError(_unknown(name))
-        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not 0.0 <= weight < np.inf:
-            raise ValueError(f"the weight of {name!r} is {weight!r}; give a finite number >= 0.")
-    total = float(sum(kernel.values()))
+        number = as_number(weight)
+        if number is None or not 0.0 <= number < np.inf:
+            raise ValueError(f"the weight of {name!r} is {in_words(weight)}; give a finite number >= 0.")
+    total = math.fsum(float(weight) for weight in kernel.values())
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
     used = {name: float(weight) / total for name, weight in kernel.items() if weight > 0.0}
@@ -135,4 +138,4 @@ def _unknown(name: Any) -> str:
     lookahead = re.fullmatch(r"regrow-(-?\d+)", name) if isinstance(name, str) else None
     if lookahead:
         return f"{name!r} looks {lookahead[1]} levels ahead; the lookahead of regrow is 1 or 2."
-    return f"the move {name!r} is unknown; the moves are {', '.join(STEPS)}."
+    return f"the move {in_words(name)} is unknown; the moves are {', '.join(STEPS)}."

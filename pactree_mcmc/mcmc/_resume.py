@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_count
 from .._saved import SAVED_TREE, Saved
 from ..posterior import SampledPosterior
 from ..trees import CODED_NODE
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._run import Plan, Result
-from ._sample import run_plans
+from ._sample import check_executor, run_plans
 from ._tempering import LadderReport
 from ._workers import Work
 
@@ -68,6 +69,7 @@ def resume(
     >>> resume(post, 100).n_draws
     300
     """
+    check_executor(executor)
     if isinstance(run, str | os.PathLike):
         return _resume_file(run, draws, executor, progress, checkpoint, every)
     if not isinstance(run, SampledPosterior):
@@ -103,8 +105,9 @@ def _resume_file(
 def _resume_posterior(
     post: SampledPosterior, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
 ) -> SampledPosterior:
-    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
-        raise ValueError(f"draws={draws!r} is out of range; give how many further draws a chain, an integer >= 1.")
+    if draws is None:
+        raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
+    check_count("draws", draws)
     course = post.course
     if course is None:
         raise ValueError(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
-from .._checks import check_count
+from .._checks import check_count, in_words, is_integer
 from ..convergence import warn_if_unconverged
 from ..evidence import gather
 from ..model import LeafPenalty, TreeModel
@@ -114,6 +113,7 @@ def sample(
     True
     """
     check_reachable(model)
+    check_executor(executor)
     check_count("tune", tune, 0)
     for name, value in {"draws": draws, "chains": chains, "thin": thin, "proposals": proposals}.items():
         check_count(name, value)
@@ -163,6 +163,12 @@ def check_reachable(model: TreeModel) -> None:
         )
 
 
+def check_executor(executor: Any) -> None:
+    """Refuse what cannot run tasks."""
+    if executor is not None and not callable(getattr(type(executor), "submit", None)):
+        raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
+
+
 def _log_prior_of_stump(model: TreeModel) -> float | None:
     """Log prior of the tree of one leaf under a prior that is not normalised; None under others."""
     if not isinstance(model.tree_prior, LeafPenalty):
@@ -172,19 +178,27 @@ def _log_prior_of_stump(model: TreeModel) -> float | None:
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
     """One source of randomness for each chain."""
-    if isinstance(rng, Sequence) and not isinstance(rng, str | bytes):
+    if isinstance(rng, list | tuple):
         if len(rng) != chains:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")
+        for source in rng:
+            _check_source(source)
         return list(rng)
     if isinstance(rng, np.random.Generator):
         return list(rng.spawn(chains))
     if isinstance(rng, np.random.SeedSequence):
         return list(np.random.SeedSequence(rng.entropy, spawn_key=rng.spawn_key, pool_size=rng.pool_size).spawn(chains))
-    if rng is not None and (not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0):
-        raise ValueError(
-            f"rng={rng!r}; give None, an integer >= 0, a SeedSequence, a Generator, or one of these a chain."
-        )
+    _check_source(rng)
     return list(np.random.SeedSequence(None if rng is None else int(rng)).spawn(chains))
+
+
+def _check_source(rng: Any) -> None:
+    """Refuse a seed that is none; other objects may be sources that a worker makes."""
+    known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
+    if not known and not (is_integer(rng) and int(rng) >= 0):
+        raise ValueError(
+            f"rng={in_words(rng)}; give None, an integer >= 0, a SeedSequence, a Generator, or one of these a chain."
+        )
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
@@ -192,10 +206,11 @@ def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
         return ["grown" if model.n_rows >= MANY_ROWS else "prior"] * chains
     if isinstance(start, str):
         if start not in ("grown", "prior", "stump"):
-            raise ValueError(f"start={start!r} is unknown; give 'grown', 'prior', 'stump', a Tree, or one a chain.")
+            allowed = "'grown', 'prior', 'stump', a Tree, or one a chain"
+            raise ValueError(f"start={in_words(start)} is unknown; give {allowed}.")
         return [start] * chains
-    if not isinstance(start, Tree | Sequence):
-        raise TypeError(f"start is {start!r}; give 'grown', 'prior', 'stump', a Tree, or one Tree a chain.")
+    if not isinstance(start, Tree | list | tuple):
+        raise TypeError(f"start is {in_words(start)}; give 'grown', 'prior', 'stump', a Tree, or one Tree a chain.")
     trees = [start] * chains if isinstance(start, Tree) else list(start)
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")

@@ -113,8 +113,11 @@ def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
         chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow)
         chain.generation, chain.odd, chain.trips = rungs.generation, rungs.odd, rungs.trips
         chain.tried, chain.acceptance, chain.journey = rungs.tried.copy(), rungs.acceptance.copy(), list(rungs.journey)
-    for one, replica in zip(chain.all_chains, snapshot.replicas, strict=True):
-        _restore(one, replica)
+    try:
+        for one, replica in zip(chain.all_chains, snapshot.replicas, strict=True):
+            _restore(one, replica)
+    except (IndexError, TypeError) as error:
+        raise ValueError(f"the chain is not one of this model and release: {error}.") from error
     return chain
 
 

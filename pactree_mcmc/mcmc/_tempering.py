@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import in_words, read_numbers
 from ..model import Lowered
 from ._chain import Chain
 from ._kernels import Kernel
@@ -22,7 +23,7 @@ from ._state import N_NODES, SCAN
 CURVATURE = 3.0
 """The first ladder lies at equal steps of the third root of beta: near the prior a little score changes much."""
 ADAPTATIONS = 8
-FEWEST_LEVELS = 2
+FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
 
 
 class LadderReport(NamedTuple):
@@ -55,17 +56,21 @@ def first_ladder(n: int) -> np.ndarray:
 def read_ladder(temperatures: Any) -> tuple[np.ndarray, bool]:
     """Check ``temperatures``; the ladder to begin with, and whether it may be adapted."""
     if isinstance(temperatures, int | np.integer) and not isinstance(temperatures, bool):
-        if temperatures < FEWEST_LEVELS:
-            raise ValueError(f"temperatures={temperatures} is too few; give at least {FEWEST_LEVELS}, or a ladder.")
+        if not FEWEST_LEVELS <= int(temperatures) <= MOST_LEVELS:
+            allowed = f"{FEWEST_LEVELS} to {MOST_LEVELS:,} levels, or a ladder"
+            raise ValueError(f"temperatures={in_words(temperatures)} is too few or too many; give {allowed}.")
         return first_ladder(int(temperatures)), True
     try:
-        ladder = np.asarray(temperatures, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"temperatures is {temperatures!r}; give how many, or a ladder decreasing from 1.") from error
+        ladder = read_numbers("temperatures", temperatures)
+    except ValueError as error:
+        given = in_words(temperatures)
+        raise TypeError(f"temperatures is {given}; give how many, or a ladder decreasing from 1.") from error
     if ladder.ndim != 1 or len(ladder) < FEWEST_LEVELS:
-        raise ValueError(f"temperatures={temperatures!r}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
-    if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(np.diff(ladder) >= 0.0):
-        raise ValueError(f"temperatures={ladder.tolist()} is no ladder; give powers of the score decreasing from 1.")
+        given = in_words(temperatures)
+        raise ValueError(f"temperatures={given}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
+    if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
+        given = in_words(ladder.tolist())
+        raise ValueError(f"temperatures={given} is no ladder; give powers of the score decreasing from 1.")
     return ladder, False
 
 

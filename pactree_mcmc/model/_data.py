@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import as_number, in_words, read_array, read_numbers
 from .._columns import is_missing
 from .._numba import jit
 from ._leaves import DirichletMultinomial, Leaf, Target
@@ -50,7 +51,7 @@ class Units(NamedTuple):
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
     """Check y, weights and the estimation mask; choose the leaf model when none is given."""
-    labels = np.asarray(y)
+    labels = read_array("y", y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -58,6 +59,8 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if len(labels) != n:
         raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
     kind = labels.dtype.kind
+    if kind == "V":
+        raise ValueError(f"y holds records of dtype {labels.dtype}; give real numbers or labels.")
     if kind == "c":
         raise ValueError("y is complex; give real numbers or labels.")
     if kind in "mM":
@@ -71,7 +74,8 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if leaf is None:
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
     if not isinstance(leaf, Leaf):
-        raise TypeError(f"leaf is {leaf!r}; give a leaf model such as DirichletMultinomial() or NormalInverseGamma().")
+        allowed = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
+        raise TypeError(f"leaf is {in_words(leaf)}; give {allowed}.")
     weight = _read_weight(sample_weight, n)
     mask = _read_mask(estimation, n)
     if mask is not None and not leaf.uses_estimation:
@@ -82,7 +86,8 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         return _class_target(labels, weight, mask), leaf
     if kind not in "fiub":
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
-    return _number_target(labels.astype(np.float64), weight, mask), leaf
+    with np.errstate(over="ignore"):
+        return _number_target(labels.astype(np.float64), weight, mask), leaf
 
 
 def _all_strings(labels: np.ndarray) -> bool:
@@ -99,9 +104,11 @@ def _plain_objects(labels: np.ndarray) -> np.ndarray:
     if all(isinstance(v, bool | np.bool_) for v in values):
         return np.array(values, dtype=bool)
     if all(isinstance(v, numbers.Integral) for v in values):
+        if not all(-(2**63) <= int(v) < 2**63 for v in values):
+            raise ValueError("y holds integers beyond 64 bits; give labels that fit, or strings.")
         return np.array(values, dtype=np.int64)
-    if all(isinstance(v, numbers.Real) for v in values):
-        return np.array(values, dtype=np.float64)
+    if all(as_number(v) is not None for v in values):
+        return np.array([as_number(v) for v in values])
     kinds = sorted({type(v).__name__ for v in values})
     raise ValueError(f"y mixes or holds {', '.join(kinds)}; give all strings, all booleans or all numbers.")
 
@@ -142,7 +149,7 @@ def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | 
 def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = read_numbers("sample_weight", sample_weight)
     if weight.shape != (n,):
         raise ValueError(f"sample_weight has shape {weight.shape}; give one weight a row, shape ({n},).")
     bad = ~((weight >= 0.0) & np.isfinite(weight))
@@ -158,7 +165,7 @@ def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
 def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
     if estimation is None:
         return None
-    mask = np.asarray(estimation)
+    mask = read_array("estimation", estimation)
     if isinstance(estimation, float | np.floating):
         if not 0.0 < estimation < 1.0 or not 0 < round(n * estimation) < n:
             raise ValueError(f"estimation={estimation} of {n} rows leaves E or S empty; give a fraction in (0, 1).")

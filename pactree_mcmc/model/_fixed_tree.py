@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._checks import BELOW_ONE, check_number, read_array
 from .._columns import Columns, Table, learn_columns, ordered_values
 from .._numba import jit
 from .._routing import depths_between
@@ -55,7 +56,7 @@ class FixedTree(Questions):
         if not isinstance(self.tree, Tree):
             raise TypeError(f"tree is a {type(self.tree).__name__}; give a Tree, or use FixedTree.from_sklearn.")
         m = self.tree.n_nodes
-        joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(self.joint)
+        joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(read_array("joint", self.joint))
         if joint.dtype.kind != "b" or joint.shape != (m,):
             raise ValueError(f"joint has dtype {joint.dtype} and shape {joint.shape}; give booleans of shape ({m},).")
         wrong = joint & (self.tree.feature == LEAF)
@@ -112,8 +113,7 @@ class FixedTree(Questions):
         >>> design.split_probabilities([[1.0], [2.0], [3.0], [4.0]], rho=0.6).round(3).tolist()
         [0.2, 0.0, 0.0]
         """
-        if not 0.0 <= rho < 1.0:
-            raise ValueError(f"rho={rho!r} is out of range; give 0 <= rho < 1.")
+        rho = check_number("rho", rho, "0 <= rho < 1", 0.0, BELOW_ONE)
         tree = self.tree
         columns = tree.columns
         if columns is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+
+from .._special import gammaln, xlogy
 
 FAR = 16.0
 """From here on the series below is exact to the last bit."""

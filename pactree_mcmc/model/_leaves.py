@@ -5,13 +5,12 @@ Those of classes stand here, those of numbers in `_number_leaves`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .._special import gammaln
+from .._checks import check_number, read_numbers, settle
 from . import _leaf_kernels as codes
 from ._gamma import log_shares, stirling_rest
 from ._leaf_kernels import LeafRule
@@ -235,7 +234,7 @@ class FrozenLaplace(_ClassLeaf):
     uses_estimation = True
 
     def __post_init__(self) -> None:
-        check_positive("pseudocount", self.pseudocount)
+        settle_parameters(self, "pseudocount")
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is None:
@@ -294,9 +293,7 @@ class PacBayesLoss(_ClassLeaf):
 
     def __post_init__(self) -> None:
         for name in ("lambda1", "lambda2"):
-            value = getattr(self, name)
-            if not 0.0 <= value < math.inf:
-                raise ValueError(f"{name}={value} is out of range; give a finite price >= 0.")
+            settle(self, name, check_number(name, getattr(self, name), "a finite price >= 0", 0.0))
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is not None and not target.estimation.any():
@@ -322,9 +319,11 @@ class PacBayesLoss(_ClassLeaf):
 
 def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
     """Refuse a parameter that is not positive and finite; it may be an array when it has ``entries``."""
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim and not entries:
-        raise ValueError(f"{name} has shape {array.shape}; give one number.")
+    array = read_numbers(name, value)
+    if array.ndim > entries:
+        raise ValueError(f"{name} has shape {array.shape}; give one number{' or a row of them' * entries}.")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; give finite {name} > 0.")
     bad = ~((array > 0.0) & np.isfinite(array))
     if bad.any():
         raise ValueError(
@@ -334,5 +333,13 @@ def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
 
 def check_finite(name: str, value: float | None) -> None:
     """Refuse a parameter that is given but not finite."""
-    if value is not None and not math.isfinite(value):
-        raise ValueError(f"{name}={value} is out of range; give a finite number.")
+    if value is not None:
+        check_number(name, value, "a finite number")
+
+
+def settle_parameters(leaf: Leaf, *names: str) -> None:
+    """Refuse those that are given and not positive; those given become floats."""
+    for name in names:
+        if getattr(leaf, name) is not None:
+            check_positive(name, getattr(leaf, name))
+            settle(leaf, name, float(getattr(leaf, name)))

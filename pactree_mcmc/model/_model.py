@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from .._checks import in_words
 from .._columns import Columns, Table, learn_columns
 from .._not_finite import not_finite
 from ..trees import LEAF, Tree, check_tree
@@ -119,10 +120,11 @@ class TreeModel:
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
         self.questions = LocalCuts() if questions is None else questions
-        if isinstance(self.tree_prior, type) or not hasattr(self.tree_prior, "log_stop"):
-            raise TypeError(f"tree_prior is {tree_prior!r}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
+        if isinstance(self.tree_prior, type) or not callable(getattr(type(self.tree_prior), "log_stop", None)):
+            given = in_words(tree_prior)
+            raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
         if not isinstance(self.questions, Questions):
-            raise TypeError(f"questions is {questions!r}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
+            raise TypeError(f"questions is {in_words(questions)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
         if self.questions.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
         table = Table(X)

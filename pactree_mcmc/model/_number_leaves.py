@@ -11,7 +11,7 @@ import numpy as np
 from .._special import gammaln
 from . import _leaf_kernels as codes
 from ._gamma import HALF_LOG_TWO_PI, divergence, log_gamma_ratio, stirling_rest
-from ._leaves import Leaf, Target, check_finite, check_positive
+from ._leaves import Leaf, Target, check_finite, check_positive, settle_parameters
 
 
 class StudentT(NamedTuple):
@@ -99,9 +99,7 @@ class NormalInverseGamma(MomentLeaf):
 
     def __post_init__(self) -> None:
         check_finite("m0", self.m0)
-        for name in ("k0", "a0", "b0"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+        settle_parameters(self, "k0", "a0", "b0")
 
     def resolve(self, target: Target) -> Self:
         a0 = 1.5 if self.a0 is None else self.a0
@@ -200,9 +198,7 @@ class NormalKnownVariance(MomentLeaf):
 
     def __post_init__(self) -> None:
         check_finite("m0", self.m0)
-        for name in ("sigma2", "k0"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+        settle_parameters(self, "sigma2", "k0")
 
     def resolve(self, target: Target) -> Self:
         return replace(
@@ -280,9 +276,9 @@ class PoissonGamma(MomentLeaf):
     kind = codes.POISSON
 
     def __post_init__(self) -> None:
-        for name in ("shape", "rate", "exposure"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), entries=name == "exposure")
+        settle_parameters(self, "shape", "rate")
+        if self.exposure is not None:
+            check_positive("exposure", self.exposure, entries=True)
 
     def resolve(self, target: Target) -> Self:
         y = target.values

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._checks import check_count
+from .._checks import check_count, check_flag, in_words, read_numbers, settle
 from .._columns import Columns, Table, learn_columns
-from ..trees import LEAF
+from ..trees import LARGEST, LEAF
 from ._cells import PlainCell, Question, bits
 from ._coding import (
     AnyScale,
@@ -25,6 +25,7 @@ from ._tree_priors import FixedShape
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 MAX_LEVELS = 31
+LARGEST_WEIGHT = 1e100
 
 
 FEATURE = np.dtype(
@@ -183,6 +184,8 @@ class LocalCuts(Questions):
 
     def __post_init__(self) -> None:
         check_count("min_leaf", self.min_leaf)
+        check_flag("trivial", self.trivial)
+        check_weights(self.feature_weights)
         if self.max_cuts is not None:
             check_count("max_cuts", self.max_cuts)
         if self.trivial and self.min_leaf != 1:
@@ -307,16 +310,20 @@ class GridCuts(_BoxQuestions):
     def __post_init__(self) -> None:
         if isinstance(self.cuts, int | np.integer) and not isinstance(self.cuts, bool):
             check_count("cuts", self.cuts)
+            check_weights(self.feature_weights)
             return
-        if isinstance(self.cuts, str) or not hasattr(self.cuts, "__len__") or getattr(self.cuts, "ndim", 1) == 0:
-            raise ValueError(f"cuts={self.cuts!r}; give an integer >= 1 or one increasing array a feature.")
+        check_weights(self.feature_weights)
+        if not isinstance(self.cuts, list | tuple | np.ndarray) or getattr(self.cuts, "ndim", 1) == 0:
+            raise ValueError(f"cuts={in_words(self.cuts)}; give an integer >= 1 or one increasing array a feature.")
         for k, given in enumerate(self.cuts):
-            points = np.empty(0) if given is None else np.asarray(given, dtype=np.float64)
+            points = np.empty(0) if given is None else read_numbers(f"cuts of feature {k}", given)
             if points.ndim != 1 or not np.isfinite(points).all():
-                raise ValueError(f"cuts of feature {k} are not a one-dimensional array of finite numbers: {given!r}.")
-            if np.any(np.diff(points) <= 0.0):
+                what = in_words(given)
+                raise ValueError(f"cuts of feature {k} are not a one-dimensional array of finite numbers: {what}.")
+            if np.any(points[1:] <= points[:-1]):
                 what = "duplicate" if np.any(np.diff(np.sort(points)) == 0.0) else "unsorted"
-                raise ValueError(f"cuts of feature {k} are {what}: {points.tolist()}; give strictly increasing cuts.")
+                listed = in_words(points.tolist())
+                raise ValueError(f"cuts of feature {k} are {what}: {listed}; give strictly increasing cuts.")
 
     @classmethod
     def from_table(cls, X: Any, cuts: int, *, nominal: Any = None, feature_weights: Any = None) -> Self:
@@ -341,6 +348,7 @@ class GridCuts(_BoxQuestions):
         >>> GridCuts.from_table([[0.0], [1.0], [4.0]], 2).cuts
         [array([0.5, 2.5])]
         """
+        check_count("cuts", cuts)
         table = Table(X)
         columns = learn_columns(table, nominal)
         scales = cls(cuts).scales(table, columns)
@@ -431,10 +439,13 @@ class DyadicCuts(_BoxQuestions):
 
     def __post_init__(self) -> None:
         check_count("levels", self.levels)
+        check_flag("cyclic", self.cyclic)
+        check_weights(self.feature_weights)
         if self.levels > MAX_LEVELS:
             raise ValueError(f"levels={self.levels}: codes would overflow; give at most {MAX_LEVELS}.")
         if self.bounds is not None:
-            bounds = np.asarray(self.bounds, dtype=np.float64)
+            bounds = read_numbers("bounds", self.bounds)
+            settle(self, "bounds", self.bounds if isinstance(self.bounds, list | tuple) else bounds)
             if bounds.ndim != 2 or bounds.shape[1] != 2 or not np.isfinite(bounds).all():
                 raise ValueError(
                     f"bounds has shape {bounds.shape}; give finite (lower, upper) for each feature: (p, 2)."
@@ -442,6 +453,8 @@ class DyadicCuts(_BoxQuestions):
             if np.any(bounds[:, 0] >= bounds[:, 1]):
                 k = int(np.argmax(bounds[:, 0] >= bounds[:, 1]))
                 raise ValueError(f"bounds of feature {k} are {bounds[k].tolist()}; give lower < upper.")
+            if np.any(bounds[:, 1] / 2.0 - bounds[:, 0] / 2.0 > LARGEST / 4.0):
+                raise ValueError("bounds are too wide: their difference overflows; rescale the feature.")
         if self.cyclic and self.feature_weights is not None:
             raise ValueError("feature_weights mean nothing when cyclic=True: depth chooses the coordinate.")
 
@@ -490,9 +503,21 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
     """Check feature weights and return them as float64 (p,)."""
     if feature_weights is None:
         return np.ones(p)
-    weight = np.asarray(feature_weights, dtype=np.float64)
+    weight = check_weights(feature_weights)
     if weight.shape != (p,):
         raise ValueError(f"feature_weights has shape {weight.shape}; X has {p} columns: give shape ({p},).")
+    return weight
+
+
+def check_weights(feature_weights: Any) -> np.ndarray:
+    """Refuse feature weights that cannot fit any table; an empty array for None."""
+    if feature_weights is None:
+        return np.empty(0)
+    weight = read_numbers("feature_weights", feature_weights)
+    if weight.ndim != 1:
+        raise ValueError(f"feature_weights has shape {weight.shape}; give one weight a feature: (p,).")
     if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
-        raise ValueError(f"feature_weights={weight.tolist()}; give finite weights >= 0, not all 0.")
+        raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
+    if weight.max() > LARGEST_WEIGHT or weight[weight > 0.0].min() < 1.0 / LARGEST_WEIGHT:
+        raise ValueError(f"feature_weights lie outside 1e-100..1e100: {in_words(weight.tolist())}; rescale them.")
     return weight

@@ -8,10 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from .._special import gammaln
 from . import _leaf_kernels as codes
 from ._gamma import log_gamma_ratio
-from ._leaves import Target, check_finite, check_positive
+from ._leaves import Target, check_finite, settle_parameters
 from ._number_leaves import MomentLeaf, NormalKnownVariance, StudentT, known_normal_params
 
 
@@ -52,9 +51,7 @@ class NormalSharedVariance(MomentLeaf):
 
     def __post_init__(self) -> None:
         check_finite("m0", self.m0)
-        for name in ("k0", "a0", "b0"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+        settle_parameters(self, "k0", "a0", "b0")
 
     def resolve(self, target: Target) -> Self:
         a0 = 1.5 if self.a0 is None else self.a0

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .._checks import BELOW_ONE, check_count, check_flag, check_number, read_numbers, settle
 from .._numba import jit
 
 DEPTH_CEILING = 4_095
@@ -120,13 +121,14 @@ class BranchingProcess:
     conditioned: bool = False
 
     def __post_init__(self) -> None:
-        rho = np.asarray(self.rho, dtype=np.float64)
+        rho = read_numbers("rho", self.rho)
         if rho.ndim > 1 or rho.size == 0:
             raise ValueError(f"rho has shape {rho.shape}; give a number or a one-dimensional array.")
         bad = ~((rho >= 0.0) & (rho < 1.0))
         if bad.any():
             raise ValueError(f"rho={np.atleast_1d(rho)[np.atleast_1d(bad)][0]} is out of range; give 0 <= rho < 1.")
         check_depth(self.max_depth)
+        check_flag("conditioned", self.conditioned)
         if self.conditioned and self.max_depth is None and (rho.ndim or rho > 0.5):
             raise ValueError("a conditioned process without max_depth needs one rho <= 1/2; give max_depth.")
 
@@ -209,10 +211,8 @@ class ChipmanPrior:
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.alpha < 1.0:
-            raise ValueError(f"alpha={self.alpha} is out of range; give 0 <= alpha < 1.")
-        if not 0.0 <= self.beta < math.inf:
-            raise ValueError(f"beta={self.beta} is out of range; give a finite beta >= 0.")
+        settle(self, "alpha", check_number("alpha", self.alpha, "0 <= alpha < 1", 0.0, BELOW_ONE))
+        settle(self, "beta", check_number("beta", self.beta, "a finite beta >= 0", 0.0))
         check_depth(self.max_depth)
 
     def log_split(self, depth: Any, node: Any) -> Any:
@@ -259,8 +259,8 @@ class LeafPenalty:
     def __post_init__(self) -> None:
         for name in ("cost", "empty_cost"):
             value = getattr(self, name)
-            if value is not None and not 0.0 <= value < math.inf:
-                raise ValueError(f"{name}={value} is out of range; give a finite price >= 0.")
+            if value is not None:
+                settle(self, name, check_number(name, value, "a finite price >= 0", 0.0))
         check_depth(self.max_depth)
 
     def log_split(self, depth: Any, node: Any) -> Any:
@@ -291,9 +291,4 @@ def check_depth(max_depth: int | None) -> None:
     """Refuse a ``max_depth`` that is not None or an integer >= 0."""
     if max_depth is None:
         return
-    if (
-        not isinstance(max_depth, int | np.integer)
-        or isinstance(max_depth, bool)
-        or not 0 <= max_depth <= DEPTH_CEILING
-    ):
-        raise ValueError(f"max_depth={max_depth!r} is out of range; give an integer 0..{DEPTH_CEILING}, or None.")
+    check_count("max_depth", max_depth, 0, DEPTH_CEILING, or_none=True)

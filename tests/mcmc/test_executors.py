@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import pactree_mcmc as pt
@@ -14,7 +15,7 @@ from pactree_mcmc.mcmc._run import Plan, run_chain, still_to_do
 from .runs import MODELS, assert_equal, assert_same, draw
 
 
-class Deadly:
+class Deadly(np.random.SeedSequence):
     """A source of randomness that ends the process that unpacks it."""
 
     def __reduce__(self):

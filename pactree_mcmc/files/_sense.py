@@ -1,0 +1,352 @@
+"""Whether what a file says makes sense: compiled code trusts the shapes and ranges of these arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._checks import MOST
+from .._columns import MAX_CATEGORIES, Columns
+from ..mcmc._kernels import STEPS, Kernel
+from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
+from ..mcmc._state import CELL, MOVES, N_FREE, N_GROWABLE, N_INTERNAL, N_NODES, N_PRUNABLE, NODE, SCAN
+from ..model import TreeModel
+from ..model._coding import DyadicScale, Scale
+from ..model._data import Units
+from ..model._leaves import Leaf, Target
+from ..model._model import ModelParts
+from ..model._questions import MAX_LEVELS, Questions
+from ..trees import LEAF, find_disorder
+
+SHIFT_LIMIT = 1 << MAX_CATEGORIES
+
+
+class Nonsense(ValueError):
+    """What a file says cannot have been written by this library."""
+
+
+def require(holds: Any, what: str) -> None:
+    """Refuse a file in which ``what`` does not hold."""
+    if not np.all(holds):
+        raise Nonsense(what)
+
+
+def _array(array: Any, kind: str, shape: tuple, what: str) -> None:
+    """Refuse what is no array of a kind and shape; -1 stands for any length."""
+    good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
+    require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
+
+
+def _between(values: np.ndarray, low: Any, high: Any, what: str) -> None:
+    require((values >= low) & (values < high), f"{what} is out of range")
+
+
+def check_parts(parts: ModelParts) -> None:
+    """Refuse parts that make no model."""
+    n, p = parts.n_rows, parts.n_features
+    kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
+    kinds += ((parts.questions, Questions), (parts.leaf, Leaf), (n, int), (p, int), (parts.scales, list))
+    require([isinstance(value, kind) for value, kind in kinds], "a part of the model is missing")
+    require(hasattr(parts.tree_prior, "log_stop"), "the tree prior is none")
+    columns, target = parts.columns, parts.target
+    require(len(columns.names) == len(columns.categories) == p >= 1, "the columns are not those of the table")
+    require([type(name) is str for name in columns.names], "a column has no name")
+    require([type(k) is int and 0 <= k < p for k in columns.twins], "a twin is of no column")
+    require(len(set(columns.twins)) == len(columns.twins), "a column has two twins")
+    require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
+    for categories in columns.categories:
+        require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
+    classifier = target.classes is not None
+    require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
+    _array(target.values, "i" if classifier else "f", (n,), "y")
+    if target.classes is not None:
+        require(target.classes.ndim == 1, "classes has another shape")
+        _between(target.values, 0, len(target.classes), "y")
+    numbers = [target.center, target.variance]
+    require(np.isfinite(target.values) & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
+    if target.weight is not None:
+        _array(target.weight, "f", (n,), "sample_weight")
+        require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")
+    if target.estimation is not None:
+        _array(target.estimation, "b", (n,), "estimation")
+    q = p + len(columns.twins)
+    require(len(parts.scales) == q, "there is a coordinate too many or too few")
+    for k, scale in enumerate(parts.scales):
+        _check_scale(scale, columns.categories[columns.source[k]])
+    _check_units(parts, q, len(target.values))
+    _check_bound(parts)
+
+
+def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
+    if isinstance(scale, DyadicScale):
+        finite = np.isfinite([scale.lower, scale.upper]).all()
+        require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
+        require(type(scale.levels) is int and categories is None, "a scale has no range")
+        return
+    require(isinstance(scale, Scale) and type(scale.n_codes) is int, "a scale is none")
+    for ends in (scale.cuts, scale.low, scale.high):
+        _array(ends, "f", (-1,), "a scale")
+        require(~np.isnan(ends), "a scale holds NaN")
+        require(ends[1:] >= ends[:-1], "a scale does not rise")
+    if categories is not None:
+        require(scale.n_codes == len(categories) and len(scale.cuts) == 0, "a scale is of other categories")
+        return
+    require(scale.n_codes == len(scale.cuts) + 1, "a scale has other cuts")
+    require(len(scale.low) == len(scale.high) and len(scale.low) in (0, scale.n_codes), "a scale has other ends")
+
+
+def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
+    units, leaf = parts.units, parts.leaf
+    _array(units.codes, "u", (q, -1), "codes")
+    m = units.n_units
+    require(m >= 1 and units.codes.flags.c_contiguous, "there are no units")
+    for codes, scale in zip(units.codes, parts.scales, strict=True):
+        _between(codes, 0, scale.n_codes, "a code")
+    require(units.counts is leaf.is_classifier, "the statistics are of another leaf")
+    n_stats = int(leaf.n_stats(parts.target))
+    _array(units.label, "u", (m if units.counts else 1,), "label")
+    require(units.label.dtype == np.uint16 and units.weight.dtype == np.float64, "a unit is of another type")
+    if units.counts:
+        _between(units.label, 0, n_stats, "a label")
+    require(units.weight_all in (0, -1) and units.rows_all in (0, -1), "the units are marked otherwise")
+    _array(units.weight, "f", (m if units.weight_all else 1,), "weight")
+    require(np.isfinite(units.weight) & (units.weight >= 0.0), "a weight is out of range")
+    _array(units.rows, "i", (m if units.rows_all else 1,), "rows")
+    require(units.rows.dtype == np.int32, "rows is of another type")
+    _between(units.rows, 1, parts.n_rows + 1, "a number of rows")
+    _array(units.moments, "f", (2, 1 if units.counts else m), "moments")
+    require(np.isfinite(units.moments), "a moment is not finite")
+    rows = int(units.rows.sum()) if units.rows_all else m
+    require(rows == parts.n_rows == n_values, "the units are not those of the rows")
+    if parts.unit_of_row is None:
+        require(m == parts.n_rows, "the units are not those of the rows")
+    else:
+        _array(parts.unit_of_row, "i", (parts.n_rows,), "unit_of_row")
+        _between(parts.unit_of_row, 0, m, "a unit")
+
+
+def _check_bound(parts: ModelParts) -> None:
+    """Refuse parts that do not go together: lowered once, they say so themselves."""
+    model = TreeModel.from_parts(parts)
+    parts.questions.weights(parts.n_features)
+    if model.shape is not None:
+        tree = parts.questions.tree
+        require(tree.feature < parts.n_features, "the fixed tree asks about other features")
+        nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
+        require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree asks otherwise")
+    lowered = model.lowered
+    for table in ("log_split", "log_stop", "log_forced"):
+        require(~np.isnan(lowered.prior.table[table]), "the tree prior is not finite")
+    require(np.isfinite(lowered.leaf.params), "a parameter of the leaf is not finite")
+
+
+def check_draws(draws: Any, model: TreeModel) -> None:
+    """Refuse trees that would lead out of their arrays, and numbers that are none."""
+    trees, p = draws.trees, model.n_features
+    n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
+    _array(trees.offset, "i", (-1,), "offset")
+    require(n_trees >= 1 and trees.offset[0] == 0 and trees.offset[-1] == n_nodes, "the trees have no ends")
+    require(np.diff(trees.offset) >= 1, "a tree is empty")
+    kinds = {"feature": "i", "threshold": "f", "left": "i", "right": "i", "categories": "i", "default_left": "b"}
+    for name, kind in kinds.items():
+        _array(getattr(trees, name), kind, (n_nodes,), name)
+    first = np.repeat(trees.offset[:-1], np.diff(trees.offset))
+    inner, node = trees.feature != LEAF, np.arange(n_nodes)
+    require((trees.feature >= LEAF) & (trees.feature < p), f"its trees are not trees over {p} features")
+    for t in range(n_trees):
+        part = slice(int(trees.offset[t]), int(trees.offset[t + 1]))
+        found, _ = find_disorder(trees.feature[part], trees.left[part], trees.right[part])
+        require(found == 0, f"its trees are not trees over {p} features")
+    require(~inner | (node < first + trees.right), f"its trees are not trees over {p} features")
+    nominal = np.append(model.columns.is_nominal, False)[trees.feature]
+    require(~inner | (nominal == (trees.categories >= 0)), "a question is asked otherwise than its column can be")
+    require(~np.isnan(trees.threshold) & (trees.categories >= -1), "a threshold is NaN")
+    _array(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
+    require(np.isfinite(draws.stats) & (draws.stats[:, :1] >= 0.0), "a statistic is not finite")
+    require(not model.leaf.is_classifier or (draws.stats >= 0.0).all(), "a count is negative")
+    _array(draws.tree_of_draw, "i", (-1, -1), "tree_of_draw")
+    require(draws.tree_of_draw.size > 0, "there are no draws")
+    _between(draws.tree_of_draw, 0, n_trees, "a draw")
+    for name in ("log_prior", "log_score"):
+        _array(getattr(draws, name), "f", (n_trees,), name)
+        require(np.isfinite(getattr(draws, name)), f"{name} is not finite")
+    _check_counts(draws)
+
+
+def _check_counts(draws: Any) -> None:
+    chains, length = draws.tree_of_draw.shape
+    require(
+        isinstance(draws.moves, tuple) and all(type(name) is str for name in draws.moves), "the moves have no names"
+    )
+    for name in ("proposed", "accepted"):
+        _array(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
+        require(getattr(draws, name) >= 0, f"{name} is negative")
+    require(draws.accepted <= draws.proposed, "more was accepted than proposed")
+    require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is none")
+    _array(draws.noise_variance, "f", (chains, length), "noise_variance")
+    found = draws.tempering
+    if found is not None:
+        levels = found.temperatures.shape[-1]
+        shapes = {"temperatures": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
+        for name, shape in (shapes | {"swap_rates": (chains, levels - 1), "is_stump": (chains, length)}).items():
+            _array(getattr(found, name), "fib", shape, name)
+            require(np.isfinite(getattr(found, name)), f"{name} is not finite")
+        for value in (found.log_evidence, found.log_evidence_se):
+            require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is none")
+
+
+def check_state(state: dict[str, np.ndarray], model: TreeModel) -> None:
+    """Refuse the arrays of a chain that compiled code could leave, or run round in: see `ChainState`."""
+    node, order, count = state["node"], state["order"], state["count"]
+    cap, n_units, p = len(node), model.units.n_units, len(model.scales)
+    _array(order, "i", (n_units,), "the order of the units")
+    require(np.sort(order) == np.arange(n_units), "the units are not there once each")
+    require(node["left"][0] >= LEAF and node["parent"][0] == LEAF, "the root has a parent")
+    used = _reached(node)
+    n_leaves = (len(used) + 1) // 2
+    require(count[N_NODES] == len(used) and count[N_FREE] == cap - len(used), "nodes were lost")
+    free = node["free"][: count[N_FREE]]
+    require(np.sort(np.concatenate([used, free])) == np.arange(cap), "nodes were lost")
+    here = node[used]
+    leaf = here["left"] == LEAF
+    _between(here["start"], 0, n_units + 1, "a range of units")
+    _between(here["stop"], here["start"], n_units + 1, "a range of units")
+    _between(here["depth"], 0, len(used) + 1, "a depth")
+    _between(here["feature"][~leaf], 0, p, "a feature")
+    _between(here["rows"], 0, model.n_rows + 1, "a number of rows")
+    _between(here["categories"], -1, SHIFT_LIMIT, "a set of categories")
+    codes = np.append(model.n_codes, 1)[here["feature"]]
+    _between(here["cut"][~leaf], -1, codes[~leaf], "a cut")
+    _between(here["upper"][~leaf], -1, codes[~leaf] + 1, "a cut")
+    design = 1 if model.shape is None else len(model.shape.depth)
+    _between(here["design"], 0, design, "a node of the fixed tree")
+    for name in ("log_rule", "score", "guess"):
+        require(np.isfinite(here[name]), f"{name} is not finite")
+    bare = {N_GROWABLE: ("growable", n_leaves), N_PRUNABLE: ("prunable", n_leaves), N_INTERNAL: ("internal", n_leaves)}
+    for length, (name, most) in bare.items():
+        _between(count[length], 0, most + 1, f"the list of {name} nodes")
+        listed = node[name][: count[length]]
+        require(np.isin(listed, used), f"the list of {name} nodes")
+        require(node[f"{name}_at"][listed] == np.arange(len(listed)), f"the list of {name} nodes")
+        require(np.sum(here[f"{name}_at"] >= 0) == len(listed), f"the list of {name} nodes")
+    require(np.isfinite(state["stats"][used]), "a statistic is not finite")
+    require(np.isfinite(state["beta"]) & (state["beta"] >= 0.0) & (state["beta"] <= 1.0), "a power is out of range")
+
+
+def _reached(node: np.ndarray) -> np.ndarray:
+    """Nodes of a chain's tree, each once."""
+    out, todo, cap = [], [0], len(node)
+    left, right, parent = node["left"].tolist(), node["right"].tolist(), node["parent"].tolist()
+    start, stop = node["start"].tolist(), node["stop"].tolist()
+    while todo and len(out) <= cap:
+        i = todo.pop()
+        out.append(i)
+        if left[i] == LEAF:
+            continue
+        a, b = left[i], right[i]
+        require(0 < a < cap and 0 < b < cap and a != b, "a node has no children")
+        require(
+            parent[a] == parent[b] == i and start[a] == start[i] and stop[b] == stop[i], "a child is of another node"
+        )
+        require(stop[a] == start[b], "a child is of another node")
+        todo += [b, a]
+    require(len(out) <= cap and len(set(out)) == len(out), "a node is reached twice")
+    return np.array(out, dtype=np.int64)
+
+
+def check_course(course: Any, draws: Any, model: TreeModel) -> None:
+    """Refuse what chains cannot go on from."""
+    chains = len(draws.tree_of_draw)
+    check_kernel(course.kernel)
+    require(type(course.thin) is int and 1 <= course.thin <= MOST, "thin is out of range")
+    require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
+    _array(course.gap, "i", (len(draws.trees.feature), 2), "gap")
+    _between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
+    require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
+    for end in course.ends:
+        check_end(end, model)
+
+
+def check_kernel(kernel: Any) -> None:
+    """Refuse a mixture that is none."""
+    require(isinstance(kernel, Kernel) and isinstance(kernel.names, tuple), "the kernel is none")
+    require([name in STEPS for name in kernel.names], "the kernel has a move that is unknown")
+    weights = np.array(kernel.weights, dtype=np.float64)
+    require(weights.shape == (len(kernel.names),) and len(weights) > 0, "the kernel has no weights")
+    require((weights > 0.0) & (weights <= 1.0) & (abs(weights.sum() - 1.0) < 1e-9), "the kernel has no weights")
+    require(type(kernel.block) is int and 1 <= kernel.block <= MOST, "the kernel has no block")
+
+
+def check_end(end: Any, model: TreeModel) -> None:
+    """Refuse where a chain, or a ladder, is said to have stopped."""
+    require(isinstance(end, Snapshot) and type(end.tuned) is int and 0 <= end.tuned <= MOST, "a chain has no end")
+    check_generator(end.generator)
+    levels = 1
+    if end.rungs is not None:
+        betas = end.rungs.betas
+        levels = len(betas)
+        _array(betas, "f", (levels,), "a ladder")
+        require((betas >= 0.0) & (betas <= 1.0) & (betas[0] == 1.0), "a ladder is none")
+        require(betas[1:] < betas[:-1], "a ladder is none")
+        for name in ("tried", "acceptance"):
+            _array(getattr(end.rungs, name), "fi", (levels - 1,), name)
+            require(np.isfinite(getattr(end.rungs, name)), f"{name} is not finite")
+        require(len(end.rungs.journey) == levels, "a ladder is of other levels")
+        require(all(type(step) is bool for step in end.rungs.journey), "a ladder is of other levels")
+        counts = (end.rungs.generation, end.rungs.trips)
+        require(all(type(n) is int and 0 <= n < 1 << 62 for n in counts), "a ladder has no age")
+    require(len(end.replicas) == levels, "a ladder is of other levels")
+    for replica in end.replicas:
+        _check_replica(replica, model)
+
+
+def _check_replica(replica: Any, model: TreeModel) -> None:
+    state = dict(zip(ARRAYS, replica.state, strict=True))
+    node = state["node"]
+    require(node.dtype == NODE and node.ndim == 1 and len(node) >= 1, "the nodes are none")
+    cap, p = len(node), len(model.scales)
+    _array(state["stats"], "f", (cap, int(model.leaf.n_stats(model.target))), "stats")
+    _array(state["box"], "i", (cap, state["box"].shape[1], 2), "box")
+    require(state["box"].shape[1] in (0, p), "box has another shape")
+    _array(state["count"], "i", (SCAN + 1,), "count")
+    _array(state["beta"], "f", (1,), "beta")
+    _array(state["moves"], "i", (2, len(MOVES)), "moves")
+    require(type(replica.blocks) is int and 0 <= replica.blocks < 1 << 62, "a chain has no age")
+    check_state({name: np.asarray(array) for name, array in state.items()}, model)
+    cells = replica.cells
+    m = len(cells.place)
+    _array(cells.place, "i", (m,), "cells")
+    _between(cells.place, 0, cells.n_cells, "a cell")
+    require(cells.cell.dtype == CELL and cells.cell.shape == (m,), "cells has another shape")
+    for name in ("ways", "table"):
+        _array(getattr(cells, name), "f", (m, p), name)
+        require(~np.isnan(getattr(cells, name)) & ~np.isposinf(getattr(cells, name)), f"{name} is not finite")
+    for name in ("weight", "log_w", "log_z2"):
+        require(~np.isnan(cells.cell[name]), f"{name} is NaN")
+    for params in replica.noise or ():
+        require(np.isfinite(params), "a parameter of the leaf is not finite")
+
+
+def check_generator(state: Any) -> None:
+    """Refuse the state of a generator that would read behind its own numbers."""
+    require(isinstance(state, dict) and state.get("bit_generator") in GENERATORS, "the generator is none")
+    generator_from(state)
+    for where, name, most in (("state", "pos", 624), (None, "buffer_pos", 4)):
+        inner = state if where is None else state.get(where, {})
+        if name in inner:
+            require(0 <= int(inner[name]) <= most, "the generator is none")
+
+
+def check_run(run: Any, model: TreeModel) -> None:
+    """Refuse a run on its way that cannot go on."""
+    require(len(run.plans) == len(run.results) >= 1, "a chain has no plan")
+    require(all(type(x) is float and np.isfinite(x) for x in (run.every, run.seconds)), "the time is none")
+    for plan, result in zip(run.plans, run.results, strict=True):
+        check_kernel(plan.kernel)
+        require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
+        require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
+        if isinstance(plan.seed, dict):
+            check_generator(plan.seed)
+        if result is not None and result.end is not None:
+            check_end(result.end, model)

@@ -1,0 +1,133 @@
+"""What the documentation promises of an answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+
+
+def anything(answer: Any, given: dict[str, Any]) -> None:
+    """Every number in it is a number."""
+    _no_nan(answer)
+
+
+def scratch(answer: Any, given: dict[str, Any]) -> None:
+    """Arrays that are filled in part only."""
+
+
+def number(answer: Any, given: dict[str, Any]) -> None:
+    """A number that is not NaN."""
+    assert isinstance(answer, float | int | np.number), f"{type(answer).__name__} is no number"
+    assert not math.isnan(answer), "NaN"
+
+
+def rows(answer: Any, given: dict[str, Any]) -> None:
+    """One entry a row, all finite."""
+    n = _n_rows(given)
+    assert isinstance(answer, np.ndarray), f"{type(answer).__name__} is no array"
+    assert n is None or len(answer) == n, f"{len(answer)} entries for {n} rows"
+    assert answer.dtype.kind not in "fc" or np.isfinite(answer).all(), "not finite"
+
+
+def probabilities(answer: Any, given: dict[str, Any]) -> None:
+    """One distribution a row."""
+    rows(answer, given)
+    assert answer.ndim == 2, f"{answer.ndim} dimensions"
+    assert (answer >= 0.0).all(), "negative"
+    assert np.allclose(answer.sum(axis=1), 1.0), "rows do not add up to one"
+
+
+def model(answer: Any, given: dict[str, Any]) -> None:
+    """Its stump has a finite score and a prior that is not NaN."""
+    stump = pt.Tree([-1], [0], [0], [0])
+    assert math.isfinite(answer.log_score(stump)), f"score {answer.log_score(stump)}"
+    assert not math.isnan(answer.log_prior(stump)), "prior NaN"
+
+
+def simulated(answer: Any, given: dict[str, Any]) -> None:
+    """A tree and one y a row."""
+    tree(answer[0], given)
+    assert answer[1].shape == (given["model"].n_rows,), f"shape {answer[1].shape}"
+
+
+def tree(answer: Any, given: dict[str, Any]) -> None:
+    """A legal tree."""
+    assert isinstance(answer, pt.Tree), f"{type(answer).__name__} is no Tree"
+    pt.check_tree(answer)
+
+
+def trees(answer: Any, given: dict[str, Any]) -> None:
+    """As many legal trees as asked for."""
+    assert len(answer) == given["n"], f"{len(answer)} trees for {given['n']}"
+    for one in answer:
+        tree(one, given)
+
+
+def design(answer: Any, given: dict[str, Any]) -> None:
+    """A fixed tree."""
+    tree(answer.tree, given)
+
+
+def truth(answer: Any, given: dict[str, Any]) -> None:
+    """A posterior that knows its evidence, with laws."""
+    assert not math.isnan(answer.log_evidence), "evidence NaN"
+    _laws(answer)
+
+
+def sampled(answer: Any, given: dict[str, Any]) -> None:
+    """As many draws as asked for, finite scores, with laws."""
+    assert np.isfinite(answer.log_score).all(), "score not finite"
+    assert np.isfinite(answer.log_prior).all(), "prior not finite"
+    assert np.allclose(answer.weight.sum(), 1.0), "draws do not add up"
+    chains = given.get("chains")
+    assert chains is None or answer.n_chains == chains, f"{answer.n_chains} chains for {chains}"
+    _laws(answer)
+
+
+def comparison(answer: Any, given: dict[str, Any]) -> None:
+    """Rows without NaN but where there is no error to divide by."""
+    assert len(answer.rows) > 0, "no rows"
+
+
+def bound(answer: Any, given: dict[str, Any]) -> None:
+    """A value in [0, 1], its parts numbers."""
+    assert 0.0 <= answer.value <= 1.0, f"value {answer.value}"
+    assert not any(math.isnan(term) for term in answer.terms.values()), "a term is NaN"
+
+
+def certificate(answer: Any, given: dict[str, Any]) -> None:
+    """All its bounds are."""
+    for part in vars(answer).values():
+        if hasattr(part, "raw"):
+            bound(part, given)
+
+
+def _laws(answer: Any) -> None:
+    if not isinstance(answer, pt.SampledPosterior | exact.ExactPosterior | exact.ProgressiveMixture):
+        return
+    for law in (answer.n_leaves_pmf(), np.array(list(answer.root_split_pmf().values()))):
+        assert (law >= 0.0).all(), "a probability is negative"
+        assert np.isclose(law.sum(), 1.0), f"probabilities add up to {law.sum()}"
+
+
+def _n_rows(given: dict[str, Any]) -> int | None:
+    X = next((given[name] for name in ("rows", "X") if given.get(name) is not None), None)
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) == 2:
+        return int(shape[0])
+    return len(X) if type(X) in (list, tuple) else None
+
+
+def _no_nan(answer: Any) -> None:
+    if isinstance(answer, float | np.floating):
+        assert not math.isnan(answer), "NaN"
+    elif isinstance(answer, np.ndarray) and answer.dtype.kind == "f":
+        assert not np.isnan(answer).any(), "NaN in an array"
+    elif isinstance(answer, tuple | list):
+        for part in answer:
+            _no_nan(part)

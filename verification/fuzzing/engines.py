@@ -1,0 +1,274 @@
+"""Models, posteriors, engines and graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import exact
+import pactree_mcmc as pt
+
+from . import answers as a
+from .target import methods, target
+
+
+def _ctw(depth: Any, n_symbols: Any, symbols: Any, contexts: Any, **rest: Any) -> Any:
+    made = exact.ContextTreeWeighting(depth, n_symbols, **rest)
+    made.update(symbols)
+    made.add(contexts, [0] * len(contexts))
+    return made.predict_proba(contexts)
+
+
+def _counts(questions: Any, X: Any, y: Any, **rest: Any) -> Any:
+    made = exact.DesignCounts(questions).update(X, y, **rest)
+    return made.solve()
+
+
+MODEL_PARTS = {
+    "tree_prior": "?tree prior",
+    "questions": "?questions",
+    "leaf": "?leaf",
+    "nominal": "?nominal",
+}
+PATH = {"path": "target", "log_likelihood": "?flag"}
+
+PARTS = [
+    target("BranchingProcess", pt.BranchingProcess, rho="?rho", max_depth="?count?", conditioned="?flag"),
+    target("ChipmanPrior", pt.ChipmanPrior, alpha="?rho", beta="?price", max_depth="?count?"),
+    target("LeafPenalty", pt.LeafPenalty, cost="?price", max_depth="?count?", empty_cost="?price?"),
+    target(
+        *("LocalCuts", pt.LocalCuts),
+        trivial="?flag",
+        min_leaf="?count",
+        max_cuts="?count?",
+        feature_weights="?p weights",
+    ),
+    target("GridCuts", pt.GridCuts, cuts="cuts", feature_weights="?p weights"),
+    target(
+        *("GridCuts.from_table", pt.GridCuts.from_table),
+        X="X",
+        cuts="count",
+        nominal="?nominal",
+        feature_weights="?p weights",
+    ),
+    target(
+        *("DyadicCuts", pt.DyadicCuts),
+        levels="count",
+        cyclic="?flag",
+        bounds="?bounds",
+        feature_weights="?p weights",
+    ),
+    target("FixedTree", pt.FixedTree, tree="tree", joint="?none"),
+    target("FixedTree.from_sklearn", pt.FixedTree.from_sklearn, fitted="fitted"),
+    target(
+        *("FixedTree.split_probabilities", lambda design, **k: pt.kd_tree(design, 2).split_probabilities(**k)),
+        design="X",
+        X="X",
+        rho="?share",
+    ),
+    target(
+        *("kd_tree", pt.kd_tree, a.design),
+        X="X",
+        depth="depth",
+        y="?labels",
+        rule="?none",
+        coordinate="?coordinate",
+    ),
+    target("dyadic_tree", pt.dyadic_tree, a.design, X="X", depth="depth", y="?labels", bounds="?bounds"),
+    target("context_tree", pt.context_tree, a.design, depth="depth", n_symbols="count"),
+    target("contexts", pt.contexts, symbols="symbols", depth="depth", n_symbols="count"),
+    target("DirichletMultinomial", pt.DirichletMultinomial, alpha="?positive"),
+    target("FrozenLaplace", pt.FrozenLaplace, pseudocount="?positive"),
+    target(
+        "NormalInverseGamma", pt.NormalInverseGamma, m0="?number?", k0="?positive?", a0="?positive?", b0="?positive?"
+    ),
+    target("NormalKnownVariance", pt.NormalKnownVariance, sigma2="?positive?", m0="?number?", k0="?positive?"),
+    target(
+        *("NormalSharedVariance", pt.NormalSharedVariance),
+        m0="?number?",
+        k0="?positive?",
+        a0="?positive?",
+        b0="?positive?",
+    ),
+    target("PoissonGamma", pt.PoissonGamma, shape="?positive?", rate="?positive?", exposure="?weights"),
+    target("PacBayesLoss", pt.PacBayesLoss, lambda1="price", lambda2="?price"),
+    target("SpatiallyAdaptive", exact.SpatiallyAdaptive, delta="?delta?"),
+    target("SquareRoot", exact.SquareRoot, delta="?delta?"),
+    target("AdditivePenalty", exact.AdditivePenalty, cost="prices"),
+]
+MODELS = [
+    target(
+        *("TreeModel", pt.TreeModel, a.model, 4.0),
+        **{
+            "X": "X",
+            "y": "y",
+            "missing": "?missing",
+            "sample_weight": "?weights",
+            "estimation": "?mask",
+            **MODEL_PARTS,
+        },
+    ),
+    *methods(
+        *("TreeModel", "model"),
+        log_posterior=(a.number, {"tree": "tree"}),
+        log_prior=(a.number, {"tree": "tree"}),
+        log_score=(a.number, {"tree": "tree"}),
+        save=(a.anything, {"path": "target"}),
+    ),
+    target("simulate", pt.simulate, a.simulated, model="model", rng="?rng"),
+    target(
+        *("Tree", pt.Tree),
+        feature="nodes",
+        threshold="nodes",
+        left="nodes",
+        right="nodes",
+        categories="?none",
+        default_left="?none",
+        value="?none",
+        columns="?none",
+        classes="?none",
+    ),
+    target("check_tree", pt.check_tree, tree="tree", n_features="?count?"),
+    *methods(
+        *("Tree", "tree"),
+        apply=(a.rows, {"X": "X"}),
+        predict=(a.rows, {"X": "X"}),
+        question=(a.anything, {"node": "count0"}),
+        to_dot=(a.anything, {"name": "?text"}),
+        to_sklearn=(a.anything, {}),
+        format=(a.anything, {}),
+    ),
+    target("Tree.from_sklearn", pt.Tree.from_sklearn, fitted="fitted"),
+    target("typical_tree", pt.typical_tree, a.tree, posterior="posterior", n_draws="?count", rng="?rng"),
+]
+POSTERIORS = [
+    *methods(
+        *("Posterior", "posterior"),
+        predict=(a.rows, {"X": "X"}),
+        predict_proba=(a.probabilities, {"X": "X"}),
+        certificate=(a.certificate, {"delta": "?delta"}),
+        holdout_certificate=(a.certificate, {"X": "X", "y": "labels", "delta": "?delta"}),
+        draw_trees=(a.trees, {"n": "count", "rng": "?rng"}),
+        save=(a.anything, PATH),
+        to_arviz=(a.anything, {"log_likelihood": "?flag"}),
+    ),
+    *methods(
+        *("SampledPosterior", "sampled"),
+        predict_std=(a.rows, {"X": "X"}),
+        values_by_draw=(a.anything, {"X": "X"}),
+        tree=(a.tree, {"t": "count0"}),
+    ),
+    *methods(
+        *("ExactPosterior", "truth"),
+        predict_std=(a.rows, {"X": "X"}),
+        sample=(a.sampled, {"draws": "count", "rng": "?rng"}),
+        to_arviz=(a.anything, {"draws": "count", "rng": "?rng", "log_likelihood": "?flag"}),
+        best_trees=(a.anything, {"k": "count"}),
+        best_tree_of_size=(a.tree, {"n_leaves": "count"}),
+        best_log_joint_by_size=(a.anything, {"max_leaves": "count"}),
+        mean_and_variance=(a.anything, {"of_leaf": "?by cell", "of_split": "?by cell"}),
+    ),
+    target("load", pt.load, path="source"),
+]
+ENGINES = [
+    target(
+        *("sample", lambda **k: pt.sample(progress=False, **k), a.sampled, 4.0),
+        model="model",
+        draws="count",
+        tune="count0",
+        chains="count",
+        rng="?rng",
+        kernel="?kernel",
+        thin="?count",
+        proposals="?count",
+        start="?start",
+        temperatures="?temperatures",
+        executor="?executor",
+        checkpoint="?target?",
+        every="?positive",
+    ),
+    target(
+        *("resume", lambda **k: pt.resume(progress=False, **k), a.sampled),
+        run="sampled",
+        draws="count",
+        executor="?executor",
+        checkpoint="?target?",
+        every="?positive",
+    ),
+    target(
+        *("progressive_mixture", pt.progressive_mixture, a.sampled),
+        model="model",
+        engine="?engine",
+        chains="count",
+        draws="count",
+        steps="?count?",
+        particles="count",
+        threshold="?share",
+        block="?count?",
+        shuffle="?flag",
+        kernel="?kernel",
+        rng="?rng",
+        executor="?executor",
+    ),
+    target("exact.solve", exact.solve, a.truth, 2.0, model="model", max_cells="?cells"),
+    target("exact.compare", exact.compare, a.comparison, truth="truth", sampled="sampled", X="?X"),
+    target(
+        *("exact.progressive_mixture", exact.progressive_mixture, a.truth),
+        model="model",
+        orders="?count",
+        resplit="?flag",
+        rng="?rng",
+        max_cells="?cells",
+    ),
+    target("exact.kullback_bound", exact.kullback_bound, model="model", tree="tree"),
+    target(
+        *("exact.context_tree_weighting", exact.context_tree_weighting),
+        symbols="symbols",
+        depth="count0",
+        n_symbols="count",
+        alpha="?positive",
+        rho="?share",
+    ),
+    target(
+        *("exact.ContextTreeWeighting", _ctw, a.probabilities),
+        depth="count0",
+        n_symbols="count",
+        symbols="symbols",
+        contexts="contexts",
+        alpha="?positive",
+        rho="?rho",
+    ),
+    target(
+        *("exact.DesignCounts", _counts, a.truth),
+        questions="design",
+        X="X",
+        y="y",
+        sample_weight="?weights",
+        estimation="?mask",
+    ),
+    target("exact.solve_global_splitting", exact.solve_global_splitting, a.truth, model="model", max_cells="?cells"),
+    target("exact.count_global_splittings", exact.count_global_splittings, X="X", structure="tree", max_cells="?cells"),
+]
+GRAPHS = [
+    target("exact.build_graph", exact.build_graph, model="model", max_cells="?cells"),
+    target(
+        *("exact.with_terms", exact.with_terms),
+        graph="graph",
+        log_stop="?price?",
+        log_split="?price?",
+        log_rule="?price?",
+    ),
+    target("exact.by_slot", exact.by_slot, graph="graph", by_cell="by cell"),
+    target("exact.log_sum", exact.log_sum, a.number, graph="graph"),
+    target("exact.best_log_weight", exact.best_log_weight, a.number, graph="graph"),
+    target("exact.count_trees", exact.count_trees, a.number, graph="graph"),
+    target("exact.hull_by_size", exact.hull_by_size, a.scratch, graph="graph"),
+    target("exact.occurrences", exact.occurrences, graph="graph", log_inside="?none"),
+    target(
+        *("exact.best_by_size", exact.best_by_size),
+        graph="graph",
+        max_leaves="count",
+        tally="?none",
+        gain="?none",
+        max_tally="?none",
+    ),
+]

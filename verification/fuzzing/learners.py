@@ -1,0 +1,272 @@
+"""Trees by risk, estimators, certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import certificates as c
+
+from . import answers as a
+from .engines import MODEL_PARTS
+from .target import methods, target
+
+
+def _fit(cls: type, *, then: str | None = None) -> Callable[..., Any]:
+    """Make an estimator, fit it, and ask it; the names of what ``fit`` takes are fixed."""
+
+    def call(X: Any, y: Any, sample_weight: Any = None, rows: Any = None, **settings: Any) -> Any:
+        made = cls(**settings)
+        fitted = made.fit(X, y) if sample_weight is None else made.fit(X, y, sample_weight)
+        return fitted if then is None else getattr(fitted, then)(X if rows is None else rows)
+
+    return call
+
+
+def _family(prunings: Any, penalty: Any, price: Any) -> Any:
+    family = prunings.family(penalty)
+    return family.at(price)
+
+
+def _quantiles(X: Any, y: Any, q: Any, **settings: Any) -> Any:
+    return pt.BayesianTreeRegressor(**settings).fit(X, y).predict_quantiles(X, q)
+
+
+def _interval(X: Any, y: Any, coverage: Any, **settings: Any) -> Any:
+    return pt.BayesianTreeRegressor(**settings).fit(X, y).predict_interval(X, coverage)
+
+
+def _guarantee(X: Any, y: Any, **settings: Any) -> Any:
+    return exact.NeymanPearsonTreeClassifier(**settings).fit(X, y).guarantee()
+
+
+SAMPLING = {"chains": "count", "draws": "count", "tune": "count0", "kernel": "?kernel"}
+ESTIMATOR = {**MODEL_PARTS, **SAMPLING, "n_jobs": "?count?", "random_state": "?rng"}
+VOTE = {"base": "?base", "max_depth": "?count?", "bounds": "?bounds", "coordinate": "?coordinate"}
+
+RISKS = [
+    target(
+        *("exact.minimise_risk", exact.minimise_risk),
+        X="X",
+        y="labels",
+        penalty="?penalty",
+        strength="?positive",
+        levels="?count?",
+        cyclic="?flag",
+        bounds="?bounds",
+        max_cells="?cells",
+    ),
+    target(
+        *("exact.minimise_misses", exact.minimise_misses),
+        X="X",
+        y="labels",
+        alpha="share",
+        method="?method",
+        max_leaves="?count?",
+        tolerance="?price",
+        strength="?positive",
+        delta0="?delta",
+        delta1="?delta",
+        levels="?count?",
+        cyclic="?flag",
+        bounds="?bounds",
+        max_cells="?cells",
+    ),
+    target(
+        *("exact.Prunings", exact.Prunings),
+        tree="pruned",
+        X="X",
+        y="y",
+        loss="?loss",
+        sample_weight="?weights",
+    ),
+    *methods(
+        *("Prunings", "prunings"),
+        best=(a.anything, {"penalty": "size penalty"}),
+        family=(a.anything, {"penalty": "size penalty"}),
+        of_size=(a.tree, {"n_leaves": "count"}),
+    ),
+    target("PruningFamily.at", _family, prunings="prunings", penalty="size penalty", price="price"),
+    target(
+        *("exact.oracle_bound", exact.oracle_bound, a.bound),
+        excess="share",
+        mass="share",
+        n="count",
+        n_nodes="count",
+        depth="count",
+        n_features="count",
+        n_classes="count",
+        lam="?positive",
+        delta="?delta",
+    ),
+]
+ESTIMATORS = [
+    target("BayesianTreeClassifier", _fit(pt.BayesianTreeClassifier), X="X", y="labels", **ESTIMATOR),
+    target(
+        *(
+            "BayesianTreeClassifier.predict_proba",
+            _fit(pt.BayesianTreeClassifier, then="predict_proba"),
+            a.probabilities,
+        ),
+        **{"X": "X", "y": "labels", "sample_weight": "?weights", "rows": "?X", **SAMPLING},
+    ),
+    target("BayesianTreeRegressor", _fit(pt.BayesianTreeRegressor), X="X", y="numbers", **ESTIMATOR),
+    target(
+        *("BayesianTreeRegressor.predict", _fit(pt.BayesianTreeRegressor, then="predict"), a.rows),
+        **{"X": "X", "y": "numbers", "sample_weight": "?weights", "rows": "?X", **SAMPLING},
+    ),
+    target(
+        "BayesianTreeRegressor.predict_quantiles",
+        _quantiles,
+        **{"X": "X", "y": "numbers", "q": "delta", **SAMPLING},
+    ),
+    target(
+        "BayesianTreeRegressor.predict_interval",
+        _interval,
+        **{"X": "X", "y": "numbers", "coverage": "delta", **SAMPLING},
+    ),
+    target(
+        *("PACBayesTreeClassifier", _fit(exact.PACBayesTreeClassifier, then="predict_proba"), a.probabilities),
+        X="X",
+        y="labels",
+        rows="?X",
+        posterior="?none",
+        penalty="?none",
+        lambda1="?price?",
+        **{"lambda2": "?price?", "lam": "?positive", "delta": "?delta", "prior_depth": "?count?", **VOTE},
+        random_state="?rng",
+    ),
+    target(
+        *("PrunedTreeClassifier", _fit(exact.PrunedTreeClassifier, then="predict"), a.rows),
+        **{
+            "X": "X",
+            "y": "labels",
+            "rows": "?X",
+            "penalty": "?none",
+            "price": "?price?",
+            **VOTE,
+            "random_state": "?rng",
+        },
+    ),
+    target(
+        *("HSVoteClassifier", _fit(exact.HSVoteClassifier, then="predict_proba"), a.probabilities),
+        **{"X": "X", "y": "labels", "rows": "?X", "eta": "?positive?", **VOTE, "random_state": "?rng"},
+    ),
+    target(
+        *("DyadicTreeClassifier", _fit(exact.DyadicTreeClassifier, then="predict_proba"), a.probabilities),
+        X="X",
+        y="labels",
+        rows="?X",
+        penalty="?penalty",
+        strength="?positive",
+        levels="?count?",
+        cyclic="?flag",
+        bounds="?bounds",
+        max_cells="?cells",
+    ),
+    target(
+        *("NeymanPearsonTreeClassifier", _guarantee),
+        X="X",
+        y="labels",
+        alpha="?share",
+        method="?method",
+        max_leaves="?count?",
+        tolerance="?price",
+        strength="?positive",
+        delta0="?delta",
+        levels="?count?",
+        cyclic="?flag",
+        bounds="?bounds",
+        max_cells="?cells",
+    ),
+    target(
+        *(
+            "ProgressiveMixtureClassifier",
+            _fit(exact.ProgressiveMixtureClassifier, then="predict_proba"),
+            a.probabilities,
+        ),
+        X="X",
+        y="labels",
+        rows="?X",
+        base="?none",
+        rho="?share",
+        pseudocount="?positive",
+        orders="?count",
+        max_depth="?count?",
+        random_state="?rng",
+    ),
+]
+RISK = {"n": "rows", "delta": "?delta"}
+COMPRESSED = {"n_nodes": "count", "n_features": "count", "n": "rows", "errors": "count0", "delta": "?delta"}
+ON_ROWS = {"tree": "tree", "X": "X", "y": "labels", "question_bits": "bits", "delta": "?delta"}
+BOUNDS = [
+    target("binary_kl", c.binary_kl, p="share", q="share"),
+    target("kl_inverse", c.kl_inverse, p="share", complexity="price", upper="?flag"),
+    target("binomial_tail_inversion", c.binomial_tail_inversion, errors="count0", n="rows", log_delta="log delta"),
+    target("c_bound", c.c_bound, risk="share", tandem="share"),
+    target("compression", c.compression, a.bound, **COMPRESSED),
+    target("compression_tail", c.compression_tail, a.bound, **COMPRESSED),
+    target(
+        "compute_R", c.compute_R, tree="tree", rows="by cell", question_bits="bits", n_classes="?count", delta="?delta"
+    ),
+    target("dyadic_bits", c.dyadic_bits, depth="depth", n_features="count", cyclic="?flag"),
+    target("dyadic_length", c.dyadic_length, low="share", high="share", lower="number?", upper="number?"),
+    target(
+        *("dyadic_penalty", c.dyadic_penalty),
+        rows="count0",
+        depth="depth",
+        n="rows",
+        n_features="count",
+        delta="delta",
+        n_classes="?count",
+        cyclic="?flag",
+    ),
+    target(
+        "certificates.dyadic_tree",
+        c.dyadic_tree,
+        a.bound,
+        tree="tree",
+        X="X",
+        y="labels",
+        delta="?delta",
+        cyclic="?flag",
+    ),
+    target("holdout", c.holdout, a.bound, errors="count0", n="rows", delta="?delta"),
+    target("holdout_gibbs", c.holdout_gibbs, a.bound, risk="share", **RISK),
+    target("naive_occam", c.naive_occam, a.bound, **ON_ROWS),
+    target("root_fragment", c.root_fragment, a.bound, **ON_ROWS),
+    target(
+        *("occam_continuous", c.occam_continuous, a.bound),
+        n_nodes="count",
+        n_features="count",
+        lengths="depth",
+        n="rows",
+        errors="count0",
+        delta="?delta",
+        halvings="?count0",
+    ),
+    target(
+        *("occam_discrete", c.occam_discrete, a.bound),
+        n_nodes="count",
+        n_features="count",
+        n_thresholds="count",
+        n="rows",
+        errors="count0",
+        delta="?delta",
+    ),
+    target("optimal_lambda", c.optimal_lambda, a.number, risk="share", kl="price", **RISK),
+    target("pac_bayes_kl", c.pac_bayes_kl, a.bound, risk="share", kl="price", **RISK),
+    target("pac_bayes_lambda", c.pac_bayes_lambda, a.bound, risk="share", kl="price", lam="?positive?", **RISK),
+    target("tree_bits", c.tree_bits, tree="tree", question_bits="bits", n_classes="?count"),
+    target("vote_cantelli", c.vote_cantelli, a.bound, risk="share", tandem="share", kl="price", **RISK),
+    target(
+        *("vote_disagreement", c.vote_disagreement, a.bound),
+        **{"risk": "share", "disagreement": "share", "kl": "price", "n_unlabelled": "?count?", **RISK},
+    ),
+    target("vote_factor_two", c.vote_factor_two, a.bound, risk="share", kl="price", **RISK),
+    target("vote_tandem", c.vote_tandem, a.bound, tandem="share", kl="price", **RISK),
+    target("certify", c.certify, a.certificate, post="posterior", delta="delta"),
+    target("certify_holdout", c.certify_holdout, a.certificate, post="posterior", X="X", y="labels", delta="delta"),
+]

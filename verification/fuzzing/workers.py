@@ -1,0 +1,124 @@
+"""Numbered tasks in processes of their own, which may crash or hang without taking the others with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import psutil
+
+HANG = 120.0
+"""Seconds after which a task counts as hanging; compilation, of which there is little, takes less."""
+MEMORY = 6 << 30
+"""Bytes of address space beyond those of a fresh process."""
+
+
+class Report(NamedTuple):
+    """What became of a task."""
+
+    number: int
+    kind: str
+    what: str
+    seconds: float
+    resident: int
+    """Bytes of memory of the worker after it."""
+
+
+def run(command: list[str], numbers: Iterator[int] | range, hang: float = HANG) -> Iterator[Report]:
+    """Have the tasks done by one worker after another; a worker takes numbers on its input, one a line."""
+    left = iter(numbers)
+    number = next(left, None)
+    while number is not None:
+        with _Worker(command) as worker:
+            while number is not None:
+                report = worker.do(number, hang)
+                yield report
+                number = next(left, None)
+                if report.kind in ("crash", "hang"):
+                    break
+
+
+class _Worker:
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
+
+    def __enter__(self) -> _Worker:
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+        os.set_blocking(self.process.stderr.fileno(), False)
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.process.stdout, selectors.EVENT_READ)
+        self.rest = b""
+        ready = self._line(600.0)
+        if ready is None:
+            raise SystemExit(f"a worker did not start: {self._errors()}")
+        return self
+
+    def __exit__(self, *ignored: Any) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+
+    def do(self, number: int, hang: float) -> Report:
+        """One task."""
+        began = time.perf_counter()
+        self.process.stdin.write(f"{number}\n".encode())
+        line = self._line(hang)
+        seconds = time.perf_counter() - began
+        if line is not None:
+            return Report(number, *json.loads(line), seconds, 0)._replace(resident=_resident(self.process))
+        if self.process.poll() is None:
+            return Report(number, "hang", f"no answer in {hang:g} s", seconds, 0)
+        return Report(number, "crash", f"exit {self.process.returncode}: {self._errors()[-600:]}", seconds, 0)
+
+    def _line(self, wait: float) -> bytes | None:
+        end = time.perf_counter() + wait
+        while b"\n" not in self.rest:
+            if not self.selector.select(max(end - time.perf_counter(), 0.0)):
+                return None
+            got = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not got:
+                self.process.wait()
+                return None
+            self.rest += got
+            self._errors()
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line
+
+    def _errors(self) -> str:
+        try:
+            got = os.read(self.process.stderr.fileno(), 1 << 16)
+        except (BlockingIOError, OSError):
+            return ""
+        return got.decode(errors="replace")
+
+
+def _resident(process: subprocess.Popen) -> int:
+    try:
+        return psutil.Process(process.pid).memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def serve(task: Callable[[int], tuple[str, str]], restricted: bool = True) -> None:
+    """Be a worker: answer each number on the input with what ``task`` returns."""
+    import faulthandler
+    import resource
+
+    faulthandler.enable()
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if restricted:
+        used = psutil.Process().memory_info().vms
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+    answers.write("ready\n")
+    for line in sys.stdin:
+        answers.write(json.dumps(task(int(line))) + "\n")
