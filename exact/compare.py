@@ -172,15 +172,11 @@ def training_rows(model: Any, n: int) -> np.ndarray:
     """Up to ``n`` distinct training rows as numbers, spread over the units; each value is one of its code's."""
     units = model.units
     chosen = np.unique(np.linspace(0, units.n_units - 1, min(n, units.n_units)).astype(int))
-    out = np.empty((len(chosen), model.n_features))
-    for k, scale in enumerate(model.scales):
-        code = units.codes[k, chosen].astype(np.int64)
-        if model.columns.categories[k] is not None:
-            out[:, k] = code
-        elif hasattr(scale, "low") and len(scale.low):
-            out[:, k] = scale.low[code]
-        else:
-            out[:, k] = inner_values(scale, code)
+    out = model.unit_numbers(chosen)
+    for k, scale in enumerate(model.scales[: model.n_features]):
+        if model.columns.categories[k] is None and not len(getattr(scale, "low", ())):
+            known = ~np.isnan(out[:, k])
+            out[known, k] = inner_values(scale, units.codes[k, chosen].astype(np.int64))[known]
     return out
 
 
