@@ -69,7 +69,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("what", PLANTED)
 def test_the_fuzzer_sees_what_is_wrong(what, world):
-    call = next(call for call in map(lambda n: call_of(0, n), range(10_000)) if call.target.name == "SquareRoot")
+    call = next(call for call in (call_of(0, n) for n in range(10_000)) if call.target.name == "SquareRoot")
     assert make(call._replace(target=call.target._replace(call=PLANTED[what])), world).kind == "wrong"
 
 
