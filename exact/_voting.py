@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc._checks import check_choice, check_count, check_number, read_numbers
+from pactree_mcmc._validation import read_data
 from pactree_mcmc.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model._questions import MAX_LEVELS
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
@@ -79,7 +80,7 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         """
         self._check_tree()
         self._check()
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, label = np.unique(y, return_inverse=True)
         if self._binary and len(self.classes_) > 2:
@@ -117,7 +118,7 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Share of the votes, (n, K); columns follow ``classes_``. A row costs its one path, O(depth)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = read_data(self, X, dtype=np.float64, order="C", reset=False)
         votes = self._votes[self._base.leaf_number[self._base.routes.leaves(X)]]
         return votes / votes.sum(axis=1, keepdims=True)
 

@@ -166,6 +166,8 @@ class DesignCounts:
             raise ValueError("sample_weight holds a negative or infinite weight; give finite weights >= 0.")
         if labels.dtype.kind not in "fiubUS":
             labels = np.array(labels.tolist())
+            if labels.dtype.kind not in "fiubUS":
+                raise ValueError(f"y holds objects of dtype {labels.dtype}; give all strings, or all numbers.")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("y holds NaN or infinity; give finite numbers, or drop the row.")
         if len(mask) and labels.dtype.kind == "f":

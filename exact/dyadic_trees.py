@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from pactree_mcmc._validation import read_data
 from pactree_mcmc.certificates import Bound, dyadic_tree
 
 from ._importances import AsksFeatures
@@ -20,7 +21,7 @@ class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     """What both classifiers share: checked input, the tree, prediction."""
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = read_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         return X, labels
@@ -28,7 +29,7 @@ class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, K) of the leaves that rows reach; columns follow ``classes_``."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = read_data(self, X, reset=False, dtype=np.float64)
         return self.tree_.value[self.tree_.apply(X)]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -137,7 +138,7 @@ class DyadicTreeClassifier(_DyadicTree):
             If ``bounds`` was not given, or ``delta`` is outside (0, 1).
         """
         self._check_bounds()
-        X, y = validate_data(self, X, y, reset=False, dtype=np.float64)
+        X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         # the tree's classes are the numbers 0..K-1 of the labels; a label it does not know is always wrong
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         labels = np.where(self.classes_[place] == y, place, -1)

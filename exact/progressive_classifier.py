@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc._checks import check_choice, check_count
+from pactree_mcmc._validation import read_data
 from pactree_mcmc.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
@@ -101,7 +102,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
         if self.max_depth is not None:
             check_count("max_depth", self.max_depth)
         leaf, prior = FrozenLaplace(self.pseudocount), BranchingProcess(self.rho, None)
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(y)
         n, p = X.shape
         drawn = check_random_state(self.random_state)
@@ -131,7 +132,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        X = read_data(self, X, reset=False, dtype=np.float64, order="C")
         return self.mixture_.predict_proba(X)
 
     def predict(self, X: Any) -> np.ndarray:

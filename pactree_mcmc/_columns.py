@@ -220,6 +220,8 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
     Finite, but for NaN where values may lack.
     """
     values = read_array(f"column {name!r}", raw)
+    if values.ndim != 1:
+        raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
     kind = values.dtype.kind
     if kind == "O":
         values = _real_objects(values, name, may_lack)
@@ -249,6 +251,8 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
         labels = np.array(raw.to_list(), dtype=object)
     else:
         labels = read_array(f"column {name!r}", raw)
+        if labels.ndim != 1:
+            raise ValueError(f"column {name!r} holds lists or records; give strings or numbers.")
         if labels.dtype.kind not in "fiubOUS":
             labels = labels.astype(object)
         if labels.dtype.kind == "O":
@@ -345,7 +349,7 @@ def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
     if nominal is None:
         return set()
     chosen = set()
-    for item in _items(nominal):
+    for item in listed("nominal", nominal):
         if isinstance(item, str):
             if item not in names:
                 raise ValueError(f"nominal names column {in_words(item)}; the columns are {list(names)}.")
@@ -357,12 +361,13 @@ def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
     return chosen
 
 
-def _items(nominal: Any) -> list:
-    if isinstance(nominal, str | numbers.Integral):
-        return [nominal]
-    if isinstance(nominal, list | tuple | set | frozenset | range) and len(nominal) <= MOST_NAMED:
-        return list(nominal)
-    return read_array("nominal", nominal).ravel().tolist()
+def listed(name: str, items: Any) -> list:
+    """One item, or several, as a list."""
+    if isinstance(items, str | numbers.Integral):
+        return [items]
+    if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MOST_NAMED:
+        return list(items)
+    return read_array(name, items).ravel().tolist()
 
 
 def text_columns(table: Table) -> list[int]:

@@ -12,10 +12,11 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._checks import read_numbers
-from ._columns import Table, is_frame, text_columns
+from ._checks import MOST, check_number, in_words, is_integer, read_numbers
+from ._columns import Table, is_frame, listed, text_columns
+from ._validation import read_column, read_data
 from .convergence import ConvergenceWarning, training_points
 from .mcmc import sample
 from .model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
@@ -120,6 +121,8 @@ class _BayesianTree(BaseEstimator):
         return self
 
     def _sample(self, model: TreeModel) -> SampledPosterior:
+        if self.n_jobs is not None and not (is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MOST):
+            raise ValueError(f"n_jobs={in_words(self.n_jobs)} is out of range; give an integer, not 0, or None.")
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -168,19 +171,19 @@ class _BayesianTree(BaseEstimator):
             if len(place) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
         counted = table.take(place)
-        nominal = [*text_columns(Table(counted)), *([] if self.nominal is None else np.ravel(self.nominal).tolist())]
+        nominal = [*text_columns(Table(counted)), *([] if self.nominal is None else listed("nominal", self.nominal))]
         return Rows(counted, y[place], None if weight is None else weight[place], nominal, place)
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """The table, its cells converted unless some may be categories; y."""
         if is_frame(X) or self.nominal is not None:
-            validate_data(self, X, skip_check_array=True)
+            read_data(self, X, skip_check_array=True)
             table, y = Table(X), self._read_y(y)
             if len(y) != table.n_rows:
                 raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
             return table, y
         finite = self._finite()
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, ensure_all_finite=finite)
+        X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, ensure_all_finite=finite)
         return Table(X), self._read_y(y)
 
     def _finite(self) -> Any:
@@ -192,8 +195,8 @@ class _BayesianTree(BaseEstimator):
         check_is_fitted(self)
         columns = self.posterior_.model.columns
         if not is_frame(X) and not columns.is_nominal.any():
-            return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finite())
-        validate_data(self, X, reset=False, skip_check_array=True)
+            return read_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finite())
+        read_data(self, X, reset=False, skip_check_array=True)
         return columns.numbers(X)
 
 
@@ -276,7 +279,7 @@ class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
 
     def _read_y(self, y: Any) -> np.ndarray:
         check_classification_targets(y)
-        return column_or_1d(y, warn=True)
+        return read_column(y, warn=True)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -346,7 +349,7 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
         return NormalInverseGamma()
 
     def _read_y(self, y: Any) -> np.ndarray:
-        return column_or_1d(y, warn=True, dtype=np.float64)
+        return read_column(y, warn=True, dtype=np.float64)
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,)."""
@@ -381,7 +384,7 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
         variance integrated out; the quantile is that of the mixture to nine digits. O(distinct trees) a row, times
         some ten steps.
         """
-        numbers = self._numbers(X)
+        numbers, q = self._numbers(X), read_numbers("q", q)
         found = Predictive(self.posterior_).quantiles(numbers, q)
         return found[:, 0] if np.ndim(q) == 0 else found
 
@@ -393,6 +396,5 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
         ValueError
             If ``coverage`` is not in (0, 1), X does not fit, or the leaf is not normal.
         """
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage={coverage!r} is out of range; give a probability 0 < coverage < 1.")
+        coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
         return self.predict_quantiles(X, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])

@@ -317,4 +317,4 @@ def vote_disagreement(
         "empirical risk": risk,
         "empirical disagreement": disagreement,
     }
-    return Bound("vote, disagreement", 4.0 * high - 2.0 * low, delta, terms | {"KL / n": kl / n})
+    return Bound("vote, disagreement", max(4.0 * high - 2.0 * low, 0.0), delta, terms | {"KL / n": kl / n})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import exact
 import pactree_mcmc as pt
 
@@ -14,7 +16,8 @@ from .target import methods, target
 def _ctw(depth: Any, n_symbols: Any, symbols: Any, contexts: Any, **rest: Any) -> Any:
     made = exact.ContextTreeWeighting(depth, n_symbols, **rest)
     made.update(symbols)
-    made.add(contexts, [0] * len(contexts))
+    if isinstance(contexts, list | np.ndarray) and np.ndim(contexts) > 0:
+        made.add(contexts, [0] * len(contexts))
     return made.predict_proba(contexts)
 
 

@@ -1,0 +1,127 @@
+"""What machines and users do to a run: signals, no memory, no disk. Clear errors, finished work kept, nothing half-written.
+
+Files cut or altered are in `files/test_damage.py`, killed processes in `mcmc/test_checkpoint.py` and
+`mcmc/test_executors.py`, Ctrl-C at chosen moments in `mcmc/test_interruption.py`.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mcmc.runs import assert_same, draw
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc._checkpoint import Checkpoint
+
+ROOT = Path(__file__).resolve().parents[1]
+
+INTERRUPTED = """
+import sys
+sys.path.insert(0, "tests")
+from mcmc.runs import draw
+post = draw("classes", 10**7, kernel="grow-prune", rng=9, tune=%d, checkpoint=sys.argv[1], every=0.05)
+post.save(sys.argv[2])
+"""
+
+
+def child(code, *paths):
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code, *map(str, paths)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize(("moment", "tune"), [("tuning", 10**7), ("sampling", 0)])
+def test_a_real_signal(moment, tune, tmp_path):
+    """SIGINT ends the run within seconds: with the draws so far, or, while tuning, with KeyboardInterrupt."""
+    running, saved = tmp_path / "run.nc", tmp_path / "saved.nc"
+    process = child(INTERRUPTED % tune, running, saved)
+    try:
+        first = None
+        while first is None or running.stat().st_mtime_ns == first:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+            if first is None and running.exists():
+                first = running.stat().st_mtime_ns
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    if moment == "tuning":
+        assert "KeyboardInterrupt: interrupted before every chain had a draw" in errors
+    else:
+        assert process.returncode == 0, errors
+        cut = pt.load(saved)
+        assert 1 <= cut.n_draws < 10**7
+        assert_same_draws(cut, draw("classes", cut.n_draws, kernel="grow-prune", rng=9, tune=0))
+    assert [name for name in os.listdir(tmp_path) if "part" in name] == []
+
+
+def assert_same_draws(one, other):
+    for c in range(one.n_chains):
+        for name in ("log_prior", "log_score"):
+            assert (getattr(one, name)[one.tree_of_draw[c]] == getattr(other, name)[other.tree_of_draw[c]]).all()
+
+
+NO_MEMORY = """
+import resource, sys
+import numpy as np
+sys.path.insert(0, "tests")
+import exact, pactree_mcmc as pt
+from mcmc.runs import MODELS, X, draw
+post = draw("classes", 10, kernel="grow-prune")
+post.save(sys.argv[1])
+truth = exact.solve(MODELS["fixed"])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), resource.RLIM_INFINITY))
+try:
+    pt.resume(sys.argv[1], 10**9, progress=False)
+except MemoryError as error:
+    print("sampler:", error, file=sys.stderr)
+try:
+    rng = np.random.default_rng(0)
+    exact.solve(pt.TreeModel(rng.random((400, 6)), rng.random(400), tree_prior=pt.ChipmanPrior(max_depth=6)))
+except (MemoryError, exact.Intractable) as error:
+    print("engine:", type(error).__name__, error, file=sys.stderr)
+assert exact.solve(MODELS["fixed"]).log_evidence == truth.log_evidence
+assert np.array_equal(pt.load(sys.argv[1]).predict_proba(X), post.predict_proba(X))
+print("alive", file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory in use is read from /proc")
+def test_no_memory(tmp_path):
+    """Half a gigabyte left: the sampler and the engine say so, what was saved is there, and the process goes on."""
+    process = child(NO_MEMORY, tmp_path / "run.nc")
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    for word in ("sampler: ", "engine: ", "alive"):
+        assert word in errors, errors
+
+
+def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
+    """The error names the file, the checkpoint before it is still whole, and the run is finished from there."""
+    path, write, made = tmp_path / "run.nc", Checkpoint.write, []
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def until_full(checkpoint, results):
+        if len(made) == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        write(checkpoint, results)
+        made.append(path.read_bytes())
+
+    monkeypatch.setattr(Checkpoint, "write", until_full)
+    monkeypatch.setattr("pactree_mcmc.mcmc._run.BLOCK_SECONDS", -1.0)
+    try:
+        with pytest.raises(OSError, match=r"run\.nc could not be written: .*before is kept"):
+            draw("classes", 8, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == made[-1]
+    assert os.listdir(tmp_path) == ["run.nc"]
+    monkeypatch.setattr(Checkpoint, "write", write)
+    assert_same(pt.resume(path, progress=False), draw("classes", 8, tune=1, kernel="grow-prune"))

@@ -1,0 +1,56 @@
+"""The lower bounds of pyproject.toml, installed exactly, with a part of the tests run on them.
+
+    python verification/oldest.py [FOLDER]        a folder for the environment; by default a temporary one
+
+It needs Python 3.11, the oldest one supported, and the package registry.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = [
+    "tests/model",
+    "tests/files",
+    "tests/mcmc/test_sample.py",
+    "tests/test_hostile.py",
+    "tests/test_pinned_draws.py",
+]
+TESTS += ["tests/exact_engine/test_enumeration.py", "tests/test_estimators.py", "tests/test_inference_data.py"]
+NEEDED_TO_TEST = ("pytest", "pytest-xdist", "polars", "hypothesis", "mpmath")
+
+
+def oldest() -> list[str]:
+    """The requirements of the library, and of those tests, with each lower bound as the only version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    tests = [r for r in project["optional-dependencies"]["test"] if re.split(r"[^\w-]", r)[0] in NEEDED_TO_TEST]
+    return [requirement.replace(">=", "==") for requirement in (*project["dependencies"], *tests)]
+
+
+def main(folder: Path) -> int:
+    """Build the environment and run the tests."""
+    if sys.version_info[:2] != (3, 11):
+        raise SystemExit(f"Python {sys.version.split()[0]} runs this; the oldest versions are for Python 3.11.")
+    python = folder / "bin" / "python"
+    for command in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [str(python), "-m", "pip", "install", "--quiet", *oldest()],
+        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--editable", str(ROOT)],
+        [str(python), "-m", "pip", "check"],
+    ):
+        subprocess.run(command, check=True)
+    tests = [str(python), "-m", "pytest", "-n0", *TESTS]
+    return subprocess.run(tests, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        sys.exit(main(Path(sys.argv[1]).resolve()))
+    with tempfile.TemporaryDirectory() as made:
+        sys.exit(main(Path(made)))
