@@ -337,18 +337,9 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
     its smallest value under local cuts, else the cut above it.
     """
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
-    codes = model.units.codes[:, rows if model.unit_of_row is None else model.unit_of_row[rows]].astype(np.int64)
-    first = np.sort(np.unique(codes, axis=1, return_index=True)[1])
-    rows, codes = rows[first], codes[:, first]
-    X = np.empty((len(rows), model.n_features))
-    for k, scale in enumerate(model.scales):
-        if model.columns.is_nominal[k]:
-            X[:, k] = codes[k]
-        elif len(getattr(scale, "low", ())):
-            X[:, k] = scale.low[codes[k]]
-        else:
-            X[:, k] = scale.threshold(codes[k], codes[k] + 1)
-    return rows, X
+    units = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    first = np.sort(np.unique(model.units.codes[:, units], axis=1, return_index=True)[1])
+    return rows[first], model.unit_numbers(units[first])
 
 
 @jit
