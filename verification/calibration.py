@@ -23,11 +23,13 @@ from pactree_mcmc.trees import LEAF
 FALSE_ALARM = 1e-3
 POINT = 4
 """Row of the table at which is predicted; its y is simulated twice, once to be predicted."""
-DRAWS, TUNE, PROPOSALS, PROPOSALS_ON_A_GRID = 15, 8, 80, 320
+DRAWS, TUNE, PROPOSALS, PROPOSALS_ON_A_GRID = 7, 4, 250, 500
 """Of a chain, and between two draws; on a grid, where empty cells split at length, more."""
-N_RANKS, FEW_BINS = DRAWS + 1, 8
-REPLICATIONS = {True: (16, 8), False: (160, 40)}
+N_RANKS = DRAWS + 1
+REPLICATIONS = {True: (16, 8), False: (128, 32)}
 """Of the sampler and of the exact engine for every combination, quick and full; half of them under the leaf penalty."""
+EXPECTED = 8
+"""Ranks a bin has at least, or fewer bins are made."""
 CONTROL_REPLICATIONS = {True: 500, False: 1500}
 CELL_BYTES = 1 << 15
 """Room for what chains keep of cells: little, as chains are many and short, and so that cells take others' places."""
@@ -138,7 +140,7 @@ def tests_of(ranks, what):
     for q, name in enumerate(QUANTITIES):
         known = ranks[:, q][ranks[:, q] >= 0]
         if len(known):
-            n_bins = N_RANKS if len(known) >= 10 * N_RANKS * 4 else FEW_BINS if len(known) >= 10 * FEW_BINS else 2
+            n_bins = next(b for b in (N_RANKS, 4, 2) if len(known) >= EXPECTED * b or b == 2)
             found.append((f"{what}: {name}", uniformity(known, N_RANKS, n_bins)))
     return found
 
