@@ -247,12 +247,12 @@ def verify(quick, folder):
 
 TEXT = """
 Geweke's test (2004) of {n_kernels} kernels: those with a name, and every move mixed half and half with grow-prune. Tree
-and data are drawn in two ways: {prior} times independently (a third as often under the leaf penalty), tree from the prior, data from the tree; and by {chains}
-chains of {steps} rounds, in which new data are drawn given the tree and the tree is moved given the data by one block
-of proposals ({few}, or as many as share out the moves of the mixture). If the kernel leaves the posterior of any
-data as it is, means agree; the variance is drawn along where leaves share it. Means of: {quantities}. Standard
-errors of chains are corrected by their effective sample size. Kernels with a name run on all problems, single moves on
-the first two (questions, tree prior, leaf): {problems}.
+and data are drawn in two ways: {prior} times independently (a third as often under the leaf penalty), tree from the
+prior, data from the tree; and by {chains} chains of {steps} rounds, in which new data are drawn given the tree and the
+tree is moved given the data by one block of proposals ({few}, or as many as share out the moves of the mixture). If
+the kernel leaves the posterior of any data as it is, means agree; the variance is drawn along where leaves share it.
+Means of: {quantities}. Standard errors of chains are corrected by their effective sample size. Kernels with a name run
+on all problems, single moves on the first two (questions, tree prior, leaf): {problems}.
 
 A check fails beyond |z| = {limit:.2f}; the largest of the checks was {worst}. Errors are planted in the same code run
 as plain Python, by the functions of `tests/mcmc/test_planted_*.py`.

@@ -91,8 +91,16 @@ def deviations(post, laws):
 
 def check_independent_draws(values, law, seed):
     """Independent draws have the given law: chi-square over values expected at least ten times, the rest together."""
-    n = len(values)
     assert set(values) <= set(law), f"seed {seed}: drawn values that cannot occur"
+    observed, expected = counts_in_bins(values, law)
+    assert len(expected) > 1, "nothing to compare"
+    p_value = stats.chisquare(observed, expected).pvalue
+    assert p_value > FALSE_ALARM, f"seed {seed}: p = {p_value:.2e}; observed {observed}, expected {np.round(expected)}"
+
+
+def counts_in_bins(values, law):
+    """Observed and expected counts of values expected at least ten times, and of the rest together."""
+    n = len(values)
     common = [value for value, probability in law.items() if n * probability >= 10.0]
     observed = [sum(value == c for value in values) for c in common]
     expected = [n * law[c] for c in common]
@@ -100,7 +108,4 @@ def check_independent_draws(values, law, seed):
     if rest >= 10.0:
         observed.append(n - sum(observed))
         expected.append(rest)
-    assert len(expected) > 1, "nothing to compare"
-    scaled = np.array(expected) * sum(observed) / sum(expected)
-    p_value = stats.chisquare(observed, scaled).pvalue
-    assert p_value > FALSE_ALARM, f"seed {seed}: p = {p_value:.2e}; observed {observed}, expected {np.round(expected)}"
+    return observed, np.array(expected) * sum(observed) / sum(expected)
