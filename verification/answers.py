@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 import exact
 import pactree_mcmc as pt
 
-COPIES = 3
+COPIES = 2
 NODES = 64
 """Values of a shared variance at which the exact engine is asked."""
 
@@ -19,7 +19,7 @@ def rows_of(table, seed):
     X = np.tile(table["X"], (COPIES, 1))
     first, second = np.nan_to_num(X[:, 0], nan=7.0), X[:, 1]
     mean = 1.2 * (first > 2.5) + 0.9 * (second == 1.0) * (first < 4.5)
-    y = mean + 0.8 * rng.standard_normal(len(X))
+    y = mean + 0.9 * rng.standard_normal(len(X))
     return X, y, (rng.random(len(X)) < 0.15 + 0.3 * mean).astype(int), rng.random(len(X)) + 0.5
 
 
