@@ -132,8 +132,8 @@ def planted_errors(share):
 TEXT = """
 {n_kernels} kernels (those with a name, and every move mixed half and half with grow-prune) on {n_problems} problems
 with an exact answer, 24 rows each: total variation of the sampled law of the root question, and of the number of
-leaves, to the exact law. {chains} chains of {draws} draws, {proposals} proposals apart. Under a shared variance the exact law is a
-mixture over the variance of the laws given it.
+leaves, to the exact law. {chains} chains of {draws} draws, {proposals} proposals apart. Under a shared variance the
+exact law is a mixture over the variance of the laws given it.
 
 n independent draws of a law p have a total variation of at most half the sum of sqrt(p (1 - p) / n) on average, and
 exceed that by more than sqrt(log(1 / q) / (2 n)) with probability at most q (McDiarmid's inequality, as one draw

@@ -122,10 +122,10 @@ Rows of weight zero leave every score at 0, so the posterior is the prior, under
 `pt.sample`, {chains} chains of {draws} draws, {proposals} proposals apart, must draw leaves, depth and the feature of
 the root by their exact prior laws (`exact.solve` of the same model, itself proved against enumeration in
 `tests/exact_engine`); kernel grow-prune with `PacBayesLoss`, the default kernel with `NormalKnownVariance`.
-The share of an event in a chain is one observation,
-and chains are independent: a t test over chains needs no model of autocorrelation. Events are values with probability
-between .04 and .96; rarer ones are taken together. And trees from `pt.simulate`, {simulated} under each prior ({few}
-under the leaf penalty), must have the exact law of leaves (chi-square).
+The share of an event in a chain is one observation, and chains are independent: a t test over chains needs no model of
+autocorrelation. Events are values with probability between .04 and .96; rarer ones are taken together. And trees from
+`pt.simulate`, {simulated} under each prior ({few} under the leaf penalty), must have the exact law of leaves
+(chi-square).
 
 A check fails beyond |t| = {limit:.2f}, or below p = {p}; the largest |t| was {worst}, the smallest p {smallest}.
 
