@@ -125,7 +125,7 @@ def planted_errors(share):
         cells = distances(post, laws_of(PROBLEMS[name]()), share)
         law, one = max(cells.items(), key=lambda item: item[1].value / item[1].allowed)
         figure = f"{one.value:.4f} of {law}, allowed {one.allowed:.4f}"
-        found.append(Control(f"{what} ({name})", one.value > one.allowed, figure))
+        found.append(Control(f"{what} ({name})", bool(one.value > one.allowed), figure))
     return tuple(found)
 
 

@@ -74,7 +74,7 @@ def planted_errors(limit, quick, shown):
         values, _ = estimates(PROBLEMS[name](**changes), "default", DRAWS[quick], (6, len(found)))
         t, error = t_of(values, truth)
         shown.append((f"planted: {what}", values.mean() - truth, limit * error, True))
-        found.append(Control(f"{what} ({name})", abs(t) > limit, f"t = {t:.1f}, limit {limit:.2f}"))
+        found.append(Control(f"{what} ({name})", bool(abs(t) > limit), f"t = {t:.1f}, limit {limit:.2f}"))
     return tuple(found)
 
 

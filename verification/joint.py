@@ -134,13 +134,14 @@ def from_the_prior(names, n, seed):
 def successive(sampler, names, starts, n, seed):
     """Quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn."""
     code = sampler.code
-    template, out = model_for(code, names), np.empty((len(starts), n, len(QUANTITIES)))
+    out = np.empty((len(starts), n, len(QUANTITIES)))
     room = ROOM if code is COMPILED else code.module("mcmc._chain").FIRST_ROOM
     with (
         mock.patch.object(code.module("mcmc._state"), "CELL_BYTES", CELL_BYTES),
         mock.patch.object(code.module("mcmc._chain"), "FIRST_ROOM", room),
         np.errstate(over="ignore"),  # plain hashes wrap around
     ):
+        template = model_for(code, names)
         for c, (tree, _, noise) in enumerate(starts):
             rng = np.random.default_rng((*seed, c))
             for i in range(n):

@@ -46,17 +46,17 @@ def _folded(text, most=22):
 
 
 def z_scores(by_row, limit, path, xlabel):
-    """Points of z scores, a row for each kind, between the limits; rows that begin with "planted" in red."""
-    figure, ax = plt.subplots(figsize=(8.0, 0.24 * len(by_row) + 0.9), layout="constrained")
+    """Points of z scores, a row for each kind, between the limits; those that begin with "planted" in red."""
+    figure, ax = plt.subplots(figsize=(9.0, 0.22 * len(by_row) + 0.9), layout="constrained")
     ax.axvspan(-limit, limit, color=QUIET, zorder=0)
     ax.axvline(0.0, color="0.6", lw=0.8, zorder=1)
-    edge = 3.0 * limit
+    edge = 2.0 * limit
     for y, (row, values) in enumerate(by_row.items()):
         values = np.clip(np.asarray(values, dtype=float), -edge, edge)
         ax.plot(values, np.full(len(values), y), "o", ms=4, alpha=0.6, color=ALARM if "planted" in row else INK)
-    ax.set_yticks(range(len(by_row)), by_row, fontsize=8)
+    ax.set_yticks(range(len(by_row)), [row.removeprefix("planted: ") for row in by_row], fontsize=8)
     ax.set(ylim=(len(by_row) - 0.4, -0.6), xlim=(-1.03 * edge, 1.03 * edge))
-    ax.set_xlabel(f"{xlabel}; grey: within the limit of {limit:.2f}; cut off at {edge:.0f}", fontsize=8)
+    ax.set_xlabel(f"{xlabel}\ngrey: within the limit of {limit:.2f}; cut off at {edge:.1f}", fontsize=8)
     save(figure, path)
 
 
@@ -66,7 +66,7 @@ def intervals(rows, path, xlabel):
     ax.axvline(0.0, color="0.6", lw=0.8)
     for y, (_, gap, reach, planted) in enumerate(rows):
         ax.errorbar(gap, y, xerr=reach, fmt="o", ms=4, lw=1.2, capsize=2, color=ALARM if planted else INK)
-    ax.set_yticks(range(len(rows)), [row[0] for row in rows], fontsize=8)
+    ax.set_yticks(range(len(rows)), [row[0].removeprefix("planted: ") for row in rows], fontsize=8)
     ax.set(ylim=(len(rows) - 0.4, -0.6))
     ax.set_xlabel(xlabel, fontsize=8)
     save(figure, path)
