@@ -24,7 +24,7 @@ from pactree_mcmc.mcmc._kernels import STEPS, WEIGHTS
 
 FALSE_ALARM = 1e-3
 CHAINS = 8
-STEPS_OF_A_CHAIN = {True: 30, False: 100}
+STEPS_OF_A_CHAIN = {True: 30, False: 180}
 FROM_THE_PRIOR = {True: 400, False: 1500}
 """Independent draws; a third of them under the leaf penalty, whose draws take a chain."""
 PLANTED_STEPS = 80
@@ -148,6 +148,8 @@ def successive(sampler, names, starts, n, seed):
                 y = data_given(code, template, tree, noise, rng)
                 model = model_for(code, names, y, sampler.weight)
                 tree, log_prior, log_score, drawn_noise = step(sampler, model, tree, rng)
+                if sampler.weight is not None:  # the score as independent draws have it
+                    log_score = model_for(code, names, y).log_score(tree)
                 noise = None if noise is None else drawn_noise
                 out[c, i] = quantities(tree, log_prior, log_score, y, noise)
     return out
