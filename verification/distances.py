@@ -15,7 +15,7 @@ from pactree_mcmc.inference_data import ess
 
 FALSE_ALARM = 1e-3
 CHAINS, TUNE, PROPOSALS = 4, 100, 60
-DRAWS = {True: 300, False: 1000}
+DRAWS = {True: 300, False: 600}
 LEAST_ESS = 100.0
 PLANTED_DRAWS = 2000
 LAWS = ("root", "leaves")

@@ -24,7 +24,7 @@ from pactree_mcmc.mcmc._kernels import STEPS, WEIGHTS
 
 FALSE_ALARM = 1e-3
 CHAINS = 8
-STEPS_OF_A_CHAIN = {True: 30, False: 180}
+STEPS_OF_A_CHAIN = {True: 30, False: 100}
 FROM_THE_PRIOR = {True: 400, False: 1500}
 """Independent draws; a third of them under the leaf penalty, whose draws take a chain."""
 PLANTED_STEPS = 80
