@@ -9,6 +9,7 @@ import numpy as np
 from ._checks import check_type, read_generator
 from .mcmc._start import draw_prior_tree
 from .model import TreeModel
+from .model._leaves import Leaf
 from .trees import LEAF, Tree
 
 
@@ -52,9 +53,13 @@ def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
         raise ValueError("sample weights are no model of data; build the model without sample_weight to simulate.")
     rng = read_generator(rng)
     tree = draw_prior_tree(model, rng)
+    return tree, data_given(model, tree, model.leaf.for_one_tree(rng), rng)
+
+
+def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
+    """Draw y given ``tree`` and ``leaf``, the model's leaf with what all leaves share; as `simulate` returns it."""
     target = model.target
     y = target.values.copy()
-    leaf = model.leaf.for_one_tree(rng)
     for number, cell, _ in model.visit(tree):
         if tree.feature[number] == LEAF:
             rows = cell.index
@@ -62,5 +67,5 @@ def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
                 rows = np.flatnonzero(np.isin(model.unit_of_row, rows))
             if target.estimation is not None:
                 rows = rows[~target.estimation[rows]]
-            y[rows] = leaf.draw(rng, cell.stats(model.leaf.n_stats(target)), rows, target)
-    return tree, y if target.classes is None else target.classes[y]
+            y[rows] = leaf.draw(rng, cell.stats(leaf.n_stats(target)), rows, target)
+    return y if target.classes is None else target.classes[y]

@@ -1,6 +1,7 @@
 """Comparing draws with an exact law, with a false-alarm rate that is written down."""
 
 import zlib
+from typing import NamedTuple
 
 import numpy as np
 from reference.enumeration import LEAF, count_leaves, tree_depth
@@ -55,25 +56,51 @@ def check_law_of_chains(post, laws, seed):
     chains needs no model of the autocorrelation, and the t test over chains is the comparison corrected for the
     effective sample size. Bonferroni over the events keeps the false-alarm rate.
     """
+    found = deviations(post, laws)
+    assert found, "nothing to compare"
+    limit = stats.t.isf(FALSE_ALARM / (2 * len(found)), df=post.n_chains - 1)
+    for name, values, expected, share, error in found:
+        t = (share - expected) / error
+        told = f"seed {seed}: P({name} in {values}) is {expected:.5f}, drawn {share:.5f} +- {error:.5f}"
+        assert abs(t) < limit, f"{told}, t = {t:.2f}, limit {limit:.2f}"
+
+
+class Deviation(NamedTuple):
+    """An event, its probability, its share of the draws, and the error of that from the spread of the chains."""
+
+    statistic: str
+    values: set
+    expected: float
+    share: float
+    error: float
+
+
+def deviations(post, laws):
+    """The events of the laws compared with the draws of independent chains; nothing impossible was drawn."""
     drawn = statistics_of_draws(post)
     for name, law in laws.items():
         assert set(drawn[name].ravel().tolist()) <= set(law), f"impossible {name}"
-    chosen = events(laws)
-    assert chosen, "nothing to compare"
-    limit = stats.t.isf(FALSE_ALARM / (2 * len(chosen)), df=post.n_chains - 1)
-    for name, values in chosen:
+    found = []
+    for name, values in events(laws):
         share = np.isin(drawn[name].astype(str), [str(v) for v in values]).mean(axis=1)
         expected = sum(laws[name][value] for value in values)
         error = share.std(ddof=1) / np.sqrt(post.n_chains)
-        t = (share.mean() - expected) / error
-        told = f"seed {seed}: P({name} in {values}) is {expected:.5f}, drawn {share.mean():.5f} +- {error:.5f}"
-        assert abs(t) < limit, f"{told}, t = {t:.2f}, limit {limit:.2f}"
+        found.append(Deviation(name, values, expected, float(share.mean()), float(error)))
+    return found
 
 
 def check_independent_draws(values, law, seed):
     """Independent draws have the given law: chi-square over values expected at least ten times, the rest together."""
-    n = len(values)
     assert set(values) <= set(law), f"seed {seed}: drawn values that cannot occur"
+    observed, expected = counts_in_bins(values, law)
+    assert len(expected) > 1, "nothing to compare"
+    p_value = stats.chisquare(observed, expected).pvalue
+    assert p_value > FALSE_ALARM, f"seed {seed}: p = {p_value:.2e}; observed {observed}, expected {np.round(expected)}"
+
+
+def counts_in_bins(values, law):
+    """Observed and expected counts of values expected at least ten times, and of the rest together."""
+    n = len(values)
     common = [value for value, probability in law.items() if n * probability >= 10.0]
     observed = [sum(value == c for value in values) for c in common]
     expected = [n * law[c] for c in common]
@@ -81,7 +108,4 @@ def check_independent_draws(values, law, seed):
     if rest >= 10.0:
         observed.append(n - sum(observed))
         expected.append(rest)
-    assert len(expected) > 1, "nothing to compare"
-    scaled = np.array(expected) * sum(observed) / sum(expected)
-    p_value = stats.chisquare(observed, scaled).pvalue
-    assert p_value > FALSE_ALARM, f"seed {seed}: p = {p_value:.2e}; observed {observed}, expected {np.round(expected)}"
+    return observed, np.array(expected) * sum(observed) / sum(expected)

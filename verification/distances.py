@@ -1,0 +1,151 @@
+"""Total variation of sampled to exact laws of root and leaves, for every kernel on every problem."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from answers import PROBLEMS, laws_of
+from joint import kernels
+from pictures import matrix
+from report import Control, Part, picture
+
+import pactree_mcmc as pt
+from pactree_mcmc._saved import root_key
+from pactree_mcmc.inference_data import ess
+
+FALSE_ALARM = 1e-3
+CHAINS, TUNE, PROPOSALS = 4, 100, 60
+DRAWS = {True: 300, False: 600}
+LEAST_ESS = 100.0
+PLANTED_DRAWS = 2000
+LAWS = ("root", "leaves")
+
+
+class Distance(NamedTuple):
+    """A total variation, the most it may be, what is expected of it, and the effective size that says so."""
+
+    value: float
+    allowed: float
+    expected: float
+    ess: float
+
+
+def values_drawn(post):
+    """The root question and the leaves of each draw, as objects (chains, draws)."""
+    roots = np.empty(post.n_trees, dtype=object)
+    roots[:] = [root_key(post.model, post.trees, int(i)) for i in post.trees.offset[:-1]]
+    return {"root": roots[post.tree_of_draw], "leaves": post.n_leaves.astype(object)[post.tree_of_draw]}
+
+
+def distance(drawn, law, floor, false_alarm):
+    """Total variation of draws (chains, draws) to an exact law.
+
+    Of n independent draws it is at most half the sum of sqrt(p (1 - p) / n) on average, and further above that than
+    sqrt(log(1 / q) / (2 n)) with probability q at most (McDiarmid). For chains n is the effective size: in the sum that
+    of the value, in the deviation the least of these and ``floor``.
+    """
+    numbers = {value: i for i, value in enumerate(law)}
+    codes = np.vectorize(lambda value: numbers[value], otypes=[int])(drawn)
+    probability = np.array(list(law.values()))
+    share = np.bincount(codes.ravel(), minlength=len(law)) / codes.size
+    sizes = np.full(len(law), floor)
+    for i in np.flatnonzero((probability > 0.01) & (share > 0.0) & (share < 1.0)):
+        sizes[i] = ess(codes == i)
+    least = min(floor, sizes.min())
+    expected = 0.5 * float(np.sqrt(probability * (1.0 - probability) / sizes).sum())
+    allowed = expected + math.sqrt(math.log(1.0 / false_alarm) / (2.0 * least))
+    return Distance(0.5 * float(np.abs(share - probability).sum()), allowed, expected, float(least))
+
+
+def run(model, sampler, draws, seed):
+    """The posterior drawn by a kernel."""
+    how = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "start": "stump", "progress": False}
+    return pt.sample(model, draws, rng=seed, kernel=sampler.kernel, **how)
+
+
+def distances(post, laws, false_alarm):
+    """The distance of each law."""
+    draws = post.tree_of_draw
+    floor = min(ess(post.n_leaves[draws].astype(float)), ess((post.log_prior + post.log_score)[draws]))
+    drawn = values_drawn(post)
+    return {name: distance(drawn[name], getattr(laws, name), floor, false_alarm) for name in LAWS}
+
+
+def verify(quick, folder):
+    """Run the part."""
+    samplers = kernels()
+    n_checks = len(samplers) * len(PROBLEMS) * len(LAWS)
+    share, failures, found = FALSE_ALARM / n_checks, [], {}
+    exact_laws = {name: laws_of(make()) for name, make in PROBLEMS.items()}
+    for k, (kernel, sampler) in enumerate(samplers.items()):
+        for i, (name, make) in enumerate(PROBLEMS.items()):
+            found[kernel, name] = distances(run(make(), sampler, DRAWS[quick], 100 * k + i), exact_laws[name], share)
+            for law, one in found[kernel, name].items():
+                if one.value > one.allowed:
+                    failures.append(f"{kernel}, {name}, {law}: {one.value:.4f}, allowed {one.allowed:.4f}")
+                if one.ess < LEAST_ESS:
+                    failures.append(f"{kernel}, {name}, {law}: effective size {one.ess:.0f}, too few to tell")
+    for law in LAWS:
+        values, limits = (
+            np.array([[getattr(found[k, p][law], field) for p in PROBLEMS] for k in samplers])
+            for field in ("value", "expected")
+        )
+        label = "ratio to what independent draws are expected to have, at most"
+        matrix(values, limits, list(samplers), list(PROBLEMS), folder / f"distances_{law}.png", label)
+    text = TEXT.format(
+        n_kernels=len(samplers),
+        n_problems=len(PROBLEMS),
+        chains=CHAINS,
+        draws=DRAWS[quick],
+        proposals=PROPOSALS,
+        least=int(LEAST_ESS),
+        worst="; ".join(worst_of(found, law) for law in LAWS),
+        root=picture("distances_root.png", "Total variation of the law of the root, kernels by problems", folder),
+        leaves=picture("distances_leaves.png", "Total variation of the law of leaves, kernels by problems", folder),
+    )
+    return Part("Total variation to exact", text, n_checks, FALSE_ALARM, tuple(failures), planted_errors(share))
+
+
+def worst_of(found, law):
+    """The cell nearest to its limit, in words."""
+    where, one = max(
+        ((where, cell[law]) for where, cell in found.items()), key=lambda item: item[1].value / item[1].allowed
+    )
+    return f"{law}: {one.value:.4f} of {one.allowed:.4f} ({', '.join(where)})"
+
+
+def planted_errors(share):
+    """Controls: chains of a model that differs a little from the one that is solved."""
+    found, sampler = [], kernels()["default"]
+    for what, name, changes in (
+        ("rows weigh 1.6 in the chain", "nominal", {"weight": 1.6}),
+        ("alpha .6 instead of .95 in the chain", "grid", {"alpha": 0.6}),
+    ):
+        post = run(PROBLEMS[name](**changes), sampler, PLANTED_DRAWS, 7)
+        cells = distances(post, laws_of(PROBLEMS[name]()), share)
+        law, one = max(cells.items(), key=lambda item: item[1].value / item[1].allowed)
+        figure = f"{one.value:.4f} of {law}, allowed {one.allowed:.4f}"
+        found.append(Control(f"{what} ({name})", bool(one.value > one.allowed), figure))
+    return tuple(found)
+
+
+TEXT = """
+{n_kernels} kernels (those with a name, and every move mixed half and half with grow-prune) on {n_problems} problems
+with an exact answer, 24 rows each: total variation of the sampled law of the root question, and of the number of
+leaves, to the exact law. {chains} chains of {draws} draws, {proposals} proposals apart. Under a shared variance the
+exact law is a mixture over the variance of the laws given it.
+
+n independent draws of a law p have a total variation of at most half the sum of sqrt(p (1 - p) / n) on average, and
+exceed that by more than sqrt(log(1 / q) / (2 n)) with probability at most q (McDiarmid's inequality, as one draw
+changes it by 1 / n at most). For chains n is the effective sample size, in the sum that of each value, in the deviation
+the least of these and of the sizes for leaves and log posterior. A check fails beyond the sum of both, q being the
+false-alarm rate shared out; a run whose effective size is below {least} fails as well. The cells nearest to their
+limit: {worst}.
+
+{root}
+
+{leaves}
+
+Numbers are total variations; red is above the average of independent draws of the same effective size, which any cell
+may be, blue below.
+"""

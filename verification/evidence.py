@@ -1,0 +1,90 @@
+"""The evidence by tempering against the exact one."""
+
+import numpy as np
+from answers import PROBLEMS, log_evidence_of
+from pictures import intervals
+from report import Control, Part, picture, table
+from scipy import stats
+
+import pactree_mcmc as pt
+
+FALSE_ALARM = 1e-3
+RUNS = 8
+DRAWS = {True: 150, False: 400}
+TUNE, TEMPERATURES, PROPOSALS = 100, 6, 40
+KERNELS = ("default", "cgm")
+WRONG_WEIGHT = 1.05
+
+
+def estimates(model, kernel, draws, seed):
+    """Log evidence (runs,) by independent tempered chains, and the standard error that each tells of itself."""
+    found = []
+    for source in np.random.SeedSequence(seed).spawn(RUNS):
+        how = {"chains": 1, "temperatures": TEMPERATURES, "proposals": PROPOSALS, "start": "stump", "progress": False}
+        post = pt.sample(model, draws, tune=TUNE, rng=source, kernel=kernel, **how)
+        found.append((post.log_evidence, post.log_evidence_se))
+    return np.array(found).T
+
+
+def t_of(values, truth):
+    """T of independent estimates, and the standard error of their mean."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return float((values.mean() - truth) / error), float(error)
+
+
+def verify(quick, folder):
+    """Run the part."""
+    lines, shown, failures = [], [], []
+    cases = [(name, kernel) for name in PROBLEMS for kernel in KERNELS]
+    limit = float(stats.t.isf(FALSE_ALARM / (2 * len(cases)), df=RUNS - 1))
+    for number, (name, kernel) in enumerate(cases):
+        model = PROBLEMS[name]()
+        truth = log_evidence_of(model)
+        values, told = estimates(model, kernel, DRAWS[quick], (5, number))
+        t, error = t_of(values, truth)
+        if abs(t) > limit:
+            failures.append(f"{name}, {kernel}: t = {t:.2f}")
+        calibrated = float(np.mean(((values - truth) / told) ** 2))
+        lines.append(
+            (name, kernel, f"{truth:.4f}", f"{values.mean():.4f}", f"{error:.4f}", f"{t:.2f}", f"{calibrated:.2f}")
+        )
+        shown.append((f"{name}, {kernel}", values.mean() - truth, limit * error, False))
+    controls = planted_errors(limit, quick, shown)
+    intervals(shown, folder / "evidence.png", "estimated less exact log evidence, nats; interval: what a check allows")
+    header = ("problem", "kernel", "exact", "estimated", "standard error", "t", "mean square of gap over own error")
+    text = TEXT.format(
+        runs=RUNS,
+        draws=DRAWS[quick],
+        temperatures=TEMPERATURES,
+        limit=limit,
+        table=table(header, lines),
+        picture=picture("evidence.png", "Estimated less exact log evidence by problem and kernel", folder),
+    )
+    return Part("Evidence by tempering", text, len(cases), FALSE_ALARM, tuple(failures), controls)
+
+
+def planted_errors(limit, quick, shown):
+    """Controls: the exact evidence of another model, and estimates that leave out a step of the ladder."""
+    found = []
+    for what, name, changes in (
+        (f"rows weigh {WRONG_WEIGHT} in the chain", "nominal", {"weight": WRONG_WEIGHT}),
+        ("alpha .9 instead of .95 in the chain", "grid", {"alpha": 0.9}),
+    ):
+        truth = log_evidence_of(PROBLEMS[name]())
+        values, _ = estimates(PROBLEMS[name](**changes), "default", DRAWS[quick], (6, len(found)))
+        t, error = t_of(values, truth)
+        shown.append((f"planted: {what}", values.mean() - truth, limit * error, True))
+        found.append(Control(f"{what} ({name})", bool(abs(t) > limit), f"t = {t:.1f}, limit {limit:.2f}"))
+    return tuple(found)
+
+
+TEXT = """
+The log evidence by {runs} independent tempered chains (`pt.sample(model, temperatures={temperatures})`, {draws} draws
+each) against `exact.solve(model).log_evidence`; under a shared variance the exact one is the integral, over the
+variance, of the evidence given it. A t test over the chains: a check fails beyond |t| = {limit:.2f}. The last column
+says whether the standard error that a chain tells of itself (`log_evidence_se`) is right: it should be about 1.
+
+{table}
+
+{picture}
+"""

@@ -1,0 +1,264 @@
+"""Geweke's joint test: y given tree, then one step of the kernel given y, leaves the joint law of both as it was.
+
+Geweke, *Getting it right: joint distribution tests of posterior simulators*, JASA 2004.
+"""
+
+import importlib
+from types import SimpleNamespace
+from typing import NamedTuple
+from unittest import mock
+
+import numpy as np
+import pytest
+from designs import has_all_classes, model_of, simulated
+from mcmc.planting import Bug, plant
+from mcmc.test_planted_bugs import change_proposals, prunable_nodes_of_the_old_tree
+from pictures import z_scores
+from plain import plain_package
+from report import Control, Part, picture
+from scipy.stats import norm
+
+import pactree_mcmc as pt
+from pactree_mcmc.inference_data import ess
+from pactree_mcmc.mcmc._kernels import STEPS, WEIGHTS
+
+FALSE_ALARM = 1e-3
+CHAINS = 8
+STEPS_OF_A_CHAIN = {True: 30, False: 100}
+FROM_THE_PRIOR = {True: 400, False: 1500}
+"""Independent draws; a third of them under the leaf penalty, whose draws take a chain."""
+PLANTED_STEPS = 80
+CELL_BYTES, ROOM = 1 << 15, 1024
+"""Room for what chains keep of cells, and for nodes, as every round makes a new chain."""
+BLOCK = {"default": 100, "cgm": 20}
+"""Proposals between two y: as few as share out the moves."""
+FEW = 8
+COMPILED = SimpleNamespace(package=pt, module=lambda name: importlib.import_module(f"pactree_mcmc.{name}"))
+PROBLEMS = {
+    "numbers": ("local", "chipman", "inverse gamma"),
+    "classes": ("dyadic", "stopped", "dirichlet"),
+    "shared variance": ("local, missing", "conditioned", "shared variance"),
+    "counts": ("fixed", "stopped", "poisson"),
+    "penalty": ("grid", "penalty", "known variance"),
+}
+FOR_EVERY_MOVE = ("numbers", "classes")
+QUANTITIES = (
+    "leaves",
+    "log prior",
+    "log score",
+    "root is a leaf",
+    "root asks the first feature",
+    "mean of y",
+    "log variance of y",
+    "likeness of two y",
+    "log noise variance",
+)
+
+
+class Sampler(NamedTuple):
+    """A kernel of the compiled or of the plain code, and what every row counts for it."""
+
+    kernel: object
+    block: int
+    code: object = COMPILED
+    weight: float | None = None
+
+
+def kernels():
+    """Kernels with a name, and every move mixed with grow-prune, without which most do not reach every tree."""
+    named = {name: Sampler(name, BLOCK.get(name, FEW)) for name in WEIGHTS}
+    moves = [move for move in STEPS if move not in WEIGHTS]
+    return named | {move: Sampler({move: 0.5, "grow-prune": 0.5}, FEW) for move in moves}
+
+
+def step(sampler, model, tree, rng):
+    """The tree after one block of proposals, its log prior and log score, and the noise variance drawn with it."""
+    module = sampler.code.module
+    kernel = module("mcmc._kernels").read_kernel(sampler.kernel, sampler.block)
+    chain = module("mcmc._chain").Chain(model.lowered, kernel, rng)
+    module("mcmc._start").load_tree(model, chain, tree)
+    if not chain.lowered.leaf.is_fixed:
+        module("mcmc._noise").redraw_noise(chain.walk)
+    chain.proceed(1)
+    chain.reserve(1)
+    chain.save()
+    saved = module("mcmc._saving").trimmed(chain.saved)
+    post = module("posterior").SampledPosterior.from_chains(model, [saved], (), 0.0)
+    return post.tree(0), float(post.log_prior[0]), float(post.log_score[0]), float(post.noise_variance[0, 0])
+
+
+def data_given(code, template, tree, noise, rng):
+    """Data with all classes given tree and noise variance."""
+    leaf = template.leaf if template.leaf.separates else template.leaf.given(noise)
+    while True:
+        y = code.module("simulation").data_given(template, tree, leaf, rng)
+        if has_all_classes(template, y):
+            return y
+
+
+def quantities(tree, log_prior, log_score, y, noise):
+    """What is compared, of a tree and its data."""
+    numbers, root = np.asarray(y, dtype=float), int(tree.feature[0])
+    likeness = np.exp(-abs(numbers[0] - numbers[1]))
+    return (
+        tree.n_leaves,
+        log_prior,
+        log_score,
+        root == -1,
+        root == 0,
+        numbers.mean(),
+        np.log(numbers.var() + 0.1),
+        likeness,
+        np.nan if noise is None else np.log(noise),
+    )
+
+
+def model_for(code, names, y=None, weight=None):
+    """The model of the names, of the compiled or the plain code."""
+    weights = None if weight is None else np.full(len(y), weight)
+    return model_of(*names, y, sample_weight=weights, package=code.package)
+
+
+def from_the_prior(names, n, seed):
+    """Quantities (n, 9) of trees of the prior with their data, and the first of both."""
+    rng, template = np.random.default_rng(seed), model_of(*names)
+    drawn = [simulated(template, rng) for _ in range(n)]
+    models = [model_of(*names, y) for _, y, _ in drawn]
+    values = [
+        quantities(tree, model.log_prior(tree), model.log_score(tree), y, noise)
+        for model, (tree, y, noise) in zip(models, drawn, strict=True)
+    ]
+    return np.array(values, dtype=float), drawn[:CHAINS]
+
+
+def successive(sampler, names, starts, n, seed):
+    """Quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn."""
+    code = sampler.code
+    out = np.empty((len(starts), n, len(QUANTITIES)))
+    room = ROOM if code is COMPILED else code.module("mcmc._chain").FIRST_ROOM
+    with (
+        mock.patch.object(code.module("mcmc._state"), "CELL_BYTES", CELL_BYTES),
+        mock.patch.object(code.module("mcmc._chain"), "FIRST_ROOM", room),
+        np.errstate(over="ignore"),  # plain hashes wrap around
+    ):
+        template = model_for(code, names)
+        for c, (tree, _, noise) in enumerate(starts):
+            rng = np.random.default_rng((*seed, c))
+            for i in range(n):
+                y = data_given(code, template, tree, noise, rng)
+                model = model_for(code, names, y, sampler.weight)
+                tree, log_prior, log_score, drawn_noise = step(sampler, model, tree, rng)
+                if sampler.weight is not None:  # the score as independent draws have it
+                    log_score = model_for(code, names, y).log_score(tree)
+                noise = None if noise is None else drawn_noise
+                out[c, i] = quantities(tree, log_prior, log_score, y, noise)
+    return out
+
+
+def z_of(independent, chains):
+    """The z scores (9,) of the means of chains against those of independent draws; NaN where there is nothing."""
+    found = np.full(len(QUANTITIES), np.nan)
+    for q in range(len(QUANTITIES)):
+        alone, dependent = independent[:, q], chains[:, :, q]
+        if not np.isnan(alone).any():
+            variance = alone.var() / len(alone) + dependent.var() / max(ess(dependent), 1.0)
+            found[q] = (dependent.mean() - alone.mean()) / np.sqrt(variance)
+    return found
+
+
+def half(right, *args):
+    """Twice the misfit is taken for the misfit."""
+    weight, misfit, shrinkage = right(*args)
+    return weight, misfit / 2.0, shrinkage
+
+
+def rule_dropped(patch):
+    """The probability of the question is in the prior ratio, but not in the proposal ratio."""
+    change_proposals(patch, "blanchard", lambda state, node: float(state.node[node].log_rule))
+
+
+PLANTED = {
+    "rows weigh 2": ("grow-prune", "numbers", None),
+    "count of prunable nodes of the old tree": ("grow-prune", "numbers", prunable_nodes_of_the_old_tree),
+    "R dropped from the proposal ratio": ("blanchard", "numbers", rule_dropped),
+    "variance drawn from half the misfit": (
+        "grow-prune",
+        "shared variance",
+        Bug("", "", (("mcmc._noise", "misfit_of", half),)),
+    ),
+}
+"""Kernel, problem, and the error, planted in the plain code unless it is one of the data."""
+
+
+def planted_z(error, sampler, names, starts, independent, n, seed):
+    """The z scores under a planted error."""
+    if error is None:
+        return z_of(independent, successive(sampler._replace(weight=2.0), names, starts, n, seed))
+    plain = sampler._replace(code=plain_package())
+    with pytest.MonkeyPatch.context() as patch:
+        if isinstance(error, Bug):
+            plant(patch, error)
+        else:
+            error(patch)
+        return z_of(independent, successive(plain, names, starts, n, seed))
+
+
+def verify(quick, folder):
+    """Run the part."""
+    prior = {}
+    for i, (problem, names) in enumerate(PROBLEMS.items()):
+        prior[problem] = from_the_prior(names, FROM_THE_PRIOR[quick] // (3 if "penalty" in names else 1), (1, i))
+    found = {}
+    for k, (kernel, sampler) in enumerate(kernels().items()):
+        for i, (problem, names) in enumerate(PROBLEMS.items()):
+            if kernel in WEIGHTS or problem in FOR_EVERY_MOVE:
+                independent, starts = prior[problem]
+                chains = successive(sampler, names, starts, STEPS_OF_A_CHAIN[quick], (2, k, i))
+                found[f"{kernel}, {problem}"] = z_of(independent, chains)
+    n_checks = sum(int(np.isfinite(z).sum()) for z in found.values())
+    limit = norm.isf(FALSE_ALARM / (2 * n_checks))
+    failures = tuple(
+        f"{where}, {what}: z = {z:.2f}"
+        for where, values in found.items()
+        for what, z in zip(QUANTITIES, values, strict=True)
+        if abs(z) > limit
+    )
+    shown, controls = dict(found), []
+    for number, (what, (kernel, problem, error)) in enumerate(PLANTED.items()):
+        independent, starts = prior[problem]
+        names, n = PROBLEMS[problem], PLANTED_STEPS
+        z = planted_z(error, kernels()[kernel], names, starts, independent, n, (3, number))
+        worst = int(np.nanargmax(np.abs(z)))
+        figure = f"z = {z[worst]:.1f} of {QUANTITIES[worst]}, limit {limit:.2f}"
+        controls.append(Control(f"{what} ({kernel}, {problem})", bool(abs(z[worst]) > limit), figure))
+        shown[f"planted: {what}"] = z
+    z_scores(shown, limit, folder / "joint.png", "z of the mean in the chain against independent draws")
+    text = TEXT.format(
+        prior=FROM_THE_PRIOR[quick],
+        chains=CHAINS,
+        steps=STEPS_OF_A_CHAIN[quick],
+        n_kernels=len(kernels()),
+        few=FEW,
+        limit=limit,
+        problems="; ".join(f"{name}: {', '.join(names)}" for name, names in PROBLEMS.items()),
+        worst=f"{max(np.nanmax(np.abs(z)) for z in found.values()):.2f}",
+        quantities=", ".join(QUANTITIES),
+        picture=picture("joint.png", "z scores by kernel and problem", folder),
+    )
+    return Part("Joint distribution tests", text, n_checks, FALSE_ALARM, failures, tuple(controls))
+
+
+TEXT = """
+Geweke's test (2004) of {n_kernels} kernels: those with a name, and every move mixed half and half with grow-prune. Tree
+and data are drawn in two ways: {prior} times independently (a third as often under the leaf penalty), tree from the
+prior, data from the tree; and by {chains} chains of {steps} rounds, in which new data are drawn given the tree and the
+tree is moved given the data by one block of proposals ({few}, or as many as share out the moves of the mixture). If
+the kernel leaves the posterior of any data as it is, means agree; the variance is drawn along where leaves share it.
+Means of: {quantities}. Standard errors of chains are corrected by their effective sample size. Kernels with a name run
+on all problems, single moves on the first two (questions, tree prior, leaf): {problems}.
+
+A check fails beyond |z| = {limit:.2f}; the largest of the checks was {worst}. Errors are planted in the same code run
+as plain Python, by the functions of `tests/mcmc/test_planted_*.py`.
+
+{picture}
+"""

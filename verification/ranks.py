@@ -1,0 +1,25 @@
+"""Ranks of a value among draws, and whether they are uniform."""
+
+import numpy as np
+from scipy import stats
+
+TIE = 1e-9
+"""Numbers no further apart, relative to their size, are equal: one score comes from two programs."""
+
+
+def rank_of(value, draws, rng):
+    """How many draws lie below the value, in 0, ..., len(draws); among ties a place is drawn at random."""
+    gap = np.asarray(draws, dtype=float) - value
+    near = TIE * max(1.0, abs(value))
+    return int(np.sum(gap < -near) + rng.integers(0, np.sum(np.abs(gap) <= near) + 1))
+
+
+def uniformity(ranks, n_ranks, n_bins):
+    """Chi-square p value of uniform ranks 0, ..., n_ranks - 1, neighbours put into ``n_bins`` bins."""
+    counts = np.bincount(np.asarray(ranks) * n_bins // n_ranks, minlength=n_bins)
+    return float(stats.chisquare(counts).pvalue)
+
+
+def band(n, n_bins, level):
+    """Central interval, at a level shared out among the bins, of the counts of ``n`` uniform ranks."""
+    return stats.binom.interval(1.0 - (1.0 - level) / n_bins, n, 1.0 / n_bins)

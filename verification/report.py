@@ -1,0 +1,98 @@
+"""What a part of the verification found, and the page that tells it."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+TITLE = "# Statistical verification"
+INTRODUCTION = """Simulation and exact answers against the sampler, each part with planted errors that must be noticed.
+The page is written by `python verification/run.py`, which ends with status 1 when a check fails or a planted error
+passes; `python verification/run.py --quick` is the same, smaller. With the name of a part only that part is run, and
+its section replaced. Seeds are fixed: a part repeats its numbers and pictures; seconds are those of the machine.
+
+The false-alarm rate of a part is the probability that at least one of its checks fails although everything is right,
+shared out equally among the checks (Bonferroni)."""
+
+
+class Control(NamedTuple):
+    """A planted error: what it is, whether it was noticed, and the figure that shows it."""
+
+    what: str
+    caught: bool
+    figure: str
+
+
+class Part(NamedTuple):
+    """One part: what was asked, how many checks, which of them failed, which errors were planted."""
+
+    title: str
+    text: str
+    """Markdown."""
+    n_checks: int
+    false_alarm: float
+    failures: tuple[str, ...]
+    controls: tuple[Control, ...]
+
+    @property
+    def passed(self):
+        """Whether no check failed and every planted error was noticed."""
+        return not self.failures and all(control.caught for control in self.controls)
+
+
+def keep(part, name, command, seconds, folder):
+    """Write the finding of a part to ``folder``, for the page."""
+    told = {"name": name, "command": command, "seconds": round(seconds), "passed": part.passed, **part._asdict()}
+    told["controls"] = [control._asdict() for control in part.controls]
+    (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+def write_page(folder, names):
+    """Write ``folder``.md from what is kept of the parts in ``folder``; return its path."""
+    told = [json.loads((folder / f"{name}.json").read_text()) for name in names if (folder / f"{name}.json").exists()]
+    header = ("part", "command", "seconds", "checks", "false-alarm rate", "failed", "planted errors noticed", "result")
+    rows = [
+        (
+            f"[{one['title']}](#{anchor(one['title'])})",
+            f"`{one['command']}`",
+            one["seconds"],
+            one["n_checks"],
+            f"{one['false_alarm']:g}",
+            len(one["failures"]),
+            f"{sum(c['caught'] for c in one['controls'])} of {len(one['controls'])}",
+            "pass" if one["passed"] else "**FAIL**",
+        )
+        for one in told
+    ]
+    sections = [TITLE, INTRODUCTION, table(header, rows), *(section(one) for one in told)]
+    page = Path(f"{folder}.md")
+    page.write_text("\n\n".join(sections) + "\n")
+    return page
+
+
+def section(one):
+    """The section of a part."""
+    lines = [f"## {one['title']}", one["text"].strip(), "Planted errors:"]
+    lines.append(
+        table(
+            ("planted error", "noticed", "figure"),
+            [(c["what"], "yes" if c["caught"] else "**no**", c["figure"]) for c in one["controls"]],
+        )
+    )
+    if one["failures"]:
+        lines += ["Failed checks:", "\n".join(f"* {failure}" for failure in one["failures"])]
+    return "\n\n".join(lines)
+
+
+def table(header, rows):
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in [header, ["---"] * len(header), *rows])
+
+
+def picture(name, alt, folder):
+    """A picture of the folder, as the page shows it."""
+    return f"![{alt}]({folder.name}/{name})"
+
+
+def anchor(title):
+    """The address of a section."""
+    return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
