@@ -88,7 +88,7 @@ class Anything:
             raise AttributeError(name)
         return Anything()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return Anything()
 
 
