@@ -1,4 +1,4 @@
-"""What machines and users do to a run: signals, no memory, no disk. Clear errors, finished work kept, nothing half-written.
+"""What machines and users do to a run: signals, no memory, no disk: clear errors, finished work kept, no half file.
 
 Files cut or altered are in `files/test_damage.py`, killed processes in `mcmc/test_checkpoint.py` and
 `mcmc/test_executors.py`, Ctrl-C at chosen moments in `mcmc/test_interruption.py`.
