@@ -26,15 +26,15 @@ SETTINGS = {"draws": 25, "tune": 10, "chains": 2, "rng": 11, "progress": False}
 RUNS = {
     "local questions, two classes": (
         lambda: pt.sample(pt.TreeModel(X[:, :2], LABEL), **SETTINGS),
-        "",
+        "2114ffffb6142df6",
     ),
     "a grid, a regression": (
         lambda: pt.sample(pt.TreeModel(X[:, :2], Y, questions=pt.GridCuts(6)), **SETTINGS),
-        "",
+        "c134bd561f0834b4",
     ),
     "nominal, tempered": (
         lambda: pt.sample(pt.TreeModel(X, LABEL, nominal=[2]), kernel="cgm", temperatures=3, **SETTINGS),
-        "",
+        "97fb553c39f6d69e",
     ),
 }
 
