@@ -159,6 +159,8 @@ class DesignCounts:
         labels = np.array(read_array("y", y)).reshape(-1)
         weight = np.ones(n) if sample_weight is None else np.array(read_numbers("sample_weight", sample_weight))
         mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(read_array("estimation", estimation))
+        if mask.dtype.kind != "b":
+            raise ValueError(f"estimation has dtype {mask.dtype}; give booleans of shape ({n},), True for E.")
         for name, column in (("y", labels), ("sample_weight", weight), ("estimation", mask)):
             if column.shape != (n,) and not (name == "estimation" and estimation is None):
                 raise ValueError(f"{name} has shape {column.shape}; X has {n} rows: give one value a row, ({n},).")

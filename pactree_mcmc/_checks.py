@@ -95,6 +95,12 @@ def check_type(name: str, value: Any, kind: Any, allowed: str) -> None:
         raise TypeError(f"{name} is {in_words(value)}, a {type(value).__name__}; give {allowed}.")
 
 
+def refuse_endless(name: str, value: Any) -> None:
+    """Refuse a range so long that writing it out would fill the memory."""
+    if isinstance(value, range) and value[MOST:]:
+        raise ValueError(f"{name} is {in_words(value)}, which is too long; give at most {MOST} numbers.")
+
+
 def read_array(name: str, value: Any) -> np.ndarray:
     """What a caller gives as an array, of whatever dtype.
 
@@ -105,6 +111,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
+    refuse_endless(name, value)
     try:
         array = np.asarray(value)
         return array if type(array) is np.ndarray else np.asarray(array).view(np.ndarray)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._checks import in_words
+from ._checks import in_words, refuse_endless
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
@@ -20,6 +20,8 @@ def read_column(y: Any, **settings: Any) -> Any:
 
 
 def _checked(check: Any, *args: Any, given: tuple, **settings: Any) -> Any:
+    for value in given:
+        refuse_endless("X or y", value)
     try:
         return check(*args, **settings)
     except (ValueError, TypeError):

@@ -234,6 +234,7 @@ class FrozenLaplace(_ClassLeaf):
     uses_estimation = True
 
     def __post_init__(self) -> None:
+        check_positive("pseudocount", self.pseudocount)
         settle_parameters(self, "pseudocount")
 
     def resolve(self, target: Target) -> Self:

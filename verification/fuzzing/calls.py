@@ -21,8 +21,6 @@ from .world import VALID, World
 
 ANSWERED, REFUSED, WRONG = "answered", "refused", "wrong"
 LIBRARY = ("pactree_mcmc", "exact")
-LARGE = 100_000_000
-"""Entries of an argument that may exhaust the memory."""
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = {"prices", "penalty", "size penalty"}
 """Kinds that take a function of the caller's, whose own errors are passed on: no other functions are given there."""
@@ -83,9 +81,6 @@ def make(call: Call, world: World) -> Outcome:
             call.target.valid(answer, given)
     except AssertionError as error:
         return Outcome(WRONG, f"answer: {error}")
-    except MemoryError:
-        huge = any(getattr(value, "size", 0) > LARGE for value in given.values())
-        return Outcome(REFUSED if huge else WRONG, "MemoryError")
     except BaseException as error:
         return judged(error)
     return Outcome(ANSWERED, type(answer).__name__)

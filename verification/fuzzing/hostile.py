@@ -297,7 +297,7 @@ ARRAYS: tuple[Callable[[], Any], ...] = (
     lambda: np.arange(72.0).reshape(12, 6)[:, ::2],
     lambda: np.arange(36.0).reshape(12, 3)[::-1, ::-1],
     lambda: np.broadcast_to(np.float64(1.0), (12, 3)),
-    lambda: np.broadcast_to(0.0, (10**9, 3)),
+    lambda: np.broadcast_to(0.0, (10**5, 3)),
     _read_only,
     lambda: np.arange(12) % 2 == 0,
     lambda: np.arange(12) % 3,
