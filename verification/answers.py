@@ -14,13 +14,13 @@ NODES = 64
 
 
 def rows_of(table, seed):
-    """The table ``COPIES`` times, numbers that depend on it, and labels."""
+    """The table ``COPIES`` times; numbers, labels and weights, which depend on it little, so that all kernels mix."""
     rng = np.random.default_rng(seed)
     X = np.tile(table["X"], (COPIES, 1))
     first, second = np.nan_to_num(X[:, 0], nan=7.0), X[:, 1]
-    mean = 1.2 * (first > 2.5) + 0.9 * (second == 1.0) * (first < 4.5)
-    y = mean + 0.9 * rng.standard_normal(len(X))
-    return X, y, (rng.random(len(X)) < 0.15 + 0.3 * mean).astype(int), rng.random(len(X)) + 0.5
+    mean = 0.5 * (first > 2.5) + 0.5 * (second == 1.0) * (first < 4.5)
+    y = mean + rng.standard_normal(len(X))
+    return X, y, (rng.random(len(X)) < 0.2 + 0.6 * mean).astype(int), rng.random(len(X)) + 0.5
 
 
 def problem(table, seed, questions, leaf, **rest):
@@ -52,12 +52,12 @@ PROBLEMS = {
     "weighted": problem(
         ORDERED, 2, pt.LocalCuts(feature_weights=[1.0, 3.0]), pt.DirichletMultinomial(0.6), weighted=True
     ),
-    "missing": problem(GAPS, 3, pt.LocalCuts(), NUMBERS),
+    "missing": problem(GAPS, 3, pt.LocalCuts(), pt.DirichletMultinomial([0.8, 1.2])),
     "min_leaf 3": problem(NOMINAL, 4, pt.LocalCuts(min_leaf=3), pt.PoissonGamma(1.2, 0.6)),
     "trivial": problem(
         NOMINAL, 5, pt.LocalCuts(trivial=True), pt.DirichletMultinomial(), tree_prior=pt.BranchingProcess(0.5, 3)
     ),
-    "grid": problem(NOMINAL, 6, pt.GridCuts(CUTS), NUMBERS),
+    "grid": problem(NOMINAL, 16, pt.GridCuts(CUTS), NUMBERS),
     "dyadic": problem(
         ORDERED,
         7,

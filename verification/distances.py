@@ -15,8 +15,8 @@ from pactree_mcmc.inference_data import ess
 
 FALSE_ALARM = 1e-3
 CHAINS, TUNE, PROPOSALS = 4, 100, 60
-DRAWS = {True: 300, False: 600}
-LEAST_ESS = 100.0
+DRAWS = {True: 400, False: 1500}
+LEAST_ESS = {True: 25.0, False: 100.0}
 PLANTED_DRAWS = 2000
 LAWS = ("root", "leaves")
 
@@ -83,7 +83,7 @@ def verify(quick, folder):
             for law, one in found[kernel, name].items():
                 if one.value > one.allowed:
                     failures.append(f"{kernel}, {name}, {law}: {one.value:.4f}, allowed {one.allowed:.4f}")
-                if one.ess < LEAST_ESS:
+                if one.ess < LEAST_ESS[quick]:
                     failures.append(f"{kernel}, {name}, {law}: effective size {one.ess:.0f}, too few to tell")
     for law in LAWS:
         values, limits = (
@@ -98,7 +98,7 @@ def verify(quick, folder):
         chains=CHAINS,
         draws=DRAWS[quick],
         proposals=PROPOSALS,
-        least=int(LEAST_ESS),
+        least=int(LEAST_ESS[quick]),
         worst="; ".join(worst_of(found, law) for law in LAWS),
         root=picture("distances_root.png", "Total variation of the law of the root, kernels by problems", folder),
         leaves=picture("distances_leaves.png", "Total variation of the law of leaves, kernels by problems", folder),

@@ -9,8 +9,8 @@ from scipy import stats
 import pactree_mcmc as pt
 
 FALSE_ALARM = 1e-3
-RUNS = 8
-DRAWS = {True: 150, False: 400}
+RUNS = 16
+DRAWS = {True: 60, False: 250}
 TUNE, TEMPERATURES, PROPOSALS = 100, 6, 40
 KERNELS = ("default", "cgm")
 WRONG_WEIGHT = 1.05
@@ -68,7 +68,7 @@ def planted_errors(limit, quick, shown):
     found = []
     for what, name, changes in (
         (f"rows weigh {WRONG_WEIGHT} in the chain", "nominal", {"weight": WRONG_WEIGHT}),
-        ("alpha .9 instead of .95 in the chain", "grid", {"alpha": 0.9}),
+        ("alpha .8 instead of .95 in the chain", "grid", {"alpha": 0.8}),
     ):
         truth = log_evidence_of(PROBLEMS[name]())
         values, _ = estimates(PROBLEMS[name](**changes), "default", DRAWS[quick], (6, len(found)))
