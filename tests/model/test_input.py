@@ -133,12 +133,6 @@ BAD_PARTS = {
     "nominal index": ({"nominal": [2]}, r"nominal contains 2; give column names or indices 0\.\.1"),
     "negative nominal index": ({"nominal": -1}, "nominal contains -1"),
     "nominal mask": ({"nominal": [True, False]}, "nominal contains True"),
-    "zero feature weights": (
-        {"questions": pt.LocalCuts(feature_weights=[0, 0])},
-        r"feature_weights=\[0\.0, 0\.0\].*not all 0",
-    ),
-    "negative feature weight": ({"questions": pt.LocalCuts(feature_weights=[1, -1])}, "give finite weights >= 0"),
-    "NaN feature weight": ({"questions": pt.DyadicCuts(2, feature_weights=[1, np.nan])}, "give finite weights >= 0"),
     "feature weights of another table": (
         {"questions": pt.GridCuts(3, feature_weights=[1])},
         r"feature_weights has shape \(1,\); X has 2 columns",
@@ -260,6 +254,9 @@ BAD_ARGUMENTS = [
         r"bounds of feature 1 are \[1\.0, 1\.0\]; give lower < upper",
     ),
     (pt.DyadicCuts, {"levels": 2, "cyclic": True, "feature_weights": [1]}, "feature_weights mean nothing when cyclic"),
+    (pt.LocalCuts, {"feature_weights": [0, 0]}, r"feature_weights=\[0\.0, 0\.0\].*not all 0"),
+    (pt.LocalCuts, {"feature_weights": [1, -1]}, "give finite weights >= 0"),
+    (pt.DyadicCuts, {"levels": 2, "feature_weights": [1, np.nan]}, "give finite weights >= 0"),
     (pt.DirichletMultinomial, {"alpha": 0.0}, r"alpha=0\.0 is out of range; give finite alpha > 0"),
     (pt.DirichletMultinomial, {"alpha": [1.0, -2.0]}, r"alpha=-2\.0 is out of range"),
     (pt.FrozenLaplace, {"pseudocount": np.inf}, "pseudocount=inf is out of range"),
