@@ -110,7 +110,7 @@ class TestFit:
         assert "3 lines with missing values are left out." in told["notes"]
         code, _, err = run(capsys, *command)
         assert code == 1
-        assert "line 5: no value in column 'colour' (2 lines in all); fill it in, or leave such lines" in err
+        assert "line 5: no value in column 'colour' (2 lines in all); fill it in, leave such lines" in err
 
     def test_other_separators_and_gzip(self, capsys, tmp_path):
         path = tmp_path / "shop.csv.gz"
@@ -207,7 +207,7 @@ BAD_FILES = {
     "text after quoted lines": ('a,b,y\n"x\ny",1,2\nz,2,3\nz,?,3\n', "line 5: text '?' in column 'b'"),
     "long row": ("a,y\n1,2\n2,3,4\n", "line 3: 3 fields where the header has 2"),
     "short row": ("a,y\n1,2\n2\n", "line 3: 1 fields where the header has 2"),
-    "missing": ("a,y\n1,2\nNaN,3\n", "line 3: no value in column 'a'; fill it in, or leave such lines out with"),
+    "missing": ("a,y\n1,2\nNaN,3\n", "line 3: no value in column 'a'; fill it in, leave such lines out with"),
     "missing target": ("a,y\n1,2\n2,\n", "line 3: no value in column 'y'"),
     "infinite": ("a,y\n1,2\ninf,3\n", "line 3: column 'a' is infinite"),
     "text in the target": ("a,y\n1,2\n2,3\n4,b\n", "line 4: text 'b' in column 'y'"),

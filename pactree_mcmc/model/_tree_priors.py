@@ -259,7 +259,7 @@ class LeafPenalty:
     def __post_init__(self) -> None:
         for name in ("cost", "empty_cost"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None or name == "cost":
                 settle(self, name, check_number(name, value, "a finite price >= 0", 0.0))
         check_depth(self.max_depth)
 

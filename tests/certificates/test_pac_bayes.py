@@ -107,12 +107,12 @@ def test_constant_of_the_confidence():
     [
         (
             lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 2.0),
-            r"lam=2.0 is out of range; the bound is for 0 < lam < 2",
+            r"lam=2.0 is out of range; give 0 < lam < 2",
         ),
         (lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 0.0), r"lam=0.0 is out of range"),
         (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 1.0), r"delta=1.0 is out of range; give 0 < delta < 1"),
         (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 0.0), r"delta=0.0 is out of range"),
-        (lambda: pc.pac_bayes_kl(1.1, 1.0, 100), r"risk=1.1 is out of range; the bound is for losses in \[0, 1\]"),
+        (lambda: pc.pac_bayes_kl(1.1, 1.0, 100), r"risk=1.1 is out of range; give the mean of losses in \[0, 1\]"),
         (lambda: pc.pac_bayes_kl(0.1, -1.0, 100), r"kl=-1.0 is out of range"),
         (lambda: pc.pac_bayes_kl(0.1, math.nan, 100), r"kl=nan is out of range"),
         (lambda: pc.pac_bayes_kl(0.1, 1.0, 0), r"n=0 is out of range; give an integer >= 1"),

@@ -164,7 +164,7 @@ def test_bad_input():
         exact.minimise_risk(X, y, penalty=exact.SizePenalty(lambda leaves: -leaves))
     with pytest.raises(ValueError, match="finite number for each"):
         exact.minimise_risk(X, y, penalty=exact.SizePenalty(lambda leaves: np.nan * leaves))
-    with pytest.raises(ValueError, match="price of a leaf is negative"):
+    with pytest.raises(ValueError, match="give a price >= 0"):
         exact.minimise_risk(X, y, penalty=-0.1)
     with pytest.raises(ValueError, match="one price for each of the"):
         exact.minimise_risk(X, y, penalty=exact.AdditivePenalty(lambda rows, depth: np.zeros(2)))

@@ -64,7 +64,10 @@ def clean(replica):
     leaf = state["node"]["left"] == NONE
     for name in ("cut", "upper", "categories", "log_rule", "default_left"):
         state["node"][name][leaf] = 0
-    return replica._replace(state=tuple(state.values()))
+    cell = replica.cells.cell.copy()
+    not_ahead = cell["ahead"] == NONE
+    cell["depth"][not_ahead] = cell["log_z2"][not_ahead] = 0
+    return replica._replace(state=tuple(state.values()), cells=replica.cells._replace(cell=cell))
 
 
 def assert_equal(one, other, at=""):
