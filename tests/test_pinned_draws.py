@@ -1,4 +1,4 @@
-"""The same seed gives the same draws, release after release, on every Python, machine and number of workers."""
+"""The same seed gives the same draws, release after release, on current numba and NumPy; the oldest allowed differ."""
 
 import hashlib
 
