@@ -331,7 +331,8 @@ def context_tree_weighting(
     [(0,), (1, 0), (1, 1)]
     """
     ctw = ContextTreeWeighting(depth, n_symbols, alpha=alpha, rho=rho)
-    if np.ndim(symbols) == 1 and len(symbols) <= depth:
+    symbols = read_array("symbols", symbols)
+    if symbols.ndim == 1 and len(symbols) <= depth:
         raise ValueError(f"a sequence of {len(symbols)} symbols has none with {depth} before it; give a longer one.")
     ctw.update(symbols)
     return ctw

@@ -118,7 +118,7 @@ class Tree:
         }
         for name, dtype in dtypes.items():
             given = getattr(self, name)
-            array = _field(name, defaults[name] if given is None else given, dtype)
+            array = _field(name, defaults.get(name, given) if given is None else given, dtype)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if self.value is not None:
@@ -315,7 +315,9 @@ def _field(name: str, given: Any, dtype: type) -> np.ndarray:
     """A field of a tree in its dtype; a ValueError where its numbers do not fit."""
     array = read_numbers(name, given) if dtype is np.float64 else read_array(name, given)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} has dtype {array.dtype}; give numbers.")
+        raise ValueError(f"{name} is {in_words(given)}, of dtype {array.dtype}; give numbers.")
+    if array.dtype.kind == "f":
+        array = read_numbers(name, array)
     if dtype is not np.bool_ and dtype is not np.float64:
         least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
         if not np.all((array >= least) & (array <= most) & (array == np.floor(array))):

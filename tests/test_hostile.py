@@ -198,9 +198,12 @@ def test_no_table(name):
 
 def test_trees_that_do_not_fit_their_types():
     """1.5 as a child was cut to 1, 2^40 wrapped round, and labels beside values of another width were kept."""
-    for fields in (([0, -1, -1], [0.5, 0, 0], [1.5, 0, 0], [2, 0, 0]), ([2**40], [0], [0], [0])):
+    half = np.array([np.inf], dtype=np.float16)
+    for fields in (([0, -1, -1], [0.5, 0, 0], [1.5, 0, 0], [2, 0, 0]), ([2**40], [0], [0], [0]), (half, [0], [0], [0])):
         with pytest.raises(ValueError, match="give integers"):
             pt.Tree(*fields)
+    with pytest.raises(ValueError, match="left is None"):
+        pt.Tree([-1], [0], None, [0])
     with pytest.raises(ValueError, match="give a label for each column of value"):
         pt.Tree([-1], [0], [0], [0], value=[[0.5, 0.5]], classes=np.arange(3))
     with pytest.raises(ValueError, match="different lengths"):
@@ -225,6 +228,8 @@ def test_holdout_labels_of_another_kind(truth):
 def test_bounds_out_of_range():
     for ask in (
         lambda: certificates.binary_kl(0.5, 2.0),
+        lambda: certificates.binary_kl(_deep(40), 0.5),
+        lambda: exact.context_tree_weighting(Odd("raises"), 1, 2),
         lambda: certificates.binary_kl([0.1, 0.2], [0.1, 0.2, 0.3]),
         lambda: certificates.dyadic_penalty([5], [1, 2], 10, 2, 0.05),
         lambda: certificates.dyadic_penalty([50], [1], 10, 2, 0.05),
@@ -232,6 +237,7 @@ def test_bounds_out_of_range():
     ):
         with pytest.raises(ValueError, match="give"):
             ask()
+    assert certificates.vote_cantelli(0.9, 0.0, 0.0, 10**6).value >= 0.0  # was below zero
     assert certificates.vote_disagreement(0.0, 1.0, 0.0, 10**6).value == 0.0  # was below zero
 
 

@@ -112,7 +112,7 @@ def _fuzz(args: argparse.Namespace) -> int:
         spent[report.what.partition(":")[0]] += report.seconds
         if report.kind not in ("answered", "refused"):
             wrong.setdefault(f"{report.kind}: {report.what}", []).append(report.number)
-        if done % 5000 == 0:
+        if done % (5000 if args.files is None else 500) == 0:
             print(f"{done:>7} {dict(kinds)} {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     for what, numbers in sorted(wrong.items()):
         print(f"{what}\n    {len(numbers)} times, --replay {' '.join(map(str, numbers[:SHOWN]))}")

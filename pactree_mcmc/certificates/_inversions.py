@@ -117,7 +117,7 @@ def _together(**given: Any) -> list[np.ndarray]:
     arrays = {name: read_numbers(name, value) for name, value in given.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:  # the latter where there are more than 32 dimensions
         shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
         raise ValueError(f"{shapes}; give numbers, or arrays that broadcast together.") from error
 

@@ -258,6 +258,7 @@ def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 
     upper = vote_tandem(tandem, kl, n, delta / 2.0).terms["bound on T(Q)"]
     complexity = (kl + _log_confidence(n, delta / 2.0)) / n
     low, high = kl_inverse(risk, complexity, upper=False), kl_inverse(risk, complexity)
+    upper = max(upper, low * low)  # no tandem loss is smaller than the square of the risk
     best, best_mu, best_risk = 4.0 * upper, 0.0, low
     for bound in (low, high):
         if bound < 0.5:

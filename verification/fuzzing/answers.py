@@ -75,7 +75,7 @@ def design(answer: Any, given: dict[str, Any]) -> None:
 
 def truth(answer: Any, given: dict[str, Any]) -> None:
     """A posterior that knows its evidence, with laws."""
-    assert not math.isnan(answer.log_evidence), "evidence NaN"
+    assert answer.log_evidence is None or not math.isnan(answer.log_evidence), "evidence NaN"
     _laws(answer)
 
 
