@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc._checks import check_choice, check_count, check_number, read_numbers
@@ -21,6 +20,7 @@ from pactree_mcmc.trees import Tree
 
 from ._base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down
 from ._importances import AsksFeatures
+from ._rows import Rows, read_rows
 from .penalties import LARGEST_PENALTY
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
@@ -59,7 +59,7 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     def _check(self) -> None:
         """Refuse parameters out of range."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the base tree, choose parameters left out by cross-validation, weigh the subtrees.
 
         Parameters
@@ -68,6 +68,8 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
             Finite numbers; n >= 2, or 4 with cross-validation.
         y : array-like of shape (n,)
             Class labels.
+        sample_weight : array-like of shape (n,), optional
+            Whole numbers >= 0: how often each row is there.
 
         Returns
         -------
@@ -80,19 +82,18 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         """
         self._check_tree()
         self._check()
-        X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
+        rows = read_rows(self, X, y, sample_weight)
+        self.classes_ = rows.classes
         if self._binary and len(self.classes_) > 2:
             raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: y has "
+                f"Only binary classification is supported. The type of the target is multiclass: y has "
                 f"{len(self.classes_)} classes; give two, or take PACBayesTreeClassifier."
             )
-        bounds = self._bounds_of(X)
-        self._fit_numbers(X, label, bounds)
+        self._fit_rows(rows, self._bounds_of(rows.X))
         return self
 
-    def _fit_numbers(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+        X, label = rows.X, rows.label
         chosen = self._search(X, label, bounds)
         for name, value in chosen.items():
             setattr(self, f"{name}_", value)

@@ -6,25 +6,19 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc._validation import read_data
 from pactree_mcmc.certificates import Bound, dyadic_tree
 
 from ._importances import AsksFeatures
+from ._rows import read_rows
 from .neyman_pearson import Guarantee, minimise_misses
 from .risk_minimisation import minimise_risk
 
 
 class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
-    """What both classifiers share: checked input, the tree, prediction."""
-
-    def _checked(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        X, y = read_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        return X, labels
+    """What both classifiers share: the tree, prediction."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, K) of the leaves that rows reach; columns follow ``classes_``."""
@@ -105,8 +99,8 @@ class DyadicTreeClassifier(_DyadicTree):
         self.bounds = bounds
         self.max_cells = max_cells
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Find the tree for rows X (n, p) with labels y (n,).
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the tree for rows X (n, p) with labels y (n,), each there ``sample_weight`` (n,) times.
 
         Raises
         ------
@@ -115,10 +109,11 @@ class DyadicTreeClassifier(_DyadicTree):
         Intractable
             If there are more cells than allowed.
         """
-        X, labels = self._checked(X, y)
+        rows = read_rows(self, X, y, sample_weight)
+        self.classes_ = rows.classes
         found = minimise_risk(
-            X,
-            labels,
+            rows.X,
+            rows.label,
             penalty=self.penalty,
             strength=self.strength,
             levels=self.levels,
@@ -226,8 +221,8 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Find the tree for rows X (n, p) with labels y (n,) of two classes.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the tree for rows X (n, p) with labels y (n,) of two classes, each there ``sample_weight`` (n,) times.
 
         Raises
         ------
@@ -236,7 +231,8 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         Intractable
             If the problem is too large.
         """
-        X, labels = self._checked(X, y)
+        rows = read_rows(self, X, y, sample_weight)
+        self.classes_ = rows.classes
         if len(self.classes_) != 2:
             kind = "one class" if len(self.classes_) < 2 else "multiclass"
             raise ValueError(
@@ -245,10 +241,10 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
             )
         names = ("method", "max_leaves", "tolerance", "strength", "delta0", "delta1", "levels", "cyclic", "bounds")
         given = {name: getattr(self, name) for name in (*names, "max_cells")}
-        found = minimise_misses(X, labels, alpha=self.alpha, **given)
+        found = minimise_misses(rows.X, rows.label, alpha=self.alpha, **given)
         self.tree_, self.levels_ = found.tree, found.levels
         self.false_alarm_, self.miss_ = found.false_alarm, found.miss
-        self._guarantee = found.guarantee
+        self._guarantee = None if rows.are_repeated else found.guarantee
         return self
 
     def guarantee(self) -> Guarantee:
@@ -257,7 +253,9 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         Raises
         ------
         ValueError
-            If ``bounds`` was not given.
+            If ``bounds`` was not given, or ``sample_weight`` has made copies of rows.
         """
         self._check_bounds()
+        if self._guarantee is None:
+            raise ValueError("the theorem is about independent rows, and copies are not; fit without sample_weight.")
         return self._guarantee

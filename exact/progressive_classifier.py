@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc._checks import check_choice, check_count
@@ -18,6 +17,7 @@ from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model._tree_priors import DEPTH_CEILING
 from pactree_mcmc.posterior import shares
 
+from ._rows import read_rows
 from .progressive import progressive_mixture
 
 
@@ -49,6 +49,8 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
         Sorted labels.
     mixture_ : ProgressiveMixture
         The mixture, with all that can be asked of it.
+    rows_ : ndarray of shape (n_rows,)
+        Which of the rows given each row of its model is.
     feature_importances_ : ndarray of shape (p,)
         Probability that a tree asks about the feature, divided by the sum over features; computed when asked for.
     n_features_in_ : int
@@ -95,24 +97,28 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
         self.max_depth = max_depth
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Grow the tree and sum over its subtrees, for rows X (n, p) of finite numbers with labels y (n,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree and sum over its subtrees, for rows X (n, p) of finite numbers with labels y (n,).
+
+        ``sample_weight`` (n,) holds whole numbers >= 0: how often each row is there.
+        """
         check_choice("base", self.base, ("kd", "dyadic"))
         check_count("orders", self.orders)
         if self.max_depth is not None:
             check_count("max_depth", self.max_depth)
         leaf, prior = FrozenLaplace(self.pseudocount), BranchingProcess(self.rho, None)
-        X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
-        check_classification_targets(y)
-        n, p = X.shape
+        rows = read_rows(self, X, y, sample_weight)
+        self.rows_ = rows.place
+        n, p = rows.X.shape
         drawn = check_random_state(self.random_state)
         depth = int(math.log2(n)) if self.max_depth is None else int(self.max_depth)
         if self.base == "kd":
-            design = kd_tree(X, min(depth, DEPTH_CEILING), coordinate="widest")
+            design = kd_tree(rows.X, min(depth, DEPTH_CEILING), coordinate="widest")
         else:
-            design = dyadic_tree(X, max(depth, p) if self.max_depth is None else depth)
+            design = dyadic_tree(rows.X, max(depth, p) if self.max_depth is None else depth)
         half = drawn.permutation(n) < max(n // 2, 1)
-        model = TreeModel(X, y, tree_prior=prior, questions=design, leaf=leaf, estimation=half)
+        labels = rows.classes[rows.label]
+        model = TreeModel(rows.X, labels, tree_prior=prior, questions=design, leaf=leaf, estimation=half)
         seed = int(drawn.randint(np.iinfo(np.int32).max))
         self.mixture_ = progressive_mixture(model, orders=int(self.orders), resplit=True, rng=seed)
         return self

@@ -13,6 +13,7 @@ from pactree_mcmc._checks import check_choice, check_count
 from pactree_mcmc.certificates._bound import check_delta
 
 from ._base_tree import BaseTree, Says, Weights, base_tree, choose_best, weigh
+from ._rows import Rows
 from ._voting import VotingTree, check_penalty, check_price
 from .pac_bayes import (
     absolute_terms,
@@ -74,7 +75,9 @@ class PACBayesTreeClassifier(VotingTree):
     kl_ : float
         Divergence of the posterior over subtrees from the prior, nats.
     n_counted_ : int
-        Rows that weigh the subtrees.
+        Rows that weigh the subtrees, copies counted.
+    counted_rows_ : ndarray of shape (n_counted_,), int64
+        Of the theory: which of the rows given they are.
     lambda1_, lambda2_ : float
         Of the practice: given or chosen.
     cv_errors_ : dict of name to ndarray of shape (20, 2)
@@ -92,9 +95,10 @@ class PACBayesTreeClassifier(VotingTree):
 
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
     trees of half the rows; O(depth) a row to predict. Under the theory the prior depends on one half only, so that
-    ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_``. Its vote is meant for that bound
-    and not for accuracy: with a few hundred rows its constants leave hardly more than the root, which is why the
-    scikit-learn tag ``poor_score`` is set. The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer).
+    ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_`` (unless ``sample_weight`` has
+    made copies, which are not independent rows). Its vote is meant for that bound and not for accuracy: with a few
+    hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set.
+    The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer).
 
     Examples
     --------
@@ -158,14 +162,14 @@ class PACBayesTreeClassifier(VotingTree):
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))
 
-    def _fit_numbers(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
         if self.posterior == "theory":
-            self._fit_theory(X, label, bounds)
+            self._fit_theory(rows, bounds)
             return
-        super()._fit_numbers(X, label, bounds)
+        super()._fit_rows(rows, bounds)
 
-    def _fit_theory(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> None:
-        n = len(X)
+    def _fit_theory(self, rows: Rows, bounds: np.ndarray) -> None:
+        X, label, n = rows.X, rows.label, len(rows.X)
         shuffled = check_random_state(self.random_state).permutation(n)
         grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
         if self.bounds is None:
@@ -177,7 +181,7 @@ class PACBayesTreeClassifier(VotingTree):
             self._counts(tree, X[counted], label[counted]),
             dummies_abstain=False,
         )
-        self.cv_errors_, self.counted_rows_ = {}, counted
+        self.cv_errors_, self.counted_rows_ = {}, np.sort(rows.place[counted])
         self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
         self._keep(base, weigh(base.graph, theoretical_terms(base, self.lam, self.delta, self.prior_depth_)))
 

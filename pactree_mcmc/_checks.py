@@ -116,7 +116,9 @@ def read_array(name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)
         return array if type(array) is np.ndarray else np.asarray(array).view(np.ndarray)
     except Exception as error:
-        raise ValueError(f"{name} is {in_words(value)}, which makes no array ({type(error).__name__}).") from error
+        raise ValueError(
+            f"{name} is {in_words(value)}, which makes no array ({type(error).__name__}); give an array or a list."
+        ) from error
 
 
 def read_labels(y: Any) -> np.ndarray:

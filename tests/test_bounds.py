@@ -35,6 +35,7 @@ def run(program, cache):
     return subprocess.run([sys.executable, "-c", program], cwd=here, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.planted
 def test_a_place_beyond_the_end_is_seen(tmp_path):
     assert "IndexError: index is out of bounds" in run(BEYOND, tmp_path).stderr
 

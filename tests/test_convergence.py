@@ -163,6 +163,7 @@ def test_a_run_that_converges_is_fine():
     assert warned(post) is None
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
 def test_one_shifted_chain_is_seen(kind):
     draws = independent(n_trees=3)
@@ -212,6 +213,7 @@ def tree_values(model, tree):
     return out
 
 
+@pytest.mark.planted
 def test_chains_that_stand_still_apart_are_seen():
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     text = warned(post)
@@ -221,6 +223,7 @@ def test_chains_that_stand_still_apart_are_seen():
     assert "try temperatures=16." in warned(post, temperatures=8)
 
 
+@pytest.mark.planted
 def test_a_run_too_short_for_its_problem_is_seen():
     x = np.random.default_rng(0).uniform(size=(300, 3))
     model = pt.TreeModel(x, np.sin(9.0 * x[:, 0]) + x[:, 1])

@@ -67,6 +67,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("what", PLANTED)
 def test_the_fuzzer_sees_what_is_wrong(what, world):
     call = next(call for call in (call_of(0, n) for n in range(10_000)) if call.target.name == "SquareRoot")

@@ -54,6 +54,7 @@ def check_cell(message):
         assert [(Y[inside] == label).sum() for label in (0, 1)] == [first, second]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("kernel", ["grow-prune", "default", "collapsed", "regrow-2", "cgm"])
 def test_the_sampler_stops(kernel):
     kernel = {kernel: 1.0} if kernel in ("collapsed", "regrow-2") else kernel
@@ -64,6 +65,7 @@ def test_the_sampler_stops(kernel):
     assert np.isfinite(post.log_score).all()
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("questions", QUESTIONS)
 def test_the_exact_engine_stops(questions):
     with pytest.raises(NotFinite, match="the score of a cell is nan") as caught:
@@ -72,6 +74,7 @@ def test_the_exact_engine_stops(questions):
     assert np.isfinite(exact.solve(planted(questions, planted=False)).log_evidence)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("engine", ["smc", "mcmc"])
 def test_the_progressive_mixture_stops(engine):
     with pytest.raises(NotFinite, match="is nan"):

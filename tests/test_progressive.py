@@ -141,6 +141,7 @@ def test_moments_of_a_regression_enter():
     assert sampled._best.log_score[best] == pytest.approx(model.log_score(tree), abs=1e-9)
 
 
+@pytest.mark.planted
 def test_weights_that_stay_behind_are_noticed(monkeypatch):
     """Planted bug: examples enter the trees, but new nodes do not count them."""
     before_the_first, enter_all, kept = _stages._before_the_first, _stages.enter_all, []

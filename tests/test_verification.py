@@ -33,6 +33,7 @@ def test_ranks_of_equal_values_are_drawn_at_random():
     assert rank_of(2.0, [1.0, 3.0, 4.0], rng) == 1
 
 
+@pytest.mark.planted
 def test_ranks_that_are_not_uniform_are_noticed():
     from ranks import uniformity
 

@@ -99,14 +99,15 @@ def verify(quick, folder):
         draws=DRAWS[quick],
         proposals=PROPOSALS,
         least=int(LEAST_ESS[quick]),
-        worst="; ".join(worst_of(found, law) for law in LAWS),
+        nearest="; ".join(nearest_of(found, law) for law in LAWS),
         root=picture("distances_root.png", "Total variation of the law of the root, kernels by problems", folder),
         leaves=picture("distances_leaves.png", "Total variation of the law of leaves, kernels by problems", folder),
     )
-    return Part("Total variation to exact", text, n_checks, FALSE_ALARM, tuple(failures), planted_errors(share))
+    worst = {k: {law: max(found[k, p][law].value for p in PROBLEMS) for law in LAWS} for k in samplers}
+    return Part("Total variation to exact", text, n_checks, FALSE_ALARM, tuple(failures), planted_errors(share), worst)
 
 
-def worst_of(found, law):
+def nearest_of(found, law):
     """The cell nearest to its limit, in words."""
     where, one = max(
         ((where, cell[law]) for where, cell in found.items()), key=lambda item: item[1].value / item[1].allowed
@@ -140,7 +141,7 @@ exceed that by more than sqrt(log(1 / q) / (2 n)) with probability at most q (Mc
 changes it by 1 / n at most). For chains n is the effective sample size, in the sum that of each value, in the deviation
 the least of these and of the sizes for leaves and log posterior. A check fails beyond the sum of both, q being the
 false-alarm rate shared out; a run whose effective size is below {least} fails as well. The cells nearest to their
-limit: {worst}.
+limit: {nearest}.
 
 {root}
 

@@ -6,13 +6,15 @@
     python verification/fuzz.py --only TreeModel     calls of one name
 
 Call i is a function of the seed and i alone. The calls are made in a process of its own, where warnings are errors: one
-that crashes or hangs is reported and another process goes on behind it. The exit code is 1 if anything went wrong.
+that crashes or hangs is reported and another process goes on behind it. The exit code is 1 if anything went wrong. With
+--keep the counts are written to docs/verification, for docs/trust.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import json
 import os
 import sys
 import tempfile
@@ -36,6 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="number of the first call")
     parser.add_argument("--only", help="one name, such as TreeModel or SampledPosterior.predict")
+    parser.add_argument("--keep", action="store_true", help="write the counts to docs/verification")
     parser.add_argument("--replay", type=int, metavar="NUMBER", help="one call, with its traceback")
     parser.add_argument("--worker", choices=["calls", "files"], help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -122,6 +125,10 @@ def _fuzz(args: argparse.Namespace) -> int:
     half = memory[len(memory) // 2 :]
     if len(memory) > 100:
         print(f"memory of the worker: {half[0] >> 20} MB half way, {half[-1] >> 20} MB at the end")
+    if args.keep:
+        told = {"n": n, "seed": args.seed, "seconds": round(time.perf_counter() - began), "kinds": dict(kinds)}
+        told |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0] >> 20, half[-1] >> 20]}
+        (ROOT / "docs" / "verification" / f"fuzz_{of}.json").write_text(json.dumps(told, indent=1) + "\n")
     return int(bool(wrong))
 
 

@@ -32,6 +32,8 @@ class Part(NamedTuple):
     false_alarm: float
     failures: tuple[str, ...]
     controls: tuple[Control, ...]
+    worst: dict[str, dict[str, float]] | None = None
+    """Of each kernel the largest distance by law, for the page on trust."""
 
     @property
     def passed(self):

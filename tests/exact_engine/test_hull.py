@@ -63,6 +63,7 @@ def test_the_largest_price_and_none():
     assert hull.weight[last] == pytest.approx(exact.best_log_weight(truth.graph))
 
 
+@pytest.mark.planted
 def test_a_planted_bug_is_caught():
     """Corners kept without dropping those below a line are not the hull."""
     differs = 0

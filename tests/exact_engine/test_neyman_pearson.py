@@ -85,6 +85,7 @@ def test_sizes_left_out_could_not_win(monkeypatch):
     assert (found.objective, found.false_alarm, found.n_leaves) == (whole.objective, whole.false_alarm, whole.n_leaves)
 
 
+@pytest.mark.planted
 def test_a_planted_bug_is_caught(monkeypatch):
     """A floor on the misses that forgets what the allowed alarms cost leaves out sizes that win."""
     right = module._fewest_possible

@@ -164,6 +164,7 @@ def test_theorem_18_fails_for_penalties_that_are_not_dominated():
     assert found > 20
 
 
+@pytest.mark.planted
 def test_a_planted_bug_is_caught():
     """A threshold taken at the first instead of the smallest gamma gives another family."""
     differs = 0

@@ -85,6 +85,7 @@ def boxes(tree, p):
     return out
 
 
+@pytest.mark.planted
 def test_a_planted_bug_is_caught():
     """A penalty that counts the root's depth as 1 moves the minimum of every problem."""
     for seed in range(10):

@@ -110,6 +110,7 @@ WRONG |= {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", WRONG)
 def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
     plant(monkeypatch, WRONG[name])
@@ -130,7 +131,7 @@ def tables_kept(right, model, state, sigma2):
 
 
 @pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
-@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=pytest.mark.planted)])
 def test_tables_follow_the_guess(step, wrong, monkeypatch):
     """While a chain tunes, the guess follows the variance; tables by the old one are stale."""
     naive = given_variance("short_line")

@@ -86,6 +86,7 @@ def growable_leaves_of_the_new_tree(patch):
     wrong_growth_ratio(patch, error)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     "plant",
     [
@@ -132,6 +133,7 @@ def unsplittable_leaf_stops_as_if_splittable(patch):
     patch.setattr(growth_module(), "node_log_stop", wrong)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize(
     "plant",
@@ -165,6 +167,7 @@ def change_proposals(patch, kernel, error):
     patch.setattr(module, "Proposal", wrong)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize("data", [WIDE, THREE], ids=["ordered", "nominal"])
 def test_dropped_question_probability(kernel, data, monkeypatch):
@@ -173,6 +176,7 @@ def test_dropped_question_probability(kernel, data, monkeypatch):
     assert largest_breach(kernel, data, CHIPMAN) > BREACH
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 def test_unchanged_proposals(kernel, monkeypatch):
     """The controls above break the balance by what they change, not by how they are planted."""
@@ -182,12 +186,14 @@ def test_unchanged_proposals(kernel, monkeypatch):
     assert largest_breach(kernel, ORDERED, STEEP) < 1e-12
 
 
+@pytest.mark.planted
 def test_growth_rate_above_one_not_cut(monkeypatch):
     """At the root r = .9 (.9)^2 / .1: the walk cannot propose more often than always."""
     monkeypatch.setattr(kernel_module("blanchard"), "min", lambda rate, most: rate, raising=False)
     assert largest_breach("blanchard", ORDERED, STEEP) > BREACH
 
 
+@pytest.mark.planted
 def test_growth_rate_of_the_child_on_the_way_back(monkeypatch):
     """A pruning is weighed by the r of the leaf the walk ended in, not by that of its parent."""
     module = kernel_module("blanchard")

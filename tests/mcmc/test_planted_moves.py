@@ -226,6 +226,7 @@ BUGS = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_an_error_is_noticed(bug, monkeypatch):
     plant(monkeypatch, bug)

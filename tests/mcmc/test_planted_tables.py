@@ -62,6 +62,7 @@ BUGS |= {
 BUGS["regrow-2: another cell's sum"] = Bug("regrow-2", "grid_one", ((AHEAD, "cell_of", not_emptied),), ONE_PLACE)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
     plant(monkeypatch, BUGS[name])
@@ -121,6 +122,7 @@ def ladders_share_tables(ladder, i):
     state.beta[0], state.count[_state.SCAN] = ladder.betas[i], i
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("step", SCANNING)
 @pytest.mark.parametrize(
     ("wrong", "level", "change"), [(levels_share_tables, 0, go_down), (ladders_share_tables, 1, adapt)]

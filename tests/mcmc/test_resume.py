@@ -130,6 +130,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("what", list(PLANTED))
 def test_what_is_forgotten_shows(what):
     """Each part of a snapshot is needed: without it the chain is another one."""

@@ -167,6 +167,7 @@ def test_light_sides_beside_heavy_ones():
                 assert np.allclose(side[way], stats, rtol=1e-12, atol=0.0)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("array", ["stats", "order", "node", "count"])
 def test_a_difference_is_seen(array, plain):  # noqa: F811
     pair = Pair("ordered", plain)

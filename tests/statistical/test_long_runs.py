@@ -84,6 +84,7 @@ def test_agrees_with_exact(problem, kernel, draws, thin):
     assert abs(worst.z) <= allowed, f"{worst}; allowed |z| {allowed:.2f}, rng=11"
 
 
+@pytest.mark.planted
 def test_a_wrong_prior_is_noticed():
     """Negative control: chains of a model with another tree prior do not pass for this one's."""
     truth, other = exact.solve(nominal_problem()), nominal_problem()

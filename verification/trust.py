@@ -1,0 +1,249 @@
+"""The page on trust: what was tested, how long it took, what was planted and caught.
+
+    python -m pytest --junitxml=everyday.xml
+    python verification/run.py
+    python verification/fuzz.py --keep
+    python verification/fuzz.py --files 10000 --keep
+    python verification/trust.py everyday.xml
+
+Writes docs/trust.md from what the other commands found; ends with status 1 if any of it failed or is not there.
+"""
+
+import argparse
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from report import table
+
+ROOT = Path(__file__).resolve().parents[1]
+FOUND = ROOT / "docs" / "verification"
+PARTS = ("calibration", "joint", "prior", "evidence", "distances")
+
+LEVELS = {
+    "Moves: transition matrices against the exact posterior, errors planted in them": (
+        "mcmc.test_transitions",
+        "mcmc.test_moves",
+        "mcmc.test_missing",
+        "mcmc.test_laws",
+        "mcmc.test_noise",
+        "mcmc.test_planted_*",
+    ),
+    "State after every step; compiled code against plain Python; bounds": (
+        "mcmc.test_step_by_step",
+        "mcmc.test_state",
+        "mcmc.test_large_trees",
+        "mcmc.test_compiled_is_plain",
+        "test_bounds",
+        "test_code_cache",
+    ),
+    "Recursions of the exact engine against enumeration of all trees": ("exact_engine.*", "reference.*"),
+    "Models: columns, priors, leaf scores": ("model.*", "test_designs", "test_kd_tree", "test_trees", "test_missing"),
+    "Long runs against exact answers; diagnostics": ("statistical.*", "test_convergence", "test_verification"),
+    "Certificates: coverage, enumeration, published values": ("certificates.*", "test_published"),
+    "Laws that any answer must keep (random problems)": ("test_properties",),
+    "Numerics against arbitrary precision; values that are not finite": ("test_numerics", "test_not_finite"),
+    "Faults: signals, memory, disks, lost workers, damaged files": (
+        "test_faults",
+        "mcmc.test_interruption",
+        "mcmc.test_executors",
+        "mcmc.test_checkpoint",
+        "files.*",
+    ),
+    "Hostile input": ("test_hostile",),
+    "Same seed, same bits": ("test_pinned_draws", "mcmc.test_resume"),
+    "Examples of docstrings and pages": ("test_docs", "pactree_mcmc.*", "exact.*"),
+    "The rest of the public interface": ("*",),
+}
+"""Modules of the tests by level, the first that fits."""
+
+FAULTS = {
+    "Ctrl-C in tuning": ("mcmc.test_interruption::test_nothing_drawn_is_raised",),
+    "Ctrl-C in sampling": ("mcmc.test_interruption::test_draws_so_far_are_returned",),
+    "Ctrl-C between chains": ("mcmc.test_interruption::test_finished_chains_of_an_executor_are_returned",),
+    "a signal from another process": ("test_faults::test_a_real_signal",),
+    "memory limit reached": ("test_faults::test_no_memory",),
+    "full disk while saving": ("files.test_save::test_full_disk_keeps_the_old_file",),
+    "disk that fills up under checkpoints": ("test_faults::test_a_disk_that_fills_up_under_a_run",),
+    "process killed (SIGKILL) in a checkpointed run": ("mcmc.test_checkpoint::test_killed_run_is_finished",),
+    "worker killed": (
+        "mcmc.test_executors::test_process_that_dies",
+        "mcmc.test_executors::test_lost_chain_is_finished_from_the_checkpoint",
+    ),
+    "truncated file": ("files.test_damage::test_truncated",),
+    "altered or forged file": (
+        "files.test_damage::test_bytes_altered",
+        "files.test_damage::test_trees_that_lead_nowhere",
+        "files.test_damage::test_description_that_makes_no_sense",
+        "files.test_changed_files::test_a_process_that_dies_of_a_file",
+    ),
+}
+"""Tests that show what survives each fault."""
+
+TEXT = """# Trust
+
+What is behind the claim that the answers can be believed. The page is written by `python verification/trust.py
+everyday.xml` from what four other commands found; each of them can be run again, and repeats its findings (seeds are
+fixed; seconds are those of the machine, two cores).
+
+## Everyday suite
+
+`python -m pytest --junitxml=everyday.xml`: {n_tests} tests, {failed} failed, {skipped} skipped, {seconds:.0f} s of
+tests in two processes on {day}. Seeds are fixed, so a test that passes passes again: the false-alarm rate is 0. A
+planted bug is an error put into the code, or into what it keeps, that the test must notice.
+
+{levels}
+
+## Statistical verification
+
+`python verification/run.py`, page by page in [Statistical verification](verification.md). The false-alarm rate is that
+of a whole part.
+
+{parts}
+
+## Total variation to exact, by kernel
+
+The largest total variation of the law of the root question, and of the number of leaves, to the exact law, over the
+problems of `python verification/run.py distances`. What independent draws of the same effective size would show is on
+that page.
+
+{worst}
+
+## Hostile input
+
+`python verification/fuzz.py --keep` and `python verification/fuzz.py --files 10000 --keep`: random calls of the public
+functions and methods with hostile arguments, and changed copies of saved posteriors. A refusal is a documented error;
+wrong would be any other error, a warning of a library beneath, a NaN, a wrong shape, a crash, or no answer in two
+minutes.
+
+{fuzz}
+
+## Faults
+
+{faults}
+"""
+
+
+class Test(NamedTuple):
+    """A test of the everyday suite."""
+
+    module: str
+    name: str
+    seconds: float
+    outcome: str
+    planted: bool
+
+
+def read_tests(path):
+    """The tests of a JUnit file, and the day they ran."""
+    suite = ElementTree.parse(path).getroot().find("testsuite")
+    tests = []
+    for case in suite.iter("testcase"):
+        outcome = next((kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None), "passed")
+        planted = any(one.get("name") == "planted" for one in case.iter("property"))
+        module = case.get("classname").removeprefix("tests.")
+        tests.append(Test(module, case.get("name"), float(case.get("time")), outcome, planted))
+    return tests, suite.get("timestamp")[:10]
+
+
+def level_of(module):
+    """The level of a test module."""
+    return next(level for level, masks in LEVELS.items() if any(fnmatch(f"{module}.", f"{mask}.*") for mask in masks))
+
+
+def levels(tests):
+    """The table of the everyday suite."""
+    rows = []
+    for level in LEVELS:
+        here = [test for test in tests if level_of(test.module) == level]
+        planted = [test for test in here if test.planted]
+        caught = sum(test.outcome == "passed" for test in planted)
+        rows.append((level, len(here), f"{sum(test.seconds for test in here):.0f}", 0, f"{caught} of {len(planted)}"))
+    return table(("level", "tests", "seconds", "false-alarm rate", "planted bugs caught"), rows)
+
+
+def parts(told):
+    """The table of the statistical verification."""
+    rows = [
+        (
+            one["title"],
+            f"`{one['command']}`",
+            one["n_checks"],
+            one["seconds"],
+            f"{one['false_alarm']:g}",
+            f"{sum(control['caught'] for control in one['controls'])} of {len(one['controls'])}",
+            len(one["failures"]),
+        )
+        for one in told
+    ]
+    return table(("part", "command", "checks", "seconds", "false-alarm rate", "planted bugs caught", "failed"), rows)
+
+
+def worst(distances):
+    """The table of the largest total variations."""
+    rows = [(kernel, *(f"{laws[law]:.4f}" for law in ("root", "leaves"))) for kernel, laws in distances.items()]
+    return table(("kernel", "root question", "leaves"), rows)
+
+
+def fuzz(told):
+    """The table of the fuzzers."""
+    rows = [
+        (
+            what,
+            f"{one['n']:,}",
+            one["seed"],
+            one["seconds"],
+            f"{one['kinds'].get('refused', 0):,}",
+            f"{one['kinds'].get('answered', 0):,}",
+            one["wrong"],
+            " to ".join(map(str, one["megabytes"])),
+        )
+        for what, one in told.items()
+    ]
+    return table(("of", "number", "seed", "seconds", "refused", "answered", "wrong", "memory, second half, MB"), rows)
+
+
+def faults(tests):
+    """The table of the faults, and whether all are survived."""
+    rows, survived = [], True
+    for fault, names in FAULTS.items():
+        here = [test for test in tests if f"{test.module}::{test.name.partition('[')[0]}" in names]
+        good = len({test.name.partition("[")[0] for test in here if test.outcome == "passed"}) == len(names)
+        good &= not any(test.outcome in ("failure", "error") for test in here)
+        survived &= good
+        shown = ", ".join(f"`{name.replace('.', '/').replace('::', '.py::')}`" for name in names)
+        rows.append((fault, "yes" if good else "**no**", shown))
+    return table(("fault", "survived", "shown by"), rows), survived
+
+
+def main():
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("junit", type=Path, help="file written by pytest --junitxml")
+    tests, day = read_tests(parser.parse_args().junit)
+    told = [json.loads((FOUND / f"{name}.json").read_text()) for name in PARTS]
+    fuzzed = {what: json.loads((FOUND / f"fuzz_{what}.json").read_text()) for what in ("calls", "files")}
+    shown, survived = faults(tests)
+    failed = sum(test.outcome in ("failure", "error") for test in tests)
+    page = TEXT.format(
+        n_tests=f"{len(tests):,}",
+        failed=failed,
+        skipped=sum(test.outcome == "skipped" for test in tests),
+        seconds=sum(test.seconds for test in tests),
+        day=day,
+        levels=levels(tests),
+        parts=parts(told),
+        worst=worst(told[PARTS.index("distances")]["worst"]),
+        fuzz=fuzz(fuzzed),
+        faults=shown,
+    )
+    (ROOT / "docs" / "trust.md").write_text(page)
+    good = survived and not failed and all(one["passed"] for one in told)
+    return 0 if good and not any(one["wrong"] for one in fuzzed.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
