@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pactree_mcmc._checks import check_choice
 from pactree_mcmc._validation import read_data
 from pactree_mcmc.certificates import Bound, dyadic_tree
 
 from ._importances import AsksFeatures
 from ._rows import read_rows
 from .neyman_pearson import Guarantee, minimise_misses
-from .risk_minimisation import minimise_risk
+from .risk_minimisation import minimise_risk, needs_cyclic
 
 
 class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
@@ -52,8 +53,9 @@ class DyadicTreeClassifier(_DyadicTree):
         Multiplies the penalty. 1 is the theory's, whose constants are large; choose it by cross-validation.
     levels : int or None, default None
         Splits of one coordinate on the way to a leaf; None: `default_levels`, from n and p.
-    cyclic : bool, default False
-        Coordinate ``depth mod p``, for many features; else any coordinate at each split.
+    cyclic : bool or "auto", default "auto"
+        Coordinate ``depth mod p``; else any coordinate at each split. "auto": any coordinate, unless there are too many
+        features for that (`needs_cyclic`).
     bounds : array of shape (p, 2) or None, default None
         Ends of each feature's range; None: learnt from X.
     max_cells : int, default 20,000,000
@@ -68,6 +70,8 @@ class DyadicTreeClassifier(_DyadicTree):
     penalty_ : float
         ``strength`` times its penalty; with `risk_` the smallest sum of all trees.
     levels_ : int
+    cyclic_ : bool
+        Whether coordinates were taken in turn.
     split_counts_, feature_importances_ : ndarray of shape (p,)
         Questions of the tree about each feature, and their shares.
     n_features_in_ : int
@@ -88,7 +92,7 @@ class DyadicTreeClassifier(_DyadicTree):
         *,
         strength: float = 0.1,
         levels: int | None = None,
-        cyclic: bool = False,
+        cyclic: bool | str = "auto",
         bounds: Any = None,
         max_cells: int = 20_000_000,
     ) -> None:
@@ -110,14 +114,17 @@ class DyadicTreeClassifier(_DyadicTree):
             If there are more cells than allowed.
         """
         rows = read_rows(self, X, y, sample_weight)
-        self.classes_ = rows.classes
+        self.classes_, auto = rows.classes, isinstance(self.cyclic, str)
+        if auto:
+            check_choice("cyclic", self.cyclic, ("auto",))
+        self.cyclic_ = needs_cyclic(*rows.X.shape, self.levels) if auto else self.cyclic
         found = minimise_risk(
             rows.X,
             rows.label,
             penalty=self.penalty,
             strength=self.strength,
             levels=self.levels,
-            cyclic=self.cyclic,
+            cyclic=self.cyclic_,
             bounds=self.bounds,
             max_cells=self.max_cells,
         )
@@ -137,7 +144,7 @@ class DyadicTreeClassifier(_DyadicTree):
         # the tree's classes are the numbers 0..K-1 of the labels; a label it does not know is always wrong
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         labels = np.where(self.classes_[place] == y, place, -1)
-        return dyadic_tree(self.tree_, X, labels, delta=delta, cyclic=self.cyclic)
+        return dyadic_tree(self.tree_, X, labels, delta=delta, cyclic=self.cyclic_)
 
 
 class NeymanPearsonTreeClassifier(_DyadicTree):

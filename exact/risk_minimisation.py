@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_flag, check_number
+from pactree_mcmc._checks import check_count, check_flag, check_number
 from pactree_mcmc._columns import Table
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
+from pactree_mcmc.model._questions import MAX_LEVELS
 from pactree_mcmc.trees import LEAF, Tree
 
 from ._draws import as_draws, grow
@@ -154,6 +155,17 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
     while levels > 1 and not _is_quick(n, p, levels, cyclic):
         levels -= 1
     return levels
+
+
+def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
+    """Whether any coordinate at each split might make more than four million cells, with ``levels`` or a single one.
+
+    Examples
+    --------
+    >>> needs_cyclic(1_000, 10), needs_cyclic(1_000, 30)
+    (False, True)
+    """
+    return not _is_quick(n, p, 1 if levels is None else check_count("levels", levels, 1, MAX_LEVELS), False)
 
 
 def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:

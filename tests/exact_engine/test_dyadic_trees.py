@@ -45,6 +45,21 @@ def test_as_the_function_says():
     assert search.best_score_ > 0.9
 
 
+def test_coordinates_in_turn_where_there_are_many():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 40))
+    y = X[:, 3] > 0.5
+    fitted = exact.DyadicTreeClassifier().fit(X, y)
+    assert fitted.cyclic_ and fitted.tree_ == exact.minimise_risk(X, y, strength=0.1, cyclic=True).tree
+    assert not exact.DyadicTreeClassifier().fit(X[:, :5], y).cyclic_
+    with pytest.raises(exact.Intractable, match="cells"):
+        exact.DyadicTreeClassifier(cyclic=False).fit(X, y)
+    with pytest.raises(ValueError, match="cyclic='always' is unknown; give one of"):
+        exact.DyadicTreeClassifier(cyclic="always").fit(X, y)
+    with pytest.raises(ValueError, match=r"levels=2\.5 is out of range"):
+        exact.DyadicTreeClassifier(levels=2.5).fit(X, y)
+
+
 def test_bounds_on_the_risk():
     X, y = table()
     with pytest.raises(ValueError, match="give bounds="):

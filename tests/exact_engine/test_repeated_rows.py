@@ -44,7 +44,7 @@ def test_other_weights_are_refused(classifier):
         classifier.fit(X, y, np.where(np.arange(len(X)) == 7, 0.5, weight))
     with pytest.raises(ValueError, match=r"sample_weight is -1\.0 in row 2"):
         classifier.fit(X, y, np.where(np.arange(len(X)) == 2, -1, weight))
-    with pytest.raises(ValueError, match="0 in every row|at least one non-zero"):
+    with pytest.raises(ValueError, match=r"0 in every row|at least one non-zero"):
         classifier.fit(X, y, np.zeros(len(X)))
     with pytest.raises(ValueError, match="NaN"):
         classifier.fit(X, y, np.full(len(X), np.nan))
@@ -60,7 +60,7 @@ def test_rows_are_those_given():
     mixed = CLASSIFIERS[6].fit(X, y, weight)
     assert np.array_equal(np.bincount(mixed.rows_, minlength=len(X)), weight)
     model = mixed.mixture_.model
-    assert np.array_equal(model.classes_[model.target.label], y[mixed.rows_])
+    assert np.array_equal(model.classes_[model.target.values], y[mixed.rows_])
 
 
 def test_copies_have_no_guarantee():
