@@ -2,7 +2,11 @@
 
 import multiprocessing
 import os
+import shutil
+import subprocess
+import sys
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +70,49 @@ def test_dask_cluster():
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         assert_same(draw("classes", temperatures=2, executor=client.get_executor()), draw("classes", temperatures=2))
+
+
+class RayExecutor(Executor):
+    """The executor of docs/clusters.md."""
+
+    def submit(self, task, /, *args, **kwargs):
+        ray = pytest.importorskip("ray")
+        return ray.remote(task).remote(*args, **kwargs).future()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray():
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        assert_same(draw("classes", executor=RayExecutor()), draw("classes"))
+    finally:
+        ray.shutdown()
+
+
+MPI = """
+import sys
+sys.path.insert(0, "tests")
+from mpi4py.futures import MPIPoolExecutor
+from mcmc.runs import assert_same, draw
+if __name__ == "__main__":
+    with MPIPoolExecutor() as pool:
+        assert_same(draw("classes", executor=pool), draw("classes"))
+    print("the same draws")
+"""
+
+
+@pytest.mark.slow
+def test_mpi(tmp_path):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if mpiexec is None:
+        pytest.skip("mpiexec is not installed")
+    (tmp_path / "run.py").write_text(MPI)
+    command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "run.py")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600)
+    assert "the same draws" in done.stdout, done.stderr
 
 
 def test_process_that_dies():
