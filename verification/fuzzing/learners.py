@@ -38,8 +38,8 @@ def _interval(X: Any, y: Any, coverage: Any, **settings: Any) -> Any:
     return pt.BayesianTreeRegressor(**settings).fit(X, y).predict_interval(X, coverage)
 
 
-def _guarantee(X: Any, y: Any, **settings: Any) -> Any:
-    return exact.NeymanPearsonTreeClassifier(**settings).fit(X, y).guarantee()
+def _guarantee(X: Any, y: Any, sample_weight: Any = None, **settings: Any) -> Any:
+    return exact.NeymanPearsonTreeClassifier(**settings).fit(X, y, sample_weight).guarantee()
 
 
 SAMPLING = {"chains": "count", "draws": "count", "tune": "count0", "kernel": "?kernel"}
@@ -131,6 +131,7 @@ ESTIMATORS = [
         *("PACBayesTreeClassifier", _fit(exact.PACBayesTreeClassifier, then="predict_proba"), a.probabilities),
         X="X",
         y="labels",
+        sample_weight="?weights",
         rows="?X",
         posterior="?none",
         penalty="?none",
@@ -143,6 +144,7 @@ ESTIMATORS = [
         **{
             "X": "X",
             "y": "labels",
+            "sample_weight": "?weights",
             "rows": "?X",
             "penalty": "?none",
             "price": "?price?",
@@ -152,12 +154,21 @@ ESTIMATORS = [
     ),
     target(
         *("HSVoteClassifier", _fit(exact.HSVoteClassifier, then="predict_proba"), a.probabilities),
-        **{"X": "X", "y": "labels", "rows": "?X", "eta": "?positive?", **VOTE, "random_state": "?rng"},
+        **{
+            "X": "X",
+            "y": "labels",
+            "sample_weight": "?weights",
+            "rows": "?X",
+            "eta": "?positive?",
+            **VOTE,
+            "random_state": "?rng",
+        },
     ),
     target(
         *("DyadicTreeClassifier", _fit(exact.DyadicTreeClassifier, then="predict_proba"), a.probabilities),
         X="X",
         y="labels",
+        sample_weight="?weights",
         rows="?X",
         penalty="?penalty",
         strength="?positive",
@@ -170,6 +181,7 @@ ESTIMATORS = [
         *("NeymanPearsonTreeClassifier", _guarantee),
         X="X",
         y="labels",
+        sample_weight="?weights",
         alpha="?share",
         method="?method",
         max_leaves="?count?",
@@ -189,6 +201,7 @@ ESTIMATORS = [
         ),
         X="X",
         y="labels",
+        sample_weight="?weights",
         rows="?X",
         base="?none",
         rho="?share",
