@@ -13,7 +13,7 @@ from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._state import CELL, MOVES, N_FREE, N_GROWABLE, N_INTERNAL, N_NODES, N_PRUNABLE, NODE, SCAN
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
-from ..model._data import Units
+from ..model._data import Units, number_target, summed_units
 from ..model._leaves import Leaf, Target
 from ..model._model import ModelParts
 from ..model._questions import MAX_LEVELS, Questions
@@ -119,11 +119,29 @@ def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
     require(np.isfinite(units.moments), "a moment is not finite")
     rows = int(units.rows.sum()) if units.rows_all else m
     require(rows == parts.n_rows == n_values, "the units are not those of the rows")
-    if parts.unit_of_row is None:
+    of_row = parts.unit_of_row
+    if of_row is None:
         require(m == parts.n_rows, "the units are not those of the rows")
     else:
-        _array(parts.unit_of_row, "i", (parts.n_rows,), "unit_of_row")
-        _between(parts.unit_of_row, 0, m, "a unit")
+        _array(of_row, "i", (parts.n_rows,), "unit_of_row")
+        _between(of_row, 0, m, "a unit")
+        present, first = np.unique(of_row, return_index=True)
+        require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
+    _check_sums(parts)
+
+
+def _check_sums(parts: ModelParts) -> None:
+    """Refuse units that do not hold the sums of their rows: tables of scores are as long as these weights say."""
+    units, target = parts.units, parts.target
+    again = summed_units(units.codes, parts.unit_of_row, parts.leaf, target)
+    for name in ("label", "weight", "weight_all", "rows", "rows_all"):
+        require(np.array_equal(getattr(units, name), getattr(again, name)), "the units are not those of the rows")
+    scale = 1e-6 * np.abs(again.moments).max(axis=1, keepdims=True)
+    require(np.abs(units.moments - again.moments) <= scale, "the units are not those of the rows")
+    if target.classes is None:
+        counted = number_target(target.values, target.weight, target.estimation)
+        told, found = (target.center, target.variance), (counted.center, counted.variance)
+        require(np.allclose(told, found, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
 
 
 def _check_bound(parts: ModelParts) -> None:
@@ -162,6 +180,8 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     nominal = np.append(model.columns.is_nominal, False)[trees.feature]
     require(~inner | (nominal == (trees.categories >= 0)), "a question is asked otherwise than its column can be")
     require(~np.isnan(trees.threshold) & (trees.categories >= -1), "a threshold is NaN")
+    unused = (trees.threshold == 0.0) & (trees.left == 0) & (trees.right == 0) & (trees.categories == -1)
+    require(inner | (unused & ~trees.default_left), "a leaf asks a question")
     _array(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
     require(np.isfinite(draws.stats) & (draws.stats[:, :1] >= 0.0), "a statistic is not finite")
     require(not model.leaf.is_classifier or (draws.stats >= 0.0).all(), "a count is negative")
@@ -293,7 +313,8 @@ def check_end(end: Any, model: TreeModel) -> None:
             _array(getattr(end.rungs, name), "fi", (levels - 1,), name)
             require(np.isfinite(getattr(end.rungs, name)), f"{name} is not finite")
         require(len(end.rungs.journey) == levels, "a ladder is of other levels")
-        require(all(type(step) is bool for step in end.rungs.journey), "a ladder is of other levels")
+        words = [*end.rungs.journey, end.rungs.odd, end.rungs.adapts]
+        require(all(type(word) is bool for word in words), "a ladder is of other levels")
         counts = (end.rungs.generation, end.rungs.trips)
         require(all(type(n) is int and 0 <= n < 1 << 62 for n in counts), "a ladder has no age")
     require(len(end.replicas) == levels, "a ladder is of other levels")
@@ -324,8 +345,12 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
         require(~np.isnan(getattr(cells, name)) & ~np.isposinf(getattr(cells, name)), f"{name} is not finite")
     for name in ("weight", "log_w", "log_z2"):
         require(~np.isnan(cells.cell[name]), f"{name} is NaN")
-    for params in replica.noise or ():
-        require(np.isfinite(params), "a parameter of the leaf is not finite")
+    require((replica.noise is None) == model.lowered.leaf.is_fixed, "the variance is of another leaf")
+    if replica.noise is not None:
+        require(isinstance(replica.noise, tuple) and len(replica.noise) == 2, "the variance is none")
+        for params in replica.noise:
+            _array(params, "f", model.lowered.leaf.params.shape, "a parameter of the leaf")
+            require(np.isfinite(params), "a parameter of the leaf is not finite")
 
 
 def check_generator(state: Any) -> None:

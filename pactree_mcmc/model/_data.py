@@ -87,7 +87,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if kind not in "fiub":
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
     with np.errstate(over="ignore"):
-        return _number_target(labels.astype(np.float64), weight, mask), leaf
+        return number_target(labels.astype(np.float64), weight, mask), leaf
 
 
 def _all_strings(labels: np.ndarray) -> bool:
@@ -132,7 +132,8 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.unique(labels, return_inverse=True)
 
 
-def _number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow."""
     shares = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         center = float(shares @ y)
@@ -189,29 +190,39 @@ class Merged(NamedTuple):
 def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
     """Merge rows with equal codes (and equal label, when the statistics are counts), adding their statistics."""
     n = codes.shape[1]
-    label = leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
     group = np.empty(n, dtype=np.int32)
-    n_units = group_rows_into(group, codes, label)
-    weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
+    n_units = group_rows_into(group, codes, _labels(leaf, target))
     if n_units == n:
-        plain = weight is None or bool(np.all(weight == 1.0))
-        weight = np.ones(1) if plain else np.array(weight)
-        return Merged(
-            Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, np.ones(1, dtype=np.int32), 0),
-            None,
-        )
+        return Merged(summed_units(codes, None, leaf, target), None)
     first = first_rows(group, n_units)
-    rows = np.bincount(group, minlength=n_units).astype(np.int32)
-    weight = np.bincount(group, weights=weight, minlength=n_units).astype(np.float64)
-    if leaf.is_classifier:
-        label = label[first]
-    else:
-        moments = np.array([np.bincount(group, weights=m, minlength=n_units) for m in moments])
     flat = codes.reshape(-1)
     for k in range(len(codes)):
         flat[k * n_units : (k + 1) * n_units] = codes[k, first]
     merged = flat[: len(codes) * n_units].reshape(len(codes), n_units)
-    return Merged(Units(merged, leaf.is_classifier, label, weight, -1, moments, rows, -1), group)
+    return Merged(summed_units(merged, group, leaf, target), group)
+
+
+def _labels(leaf: Leaf, target: Target) -> np.ndarray:
+    return leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
+
+
+def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
+    """Units with ``codes`` (p, U) and the sums of the rows that ``group`` (n,) puts in each; None: row i is unit i."""
+    label = _labels(leaf, target)
+    weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
+    if group is None:
+        plain = weight is None or bool(np.all(weight == 1.0))
+        weight = np.ones(1) if plain else np.array(weight)
+        ones = np.ones(1, dtype=np.int32)
+        return Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, ones, 0)
+    n_units = codes.shape[1]
+    rows = np.bincount(group, minlength=n_units).astype(np.int32)
+    weight = np.bincount(group, weights=weight, minlength=n_units).astype(np.float64)
+    if leaf.is_classifier:
+        label = label[first_rows(group, n_units)]
+    else:
+        moments = np.array([np.bincount(group, weights=m, minlength=n_units) for m in moments])
+    return Units(codes, leaf.is_classifier, label, weight, -1, moments, rows, -1)
 
 
 @jit

@@ -55,7 +55,8 @@ def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, defaul
     if question.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
         if not local:
-            return 0.0, question.categories & int(cell.low[k]) if cell.low[k] else question.categories
+            cut_to_box = model.shape is None and cell.low[k]
+            return 0.0, question.categories & int(cell.low[k]) if cut_to_box else question.categories
         absent = ((1 << int(model.n_codes[k])) - 1) & ~present
         return 0.0, (question.categories & present) | (absent if default_left else 0)
     cut, upper = question.cut, question.cut + 1

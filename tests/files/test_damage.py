@@ -9,6 +9,7 @@ from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
 from pactree_mcmc.files._content import CODEC, _encoded
+from pactree_mcmc.files._sense import Nonsense, check_parts
 from pactree_mcmc.files._store import read, write
 from pactree_mcmc.mcmc._state import NODE
 
@@ -119,6 +120,29 @@ def test_trees_that_lead_nowhere(saved, tmp_path):
 
         with_content(path, change)
         refused(path, "its trees are not trees over 3 features")
+
+
+def test_units_are_the_sums_of_their_rows():
+    """Tables of scores are as long as the weights of the rows say; heavier units would lead out of them."""
+    model = pt.TreeModel(np.arange(12.0)[:, None] // 2, np.arange(12) // 4)
+    parts = model.parts
+    moved = parts.units.rows + np.array([1, -1, 0, 0, 0, 0], dtype=np.int32)
+    for change in (
+        {"weight": parts.units.weight * 1e9},
+        {"label": parts.units.label[::-1].copy()},
+        {"rows": moved},
+    ):
+        with pytest.raises(Nonsense, match="the units are not those of the rows"):
+            check_parts(parts._replace(units=parts.units._replace(**change)))
+    check_parts(parts)
+    numbers = pt.TreeModel(np.arange(12.0)[:, None] // 2, np.sqrt(np.arange(12.0))).parts
+    with pytest.raises(Nonsense, match="the units are not those of the rows"):
+        check_parts(numbers._replace(units=numbers.units._replace(moments=numbers.units.moments * 2.0)))
+    with pytest.raises(Nonsense, match="y has another mean"):
+        check_parts(numbers._replace(target=numbers.target._replace(variance=numbers.target.variance * 2.0)))
+    with pytest.raises(Nonsense, match="numbered otherwise"):
+        check_parts(parts._replace(unit_of_row=parts.unit_of_row[::-1].copy()))
+    check_parts(numbers)
 
 
 def test_description_that_makes_no_sense(saved, tmp_path):
