@@ -163,6 +163,16 @@ def test_trees_follow_the_prior(questions, tree_prior, rng):
         check_law(problem, model_of(problem, rng), 200, rng)
 
 
+def test_a_fixed_question_whose_answer_is_known():
+    """Below a in {a} the design asks once more, about b: drawn trees ask what the design asks, and have a prior."""
+    design = pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b001, 0b010, -1, -1, -1])
+    prior, table = pt.BranchingProcess(0.5, max_depth=None), [["a"], ["b"], ["a"], ["c"]]
+    model = pt.TreeModel(table, [0.0, 1.0, 0.5, 2.0], nominal=0, questions=pt.FixedTree(design), tree_prior=prior)
+    drawn = [pt.simulate(model, seed)[0] for seed in range(30)]
+    assert {tree.n_leaves for tree in drawn} == {1, 2, 3}
+    assert all(model.log_prior(tree) > -np.inf for tree in drawn)
+
+
 @pytest.mark.slow
 def test_trees_follow_the_leaf_penalty(rng):
     """Empty leaves are cheaper, and cuts of the grid leave cells empty."""

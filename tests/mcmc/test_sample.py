@@ -108,7 +108,7 @@ def test_refused_ladders(ladder):
 
 def test_evidence_by_tempering():
     """Known to the exact engine; the standard error is honest."""
-    post = draw(draws=400, tune=300, temperatures=6, proposals=30)
+    post = draw(draws=400, tune=300, temperatures=6, proposals=20)
     truth = exact.solve(MODEL).log_evidence
     assert abs(post.log_evidence - truth) < 4.5 * post.log_evidence_se < 1.0
     assert post.tempering.swap_rates.min() > 0.1

@@ -65,7 +65,8 @@ def test_every_step(kernel, questions):
     if rule["kind"] == "dyadic":
         data = {"X": [row[1:] for row in data["X"]], "y": data["y"]}
     naive = problem(data, rule, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf])
-    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 180) >= 5
+    n_steps = 240 if questions == "dyadic" else 120
+    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, n_steps) >= 5
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
