@@ -20,7 +20,7 @@ KERNELS = {
     "blanchard": "blanchard",
     "all moves": {name: 1.0 for name in STEPS if name != "blanchard"},
 }
-DRAWS, PROPOSALS = 40, {"grow-prune": 5, "blanchard": 5, "all moves": 2}
+DRAWS, PROPOSALS = 30, {"grow-prune": 5, "blanchard": 5, "all moves": 2}
 
 
 @numba.njit

@@ -36,7 +36,7 @@ def part(mask, feature=0):
 def test_every_tree_of_a_random_problem(questions, tree_prior, leaf, seed):
     rng = np.random.default_rng([QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed])
     parts = {"questions": questions, "tree_prior": tree_prior, "leaf": leaf}
-    problem, model = random_problem(rng, **parts, max_trees=150)
+    problem, model = random_problem(rng, **parts, max_trees=80)
     for nested, log_prior, log_score in enumerate_trees(problem):
         tree = to_tree(nested, model.columns.mask_of)
         assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
