@@ -216,7 +216,10 @@ def test_tree_without_values_and_tree_without_labels():
     assert words(plot_tree(pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]])))[0] == "class 1\n0.75"
 
 
-@pytest.mark.parametrize(("n_values", "max_depth"), [(k, d) for k in (1, 10) for d in (0, 1, 3)] + [(1, 100)])
+DEPTHS = [*((k, d) for k in (1, 10) for d in (0, 1, 3)), (1, 100), pytest.param(10, 100, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("n_values", "max_depth"), DEPTHS)
 def test_truncated_subtrees_show_their_leaves(max_depth, n_values):
     tree = random_tree(60, n_values, seed=3, classes=TEN if n_values > 1 else None)
     ax = plot_tree(tree, max_depth=max_depth)
