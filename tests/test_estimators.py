@@ -23,8 +23,8 @@ SHORT = {"chains": 4, "draws": 10, "tune": 5, "random_state": 0}
 @pytest.mark.parametrize(
     "estimator",
     [
-        pt.BayesianTreeClassifier(chains=4, draws=10, tune=5),
-        pt.BayesianTreeRegressor(chains=4, draws=10, tune=5),
+        pt.BayesianTreeClassifier(chains=2, draws=5, tune=3),
+        pt.BayesianTreeRegressor(chains=2, draws=5, tune=3),
         exact.ProgressiveMixtureClassifier(),
         exact.ProgressiveMixtureClassifier("dyadic", orders=2),
     ],

@@ -150,8 +150,11 @@ def check_legible(ax, smallest=5.0):
     assert min(text.get_fontsize() for text in ax.texts) >= smallest
 
 
-@pytest.mark.parametrize("n_leaves", [1, 2, 5, 30, 200])
-@pytest.mark.parametrize("n_values", [1, 2, 10])
+@pytest.mark.parametrize(
+    ("n_values", "n_leaves"),
+    [(k, n) for k in (1, 2, 10) for n in (1, 2, 5, 30)]
+    + [(1, 200), *(pytest.param(k, 200, marks=pytest.mark.slow) for k in (2, 10))],
+)
 def test_trees_of_every_size_are_legible(n_leaves, n_values):
     classes = None if n_values == 1 else TEN[:n_values]
     ax = plot_tree(random_tree(n_leaves, n_values, seed=n_leaves, classes=classes))
@@ -213,8 +216,10 @@ def test_tree_without_values_and_tree_without_labels():
     assert words(plot_tree(pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]])))[0] == "class 1\n0.75"
 
 
-@pytest.mark.parametrize("n_values", [1, 10])
-@pytest.mark.parametrize("max_depth", [0, 1, 3, 100])
+DEPTHS = [*((k, d) for k in (1, 10) for d in (0, 1, 3)), (1, 100), pytest.param(10, 100, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("n_values", "max_depth"), DEPTHS)
 def test_truncated_subtrees_show_their_leaves(max_depth, n_values):
     tree = random_tree(60, n_values, seed=3, classes=TEN if n_values > 1 else None)
     ax = plot_tree(tree, max_depth=max_depth)
@@ -242,8 +247,14 @@ def test_a_drawing_is_scaled_down_to_given_axes():
     assert len(figure.axes) == 2
 
 
-@pytest.mark.parametrize("regression", [False, True])
-@pytest.mark.parametrize("n_leaves", [1, 5, 200])
+@pytest.mark.parametrize(
+    ("n_leaves", "regression"),
+    [
+        *((n, kind) for n in (1, 5) for kind in (False, True)),
+        (200, False),
+        pytest.param(200, True, marks=pytest.mark.slow),
+    ],
+)
 def test_pictures_of_posteriors(n_leaves, regression):
     post = posterior(n_leaves, regression)
     assert post.n_leaves.max() == n_leaves

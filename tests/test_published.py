@@ -69,8 +69,8 @@ def test_maptree(name, alpha, best, evidence, probability):
 
 def test_one_dimension():
     rng = np.random.default_rng(0)
-    x = rng.random(200)
-    y = rng.random(200) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
+    x = rng.random(120)
+    y = rng.random(120) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
     truth = exact.solve(pt.TreeModel(x[:, None], y, tree_prior=pt.ChipmanPrior(0.95, 1, max_depth=10)))
-    assert truth.graph.n_cells == 200 * 201 // 2
+    assert truth.graph.n_cells == 120 * 121 // 2
     assert truth.n_leaves_pmf().sum() == pytest.approx(1.0, abs=1e-9)

@@ -15,6 +15,7 @@ import pactree_mcmc as pt
 
 Z_LIMIT = 5.0
 P_LIMIT = 1e-6
+DRAWS = 400
 ROWS = [(0.0, "a"), (1.0, "b"), (2.0, "a"), (2.0, "c"), (3.0, "b")]
 CHIPMAN = {"kind": "chipman", "alpha": 0.8, "beta": 0.5, "max_depth": None}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1, "weights": None}
@@ -56,7 +57,7 @@ def check_mean(sample, expected):
 def test_dirichlet_multinomial(rng):
     """Class frequencies, and how often two rows agree: more often in one leaf than in two."""
     problem = problem_of([0, 1, 2, 0, 1], {"kind": "dirichlet", "alpha": 0.5})
-    y = simulated(problem, rng, 1000)
+    y = simulated(problem, rng, DRAWS)
     for c in range(3):
         check_mean(y[:, 0] == c, 1 / 3)
     together = same_leaf(problem, 0, 3)
@@ -66,7 +67,7 @@ def test_dirichlet_multinomial(rng):
 
 def test_dirichlet_multinomial_by_class(rng):
     model = pt.TreeModel([[0.0], [1.0], [2.0]], ["a", "b", "c"], leaf=pt.DirichletMultinomial([1.0, 2.0, 5.0]))
-    y = np.array([pt.simulate(model, rng)[1] for _ in range(600)])
+    y = np.array([pt.simulate(model, rng)[1] for _ in range(DRAWS)])
     for c, share in zip("abc", (1 / 8, 2 / 8, 5 / 8), strict=True):
         check_mean(y[:, 1] == c, share)
 
@@ -75,7 +76,7 @@ def test_frozen_laplace(rng):
     """Rows of S follow the frozen probabilities, averaged over trees; rows of E keep their labels."""
     mask = [True, True, True, False, False]
     problem = problem_of([0, 1, 0, 1, 1], {"kind": "laplace", "pseudocount": 0.3}, estimation=mask)
-    y = simulated(problem, rng, 1000)
+    y = simulated(problem, rng, DRAWS)
     assert (y[:, :3] == [0, 1, 0]).all()
     for row in (3, 4):
         mixture = sum(
@@ -88,7 +89,7 @@ def test_frozen_laplace(rng):
 def test_normal_inverse_gamma(rng):
     """Mean m0; variance ``b0 / (a0 - 1) * (1 + 1 / k0)``, of which the part 1 / k0 is shared within a leaf."""
     problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "nig", "m0": 7.0, "k0": 0.5, "a0": 6.0, "b0": 10.0})
-    y = simulated(problem, rng, 1000) - 7.0
+    y = simulated(problem, rng, DRAWS) - 7.0
     check_mean(y[:, 0], 0.0)
     check_mean(y[:, 0] ** 2, 10 / 5 * 3)
     check_mean(y[:, 0] * y[:, 3], same_leaf(problem, 0, 3) * 10 / 5 / 0.5)
@@ -96,14 +97,14 @@ def test_normal_inverse_gamma(rng):
 
 def test_normal_inverse_gamma_is_student(rng):
     problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "nig", "m0": 7.0, "k0": 0.5, "a0": 1.5, "b0": 3.0})
-    y = simulated(problem, rng, 1000)
+    y = simulated(problem, rng, DRAWS)
     law = stats.t(3.0, 7.0, np.sqrt(3.0 * 1.5 / (1.5 * 0.5)))
     assert stats.kstest(y[:, 2], law.cdf).pvalue > P_LIMIT
 
 
 def test_normal_known_variance(rng):
     problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "known", "sigma2": 2.0, "m0": -1.0, "k0": 0.5})
-    y = simulated(problem, rng, 1000) + 1.0
+    y = simulated(problem, rng, DRAWS) + 1.0
     check_mean(y[:, 1], 0.0)
     check_mean(y[:, 1] ** 2, 2.0 + 2.0 / 0.5)
     check_mean(y[:, 1] * y[:, 2], same_leaf(problem, 1, 2) * 2.0 / 0.5)
@@ -114,7 +115,7 @@ def test_poisson_gamma(exposure, rng):
     """Covariance in a leaf: the variance of the rate times both exposures."""
     leaf = {"kind": "poisson", "shape": 2.0, "rate": 0.5, **({} if exposure is None else {"exposure": exposure})}
     problem = problem_of([0, 1, 2, 3, 4], leaf)
-    y, e = simulated(problem, rng, 1000), np.ones(5) if exposure is None else exposure
+    y, e = simulated(problem, rng, DRAWS), np.ones(5) if exposure is None else exposure
     assert (y == np.floor(y)).all()
     assert (y >= 0).all()
     for row in (0, 3):
@@ -155,11 +156,21 @@ def check_law(problem, model, n, rng):
 @pytest.mark.parametrize("tree_prior", ["stopped", "conditioned", "chipman"])
 @pytest.mark.parametrize("questions", ["local", "grid", "dyadic", "fixed"])
 def test_trees_follow_the_prior(questions, tree_prior, rng):
-    for _ in range(3):
+    for _ in range(2):
         parts = {"questions": questions, "tree_prior": tree_prior, "leaf": "nig"}
         problem, _ = random_problem(rng, **parts, max_trees=60)
         problem.weights = [1.0] * len(problem.X)
-        check_law(problem, model_of(problem, rng), 300, rng)
+        check_law(problem, model_of(problem, rng), 200, rng)
+
+
+def test_a_fixed_question_whose_answer_is_known():
+    """Below a in {a} the design asks once more, about b: drawn trees ask what the design asks, and have a prior."""
+    design = pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b001, 0b010, -1, -1, -1])
+    prior, table = pt.BranchingProcess(0.5, max_depth=None), [["a"], ["b"], ["a"], ["c"]]
+    model = pt.TreeModel(table, [0.0, 1.0, 0.5, 2.0], nominal=0, questions=pt.FixedTree(design), tree_prior=prior)
+    drawn = [pt.simulate(model, seed)[0] for seed in range(30)]
+    assert {tree.n_leaves for tree in drawn} == {1, 2, 3}
+    assert all(model.log_prior(tree) > -np.inf for tree in drawn)
 
 
 @pytest.mark.slow

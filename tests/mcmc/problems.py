@@ -319,6 +319,26 @@ SPECIAL = {
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""
 
 
+def kind_of(case):
+    """What sort of questions a case asks."""
+    _, questions, _ = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
+    few = questions.get("min_leaf", 1) > 1
+    return (questions["kind"], *(name for name in ("trivial", "cyclic") if questions.get(name)), few)
+
+
+def shown_by(step, case, prior, leaf):
+    """What is tried of a step by a combination: questions, a prior, a leaf model, nominal or not; and the case."""
+    data = (CASES | SMALL | TINY | SPECIAL | GAPS)[case][0]
+    return (step, kind_of(case)), (step, prior), (step, leaf), (step, bool(data.get("nominal"))), case
+
+
+COSTLY = (
+    *("three_categories", "trivial", "min_leaf_2_nominal", "grid", "trivial_weights", "trivial_line", "trivial_pair"),
+    *("gaps_nominal", "gaps_local", "gaps_grid_line", "grid_line", "grid_box", "ties", "min_leaf_2", "gaps_cyclic"),
+)
+"""Cases whose matrices take longest."""
+
+
 def problem(data, questions, prior, leaf, *, estimation=None, **changes):
     """A naive problem from its parts; for the Laplace score the rows of E are every other one by default."""
     y, n = data["y"], len(data["X"])

@@ -21,12 +21,12 @@ class Records(list):
 
     def copies(self):
         """The fields of every record, to be put back."""
-        return [dict(record.__dict__) for record in self]
+        return [record.__dict__.copy() for record in self]
 
     def put_back(self, copies):
         """Restore what `copies` kept."""
         for record, fields in zip(self, copies, strict=True):
-            record.__dict__.update(fields)
+            record.__dict__ = fields.copy()
 
 
 def with_records(group):

@@ -47,23 +47,23 @@ def copies(monkeypatch, tmp_path):
 def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
     """From before the first proposal, from tuning, from among the draws."""
     path = tmp_path / "run.nc"
-    whole = draw(name, 6, tune=2, checkpoint=path, every=1e-6, **rest)
+    whole = draw(name, 4, tune=1, checkpoint=path, every=1e-6, **rest)
     assert_same(pt.load(path), whole)
     if "rng" not in rest:
-        assert_same(whole, draw(name, 6, tune=2, **rest))
-    done = [[0 if r is None else r.n_draws for r in load_unfinished(copy).results] for copy in copies]
-    assert done[0] == [0, 0] and len(copies) > 4 and any(min(n) > 0 and max(n) < 6 for n in done)
+        assert_same(whole, draw(name, 4, tune=1, **rest))
+    done = [[0 if r is None else r.n_draws for r in load_unfinished(copy).results] for copy in copies[::3]]
+    assert done[0] == [0, 0] and len(copies) > 4 and any(min(n) > 0 and max(n) < 4 for n in done)
     for copy in [copies[0], copies[1], copies[len(copies) // 2]]:
         assert_same(pt.resume(copy, progress=False), whole)
-        assert_same(pt.load(copy), whole)
+    assert_same(pt.load(copy), whole)
 
 
 def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
-    whole = draw("classes", 8, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
+    whole = draw("classes", 6, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
     on_the_way = next(c for c in copies if min(r.n_draws if r else 0 for r in load_unfinished(c).results) > 2)
-    with pytest.warns(UserWarning, match=r"run on its way: \d+ of 8 draws a chain; pt.resume"):
+    with pytest.warns(UserWarning, match=r"run on its way: \d+ of 6 draws a chain; pt.resume"):
         some = pt.load(on_the_way)
-    assert 2 < some.n_draws < 8
+    assert 2 < some.n_draws < 6
     same = some.log_score[some.tree_of_draw] == whole.log_score[whole.tree_of_draw][:, : some.n_draws]
     assert same.all()
     with pytest.raises(ValueError, match="before every chain had a draw"):
@@ -146,7 +146,7 @@ def test_killed_run_is_finished(tmp_path):
         least = 0
         while least < 10:
             assert child.poll() is None, "the child finished before it could be killed"
-            time.sleep(0.02)
+            time.sleep(0.1)
             run = load_unfinished(path) if path.exists() else None
             least = 0 if run is None else min(0 if r is None else r.n_draws for r in run.results)
     finally:

@@ -20,7 +20,7 @@ KERNELS = {
     "blanchard": "blanchard",
     "all moves": {name: 1.0 for name in STEPS if name != "blanchard"},
 }
-DRAWS = 40
+DRAWS, PROPOSALS = 30, {"grow-prune": 5, "blanchard": 5, "all moves": 2}
 
 
 @numba.njit
@@ -71,7 +71,7 @@ def draws_of(model, module, kernel, seed):
         chain = module("mcmc._chain").Chain(model.lowered, module("mcmc._kernels").read_kernel(KERNELS[kernel]), rng)
         chain.reserve(DRAWS)
         for draw in range(DRAWS):
-            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], 5)
+            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], PROPOSALS[kernel])
             chain.save()
     return module("mcmc._saving").trimmed(chain.saved), rng.random()
 

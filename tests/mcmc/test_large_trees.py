@@ -1,7 +1,10 @@
 """Moves of trees too large to follow all others: the flow to each neighbour is the flow back."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from everyday import everyday
 from plain import plain_package
 from reference.enumeration import LEAF, count_leaves
 
@@ -76,8 +79,7 @@ ORDERED = {
 GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
-@pytest.mark.parametrize("questions", RULES)
-@pytest.mark.parametrize("tree", ORDERED)
+@pytest.mark.parametrize(("tree", "questions"), everyday(product(ORDERED, RULES), lambda *pair: pair, ["all leaves"]))
 def test_rotations_about_three_features(tree, questions):
     """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
     model, chain = loaded(problem(CUBE, RULES[questions], NO_LIMIT, DIRICHLET), ORDERED[tree])
@@ -94,10 +96,12 @@ NOMINAL = {
 }
 
 
-@pytest.mark.parametrize("questions", [LOCAL, {"kind": "grid", "cuts": [None, [0.5]]}], ids=["local", "grid"])
-@pytest.mark.parametrize("tree", NOMINAL)
+LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
+
+
+@pytest.mark.parametrize(("tree", "questions"), everyday(product(NOMINAL, LETTER_RULES), lambda *pair: pair))
 def test_rotations_about_parts_of_five_categories(tree, questions):
-    model, chain = loaded(problem(LETTERS, questions, NO_LIMIT, NORMAL), NOMINAL[tree])
+    model, chain = loaded(problem(LETTERS, LETTER_RULES[questions], NO_LIMIT, NORMAL), NOMINAL[tree])
     found = breaches(model, chain, "rotate", at_most=20)
     assert max(found.values()) < TOLERANCE
     assert (largest(found) >= count_leaves(NOMINAL[tree]) + 2) == (tree in GROWING)

@@ -1,26 +1,55 @@
 """Long runs have the law they should: the prior without data, the posterior with data; prior draws likewise."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from reference.enumeration import Reference
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc._start import draw_prior_tree
+from pactree_mcmc.mcmc import _start
 from pactree_mcmc.model._grown import draw_prior
 
 from .laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
 from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, nested_tree, problem
 
-CHAINS, DRAWS, TUNE = 32, 250, 20
+CHAINS, DRAWS, TUNE, PROPOSALS = 32, 250, 100, 20
+"""Few proposals a draw will do: the errors are those of chains, whatever the autocorrelation; trees have few leaves."""
+PRIOR_BLOCKS = 40
+"""Blocks of proposals that draw a tree from the leaf penalty: a fifth of the usual, on spaces this small."""
 BY_NODE = {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 3}
 
 
-def check_long_run(naive, kernel, seed):
-    reference = Reference(naive)
-    laws = {name: reference.law_of(statistic) for name, statistic in STATISTICS.items()}
-    model = build_model(pt, naive)
-    post = pt.sample(model, DRAWS, tune=TUNE, chains=CHAINS, rng=seed, kernel=kernel, progress=False)
+@pytest.fixture(autouse=True)
+def _short_chains_of_the_penalty(monkeypatch):
+    monkeypatch.setattr(_start, "PRIOR_BLOCKS", PRIOR_BLOCKS)
+
+
+def check_long_run(naive, laws, kernel, seed):
+    run = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "progress": False}
+    post = pt.sample(build_model(pt, naive), DRAWS, rng=seed, kernel=kernel, **run)
     check_law_of_chains(post, laws, seed)
+
+
+def laws_of(reference):
+    return {name: reference.law_of(statistic) for name, statistic in STATISTICS.items()}
+
+
+@cache
+def without_weight(case, prior, leaf):
+    """The problem of a case with all weights 0, and its laws."""
+    naive = case_problem(case, prior, leaf)
+    naive.weights = [0.0] * len(naive.X)
+    reference = Reference(naive)
+    assert max(abs(score) for _, _, score in reference.entries) == 0.0
+    return naive, laws_of(reference)
+
+
+@cache
+def with_weight(case, prior, leaf):
+    """The problem of a case, and its laws."""
+    naive = case_problem(case, prior, leaf)
+    return naive, laws_of(Reference(naive))
 
 
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default"])
@@ -37,11 +66,7 @@ def check_long_run(naive, kernel, seed):
 )
 def test_prior_when_all_weights_are_zero(kernel, case, prior, leaf):
     """Without weight every score is 0, so the posterior is the prior."""
-    naive = case_problem(case, prior, leaf)
-    naive.weights = [0.0] * len(naive.X)
-    reference = Reference(naive)
-    assert max(abs(score) for _, _, score in reference.entries) == 0.0
-    check_long_run(naive, kernel, seed_of(f"zero weights {kernel} {case}"))
+    check_long_run(*without_weight(case, prior, leaf), kernel, seed_of(f"zero weights {kernel} {case}"))
 
 
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
@@ -50,7 +75,7 @@ def test_prior_when_nothing_is_left_to_score(kernel, case):
     """Every row freezes the leaves, none weighs the trees."""
     data_size = len(case_problem(case, "stopped", "dirichlet").X)
     naive = case_problem(case, "chipman", "laplace", estimation=[True] * data_size)
-    check_long_run(naive, kernel, seed_of(f"all rows in E {kernel} {case}"))
+    check_long_run(naive, laws_of(Reference(naive)), kernel, seed_of(f"all rows in E {kernel} {case}"))
 
 
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "cgm"])
@@ -63,7 +88,7 @@ def test_prior_when_nothing_is_left_to_score(kernel, case):
     ],
 )
 def test_posterior(kernel, case, prior, leaf):
-    check_long_run(case_problem(case, prior, leaf), kernel, seed_of(f"posterior {kernel} {case}"))
+    check_long_run(*with_weight(case, prior, leaf), kernel, seed_of(f"posterior {kernel} {case}"))
 
 
 def prior_law(naive):
@@ -97,7 +122,7 @@ def test_draws_from_the_prior(case, prior):
         naive = case_problem(case, prior, "dirichlet")
     seed = seed_of(f"prior draws {case} {prior}")
     model, rng = build_model(pt, naive), np.random.default_rng(seed)
-    drawn = [nested_tree(naive, draw_prior(model, rng).tree) for _ in range(1000)]
+    drawn = [nested_tree(naive, draw_prior(model, rng).tree) for _ in range(400)]
     check_independent_draws(drawn, prior_law(naive), seed)
 
 
@@ -108,5 +133,5 @@ def test_draws_from_the_leaf_penalty(case, prior):
     seed = seed_of(f"penalty draws {case}")
     model, rng = build_model(pt, naive), np.random.default_rng(seed)
     assert draw_prior(model, rng) is None
-    drawn = [nested_tree(naive, draw_prior_tree(model, rng)) for _ in range(150)]
+    drawn = [nested_tree(naive, _start.draw_prior_tree(model, rng)) for _ in range(150)]
     check_independent_draws(drawn, prior_law(naive), seed)

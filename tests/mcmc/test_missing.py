@@ -1,9 +1,10 @@
 """Every move leaves the posterior in balance where values are missing."""
 
 import pytest
+from everyday import everyday
 
 from .balance import check_balance, moving
-from .problems import GAPS, LEAVES, PRIORS, case_problem
+from .problems import COSTLY, GAPS, LEAVES, PRIORS, case_problem, kind_of
 from .transitions import STEPS
 
 TOO_MANY_OUTCOMES = {
@@ -32,7 +33,12 @@ def rotated():
     ]
 
 
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
+def shown(step, case, prior, leaf):
+    """Every step with every kind of question, every prior and leaf model with some; without gaps each step has all."""
+    return (step, kind_of(case)), (case, step in ("change", "swap", "collapsed")), prior, leaf
+
+
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), shown, COSTLY))
 def test_balance_with_missing_values(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from everyday import everyday
 from plain import plain_package
 
 from .balance import check_balance, moving
-from .problems import LEAVES, PRIORS, SMALL, TINY, build_model, case_problem
+from .problems import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_problem, shown_by
 from .transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
 
 NEW = [step for step in STEPS if step not in ("grow-prune", "blanchard")]
@@ -40,7 +41,7 @@ def rotated():
     return chosen
 
 
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), shown_by, COSTLY))
 def test_balance(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))
@@ -48,7 +49,7 @@ def test_balance(step, case, prior, leaf):
 
 def test_every_move_meets_every_prior_and_leaf_model():
     for step in NEW:
-        met = [entry for entry in rotated() if entry[0] == step]
+        met = [p.values for p in everyday(rotated(), shown_by, COSTLY) if p.values[0] == step and not p.marks]
         assert {prior for _, _, prior, _ in met} == set(PRIORS)
         assert {leaf for _, _, _, leaf in met} == set(LEAVES)
 
@@ -58,7 +59,12 @@ TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in NEW]
 TEMPERED += [(step, "grid_one" if step == "regrow-2" else "grid_box", 0.4) for step in NEW]
 
 
-@pytest.mark.parametrize(("step", "case", "beta"), TEMPERED)
+def betas_and_cases(step, case, beta):
+    """Every step at both powers, every case."""
+    return (step, beta), case
+
+
+@pytest.mark.parametrize(("step", "case", "beta"), everyday(TEMPERED, betas_and_cases))
 def test_balance_when_tempered(step, case, beta):
     check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
 
@@ -88,8 +94,10 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
     assert met == ({True, False} if step != "regrow-2" else set())
 
 
-@pytest.mark.parametrize("step", NEW)
-@pytest.mark.parametrize("case", ["ties", "min_leaf_mixed", "grid_box"])
+WAYS = [(case, step) for case in ("ties", "min_leaf_mixed", "grid_box") for step in NEW]
+
+
+@pytest.mark.parametrize(("case", "step"), everyday(WAYS, lambda *entry: entry, first_out=("ties", "grid_box")))
 def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
     """A tree loaded, or reached by pruning, has the same law of the next tree as one reached by growing."""
     case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step == "regrow-2" else case

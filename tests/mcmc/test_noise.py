@@ -5,6 +5,7 @@ from math import log, pi
 
 import numpy as np
 import pytest
+from everyday import everyday
 from plain import plain_package
 
 from pactree_mcmc.mcmc import _state
@@ -59,8 +60,11 @@ def noisy_chain(naive):
 SPACES = {"regrow-2": ("shallow_ties", "box"), "rotate": ("ties", "five_corners")}
 
 
+BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
+
+
 @pytest.mark.parametrize(
-    ("step", "case"), [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
+    ("step", "case"), everyday(BOTH, lambda step, case: [step, case], ["shallow_ties", "five_corners", "ties"])
 )
 def test_balance_given_the_variance(step, case):
     naive = given_variance(case)

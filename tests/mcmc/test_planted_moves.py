@@ -3,6 +3,7 @@
 from math import inf, log
 
 import pytest
+from everyday import everyday
 from plain import plain_package
 
 from .planting import (
@@ -239,10 +240,14 @@ def spaces():
     for bug in (param.values[0] for param in BUGS):
         place = (bug.step, bug.case, bug.settings, bug.prior)
         found[place] = found.get(place, ()) + bug.changes
-    return [Bug(step, case, changes, *rest) for (step, case, *rest), changes in found.items()]
+    return [(Bug(step, case, changes, *rest),) for (step, case, *rest), changes in found.items()]
 
 
-@pytest.mark.parametrize("bug", spaces(), ids=lambda bug: f"{bug.step} {bug.case} {len(bug.settings)}")
+@pytest.mark.parametrize(
+    "bug",
+    everyday(spaces(), lambda bug: [bug.step, bug.settings]),
+    ids=lambda bug: f"{bug.step} {bug.case} {len(bug.settings)}",
+)
 def test_planting_changes_nothing_by_itself(bug, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
     plant(monkeypatch, bug, right=True)

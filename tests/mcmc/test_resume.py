@@ -1,7 +1,10 @@
 """A chain that stopped goes on as if it had not: every draw, and its state to the last bit."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from everyday import everyday
 
 import exact
 import pactree_mcmc as pt
@@ -33,10 +36,14 @@ def test_kernels_that_keep_little(kernel, start):
     assert_same(resumed(draw("numbers", 11, kernel=kernel, start=start, thin=3), 9), whole)
 
 
-@pytest.mark.parametrize("name", ["classes", "numbers", "shared variance", "penalty"])
-@pytest.mark.parametrize("temperatures", [4, [1.0, 0.6, 0.0]])
-def test_ladders(name, temperatures):
+LADDERS = {"four": 4, "three given": [1.0, 0.6, 0.0]}
+RUNS = list(product(["classes", "numbers", "shared variance", "penalty"], LADDERS))
+
+
+@pytest.mark.parametrize(("name", "ladder"), everyday(RUNS, lambda *run: run))
+def test_ladders(name, ladder):
     """Levels, exchanges, round trips and the evidence too."""
+    temperatures = LADDERS[ladder]
     whole = draw(name, 20, temperatures=temperatures, tune=16)
     half = resumed(draw(name, 5, temperatures=temperatures, tune=16), 4)
     assert_same(resumed(half, 11), whole)

@@ -108,8 +108,9 @@ def test_refused_ladders(ladder):
 
 def test_evidence_by_tempering():
     """Known to the exact engine; the standard error is honest."""
-    post = draw(draws=400, tune=200, temperatures=6)
-    truth = exact.solve(MODEL).log_evidence
+    model = mixed_model(n=40)
+    post = draw(model, draws=400, tune=300, temperatures=6, proposals=20)
+    truth = exact.solve(model).log_evidence
     assert abs(post.log_evidence - truth) < 4.5 * post.log_evidence_se < 1.0
     assert post.tempering.swap_rates.min() > 0.1
     assert draw(temperatures=[1.0, 0.3]).log_evidence is None

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from everyday import everyday
 from plain import plain_package
 from reference.enumeration import LEAF, Reference
 
@@ -11,6 +12,7 @@ from .balance import TOLERANCE, check_balance
 from .naive_kernels import blanchard_row, grow_prune_row
 from .problems import (
     CASES,
+    COSTLY,
     FIXED,
     LEAVES,
     LOCAL,
@@ -25,6 +27,7 @@ from .problems import (
     library_tree,
     nested_tree,
     problem,
+    shown_by,
 )
 from .transitions import (
     Snapshot,
@@ -49,8 +52,10 @@ def rotated():
     return [(case, prior, list(LEAVES)[i % len(LEAVES)]) for i, (case, prior) in enumerate(chosen)]
 
 
-@pytest.mark.parametrize("kernel", FOUNDATION)
-@pytest.mark.parametrize(("case", "prior", "leaf"), rotated())
+COMBINATIONS = [(kernel, *rest) for rest in rotated() for kernel in FOUNDATION]
+
+
+@pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), everyday(COMBINATIONS, shown_by, COSTLY))
 def test_balance(kernel, case, prior, leaf):
     check_balance(case_problem(case, prior, leaf), kernel)
 

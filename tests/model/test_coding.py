@@ -176,7 +176,7 @@ def test_trees_and_cells_part_the_rows_alike(name, nominal):
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.normal(size=60), rng.integers(5, size=60), rng.integers(4, size=60)])
     model = model_of(X, DESIGNS[name], nominal)
-    for _ in range(30):
+    for _ in range(12):
         tree, _ = pt.simulate(model, rng)
         leaf = tree.apply(X)
         assert model.log_prior(tree) > -np.inf
