@@ -26,15 +26,15 @@ SETTINGS = {"draws": 25, "tune": 10, "chains": 2, "rng": 11, "progress": False}
 RUNS = {
     "local questions, two classes": (
         lambda: pt.sample(pt.TreeModel(X[:, :2], LABEL), **SETTINGS),
-        "9b90cc4ef5eb34e8",
+        "465bfe45500508e0",
     ),
     "a grid, a regression": (
         lambda: pt.sample(pt.TreeModel(X[:, :2], Y, questions=pt.GridCuts(6)), **SETTINGS),
-        "35dfb70eca042061",
+        "354f053f85d4a4b7",
     ),
     "nominal, tempered": (
         lambda: pt.sample(pt.TreeModel(X, LABEL, nominal=[2]), kernel="cgm", temperatures=3, **SETTINGS),
-        "97fb553c39f6d69e",
+        "95f7e71ce1fe81bb",
     ),
 }
 

@@ -20,6 +20,8 @@ from ..model._questions import MAX_LEVELS, Questions
 from ..trees import LEAF, find_disorder
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
+ROUNDING = 1e-6
+"""Of a sum over all rows, by which the sum over some may be off."""
 
 
 class Nonsense(ValueError):
@@ -185,6 +187,8 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     _array(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
     require(np.isfinite(draws.stats) & (draws.stats[:, :1] >= 0.0), "a statistic is not finite")
     require(not model.leaf.is_classifier or (draws.stats >= 0.0).all(), "a count is negative")
+    most = np.abs(_unit_stats(model.units, draws.stats.shape[1])).sum(axis=0)
+    require(np.abs(draws.stats) <= most * (1.0 + ROUNDING), "a statistic is larger than that of all rows")
     _array(draws.tree_of_draw, "i", (-1, -1), "tree_of_draw")
     require(draws.tree_of_draw.size > 0, "there are no draws")
     _between(draws.tree_of_draw, 0, n_trees, "a draw")
@@ -251,7 +255,42 @@ def check_state(state: dict[str, np.ndarray], model: TreeModel) -> None:
         require(node[f"{name}_at"][listed] == np.arange(len(listed)), f"the list of {name} nodes")
         require(np.sum(here[f"{name}_at"] >= 0) == len(listed), f"the list of {name} nodes")
     require(np.isfinite(state["stats"][used]), "a statistic is not finite")
+    _check_cells(state, used, model)
     require(np.isfinite(state["beta"]) & (state["beta"] >= 0.0) & (state["beta"] <= 1.0), "a power is out of range")
+
+
+def _check_cells(state: dict[str, np.ndarray], used: np.ndarray, model: TreeModel) -> None:
+    """Refuse nodes that do not hold the units their questions send there, the sums of these, or a cell of the box."""
+    node, order, units = state["node"], state["order"], model.units
+    require(node["start"][0] == 0 and node["stop"][0] == units.n_units, "a range of units")
+    for i in used[node["left"][used] != LEAF].tolist():
+        here, middle = node[i], node["stop"][node["left"][i]]
+        codes = units.codes[here["feature"], order[here["start"] : here["stop"]]].astype(np.int64)
+        left = (here["categories"] >> codes) & 1 == 1 if here["categories"] >= 0 else codes <= here["cut"]
+        n_left = middle - here["start"]
+        require(left[:n_left].all() and not left[n_left:].any(), "a unit is in another cell")
+    start, stop = node["start"][used], node["stop"][used]
+    rows = np.cumsum(np.append(0, np.broadcast_to(units.rows, units.n_units)[order]))
+    require(node["rows"][used] == rows[stop] - rows[start], "a number of rows")
+    own = _unit_stats(units, state["stats"].shape[1])[order]
+    sums = np.concatenate([np.zeros((1, own.shape[1])), np.cumsum(own, axis=0)])
+    gap = np.abs(state["stats"][used] - (sums[stop] - sums[start]))
+    require(gap <= ROUNDING * np.abs(own).sum(axis=0), "the statistics are of other rows")
+    if state["box"].shape[1]:
+        box, nominal = state["box"][used], model.columns.is_nominal[model.columns.source]
+        most = [(1 << n) - 1 if bits else n for n, bits in zip(model.n_codes.tolist(), nominal, strict=True)]
+        require((box[..., 0] >= 0) & (box[..., 0] <= most), "a box is out of range")
+        require((box[..., 1] >= 0) & (box[..., 1] <= model.n_codes), "a box is out of range")
+
+
+def _unit_stats(units: Units, n_stats: int) -> np.ndarray:
+    """Statistics (U, n_stats) of each unit."""
+    weight = np.broadcast_to(units.weight, units.n_units)
+    if not units.counts:
+        return np.column_stack([weight, *units.moments])
+    out = np.zeros((units.n_units, n_stats))
+    out[np.arange(units.n_units), units.label] = weight
+    return out
 
 
 def _reached(node: np.ndarray) -> np.ndarray:

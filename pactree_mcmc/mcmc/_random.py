@@ -1,5 +1,7 @@
 """The random choices kernels make; every one goes through here, so that tests can walk all their outcomes."""
 
+from math import exp
+
 import numpy as np
 
 from .._numba import jit
@@ -9,6 +11,15 @@ from .._numba import jit
 def flip(rng: np.random.Generator, probability: float) -> bool:
     """True with the given probability."""
     return rng.random() < probability
+
+
+@jit
+def flip_log(rng: np.random.Generator, log_ratio: float) -> bool:
+    """True with probability ``min(1, exp(log_ratio))``, false if that is NaN.
+
+    A number is drawn in any case: what is drawn next must not depend on the last bit of a ratio of 1.
+    """
+    return flip(rng, 1.0 if log_ratio >= 0.0 else exp(log_ratio))
 
 
 @jit

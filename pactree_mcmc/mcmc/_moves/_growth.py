@@ -3,7 +3,6 @@
 Both ways of choosing where to grow or prune (`grow_prune`, `blanchard`) share what stands here.
 """
 
-from math import exp
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from .._questions import Question, absent_categories, is_splittable
-from .._random import flip
+from .._random import flip_log
 from .._state import (
     ACCEPTED,
     CHANGED,
@@ -80,7 +79,7 @@ def guessed_score_ratio(state: ChainState, node: int) -> float:
 def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
     """The Metropolis-Hastings decision."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
-    return log_ratio >= 0.0 or flip(rng, exp(log_ratio))
+    return flip_log(rng, log_ratio)
 
 
 @jit

@@ -10,7 +10,7 @@ two stages (delayed acceptance): first with the *hopeful* ratio, as if both coul
 by what is left of the ratio, usually 1. A refused proposal of a leaf scanned before costs no look at the rows.
 """
 
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import FIXED
-from .._random import flip, pick
+from .._random import flip, flip_log, pick
 from .._scan import draw_scanned, is_candidate, scan
 from .._state import (
     ACCEPTED,
@@ -66,9 +66,9 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
         node = state.node[pick(rng, n_growable)].growable
         state.moves[PROPOSED, COLLAPSED_GROW] += 1
         hope = hopeful_ratio(model, state, node, n_growable, n_prunable)
-        if accept_stage(rng, hope):
+        if flip_log(rng, hope):
             hang_children(model, state, node, draw_scanned(rng, model, state, node))
-            if accept_stage(rng, log_ratio(collapsed_growth(model, state, node, n_growable, n_prunable)) - hope):
+            if flip_log(rng, log_ratio(collapsed_growth(model, state, node, n_growable, n_prunable)) - hope):
                 state.moves[ACCEPTED, COLLAPSED_GROW] += 1
                 keep_growth(model, state, node)
             else:
@@ -79,17 +79,11 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     if is_candidate(model, state, node):
         growable, prunable = counts_without(state, node)
         hope = hopeful_ratio(model, state, node, growable, prunable)
-        if accept_stage(rng, -hope):
+        if flip_log(rng, -hope):
             growth = collapsed_growth(model, state, node, growable, prunable)
-            if accept_stage(rng, hope - log_ratio(growth)):
+            if flip_log(rng, hope - log_ratio(growth)):
                 state.moves[ACCEPTED, COLLAPSED_PRUNE] += 1
                 prune(state, node)
-
-
-@jit
-def accept_stage(rng: np.random.Generator, log_ratio: float) -> bool:
-    """One stage of a decision."""
-    return log_ratio >= 0.0 or flip(rng, exp(log_ratio))
 
 
 @jit
