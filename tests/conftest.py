@@ -13,7 +13,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """One worker begins with the exact engine, one with the sampler; a report (--junitxml) says which tests plant a bug.
+    """One worker begins with the exact engine, one with the sampler; reports (--junitxml) say which tests plant bugs.
 
     What one of them has compiled the other finds on disk, unless it needs it at the same time.
     """
