@@ -1,4 +1,4 @@
-"""The same seed gives the same draws, release after release, on current numba and NumPy; the oldest allowed differ."""
+"""The same seed gives the same draws, release after release, on the oldest dependencies allowed and the newest."""
 
 import hashlib
 

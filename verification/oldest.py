@@ -19,7 +19,9 @@ TESTS = [
     "tests/model",
     "tests/files",
     "tests/mcmc/test_sample.py",
+    "tests/mcmc/test_compiled_is_plain.py",
     "tests/test_hostile.py",
+    "tests/test_pinned_draws.py",
 ]
 TESTS += ["tests/exact_engine/test_enumeration.py", "tests/test_estimators.py", "tests/test_inference_data.py"]
 NEEDED_TO_TEST = ("pytest", "pytest-xdist", "polars", "hypothesis", "mpmath")

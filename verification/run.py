@@ -3,8 +3,8 @@
 Run: python verification/run.py [calibration joint prior evidence distances] [--quick] [--out docs/verification]
 
 Writes the page OUT.md, with pictures and findings in the folder OUT, and ends with status 1 when a check fails or a
-planted error is not noticed. The modules verified are those of this checkout. Nightly size: less than an hour on one
-core; --quick: about five minutes.
+planted error is not noticed. The modules verified are those of this checkout. Nightly size: about an hour and a half on
+one core; --quick: about eight minutes.
 """
 
 import argparse

@@ -56,7 +56,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
         return [0 if r is None else r.n_draws for r in load_unfinished(copy).results]
 
     assert done(copies[0]) == [0, 0] and len(copies) > 4
-    assert any(min(n) > 0 and max(n) < 4 for n in map(done, reversed(copies)))
+    assert any(0 < n < 4 for n in done(copies[len(copies) // 2]) + done(copies[-2]))
     for copy in [copies[0], copies[1], copies[len(copies) // 2]]:
         assert_same(pt.resume(copy, progress=False), whole)
     assert_same(pt.load(copy), whole)

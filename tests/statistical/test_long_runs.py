@@ -89,7 +89,7 @@ def test_a_wrong_prior_is_noticed():
     """Negative control: chains of a model with another tree prior do not pass for this one's."""
     truth, other = exact.solve(nominal_problem()), nominal_problem()
     other.tree_prior = pt.ChipmanPrior(0.8, 1.0)
-    sampled = pt.sample(other, draws=1500, tune=200, chains=4, rng=11, kernel="cgm", progress=False)
+    sampled = pt.sample(other, draws=2500, tune=200, chains=4, rng=11, kernel="cgm", progress=False)
     sampled.model = truth.model
     rows, allowed = compared(truth, sampled)
     assert max(abs(row.z) for row in rows) > 2.0 * allowed
