@@ -3,7 +3,7 @@
 import numpy as np
 import tables
 from measures import Check, log_posterior
-from settings import LIMITS, REAL_DRAWS, REAL_ROWS
+from settings import LIMITS, REAL_DRAWS, REAL_LADDER, REAL_PROPOSALS, REAL_ROWS
 from timing import run_within
 
 import pactree_mcmc as pt
@@ -25,12 +25,13 @@ def _agree(name, options):
     limit = LIMITS["real"].within(options.seconds)
     X, y, nominal = tables.real(name)
     model = pt.TreeModel(X, y, nominal=nominal)
-    run = run_within(model, limit, most_draws=REAL_DRAWS, rng=0, kernel=options.kernel, start="prior")
+    how = {"temperatures": REAL_LADDER, "proposals": REAL_PROPOSALS, "start": "prior"}
+    run = run_within(model, limit, most_draws=REAL_DRAWS, rng=0, kernel=options.kernel, **how)
     post = run.post
     rows = np.random.default_rng(0).choice(len(X), REAL_ROWS, replace=False)
     predictions = post.values_by_draw(X[rows])[..., 1]
     yield (
-        f"{name}: n={len(X)}, p={X.shape[1]}, {run.draws} draws a chain, {run.thin * 100} proposals each, "
+        f"{name}: n={len(X)}, p={X.shape[1]}, {run.draws} draws a chain, {run.thin * REAL_PROPOSALS} proposals each, "
         f"leaves by chain {' '.join(f'{m:.2f}' for m in post.n_leaves[post.tree_of_draw].mean(axis=1))}"
     )
     yield Check(f"{name}: R-hat of the number of leaves", rhat(post.n_leaves[post.tree_of_draw]), 1.01)

@@ -38,6 +38,8 @@ CHIPMAN_CHAINS = 8  # one after the other
 LONGER = 5.0
 TEMPERATURES = 12
 REAL_DRAWS = 5000  # a chain
+REAL_LADDER = (1.0, 0.75, 0.55, 0.4, 0.3)  # far from the prior: low enough to change the root
+REAL_PROPOSALS = 30  # between exchanges
 REAL_ROWS = 50  # whose predictions must agree
 
 KERNELS = ("default", "cgm", "grow-prune", "blanchard")  # of the table
