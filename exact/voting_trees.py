@@ -76,8 +76,8 @@ class PACBayesTreeClassifier(VotingTree):
         Divergence of the posterior over subtrees from the prior, nats.
     n_counted_ : int
         Rows that weigh the subtrees, copies counted.
-    counted_rows_ : ndarray of shape (n_counted_,), int64
-        Of the theory: which of the rows given they are.
+    counted_rows_ : ndarray of int64
+        Of the theory: which of the rows given these are, copies as often as they count.
     lambda1_, lambda2_ : float
         Of the practice: given or chosen.
     cv_errors_ : dict of name to ndarray of shape (20, 2)
