@@ -124,6 +124,12 @@ minutes.
 ## Faults
 
 {faults}
+
+## Same seed, same bits
+
+Draws of three small runs are pinned by digest (`tests/test_pinned_draws.py`): threads, executors and repeated runs give
+the same (`tests/mcmc/test_executors.py`, `tests/mcmc/test_sample.py`), and so do Python 3.11 to 3.13, and the oldest
+dependencies allowed (`python verification/oldest.py`).
 """
 
 
