@@ -1,6 +1,7 @@
 """What a part of the verification found, and the page that tells it."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,8 @@ TITLE = "# Statistical verification"
 INTRODUCTION = """Simulation and exact answers against the sampler, each part with planted errors that must be noticed.
 The page is written by `python verification/run.py`, which ends with status 1 when a check fails or a planted error
 passes; `python verification/run.py --quick` is the same, smaller. With the name of a part only that part is run, and
-its section replaced. Seeds are fixed: a part repeats its numbers and pictures; seconds are those of the machine.
+its section replaced. Seeds are fixed: a part repeats its numbers and pictures until a release changes the draws;
+seconds are those of the machine.
 
 The false-alarm rate of a part is the probability that at least one of its checks fails although everything is right,
 shared out equally among the checks (Bonferroni)."""
@@ -43,7 +45,8 @@ class Part(NamedTuple):
 
 def keep(part, name, command, seconds, folder):
     """Write the finding of a part to ``folder``, for the page."""
-    told = {"name": name, "command": command, "seconds": round(seconds), "passed": part.passed, **part._asdict()}
+    told = {"name": name, "command": command, "day": date.today().isoformat(), "seconds": round(seconds)}
+    told |= {"passed": part.passed, **part._asdict()}
     told["controls"] = [control._asdict() for control in part.controls]
     (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
 
@@ -51,11 +54,13 @@ def keep(part, name, command, seconds, folder):
 def write_page(folder, names):
     """Write ``folder``.md from what is kept of the parts in ``folder``; return its path."""
     told = [json.loads((folder / f"{name}.json").read_text()) for name in names if (folder / f"{name}.json").exists()]
-    header = ("part", "command", "seconds", "checks", "false-alarm rate", "failed", "planted errors noticed", "result")
+    header = ("part", "command", "day", "seconds", "checks", "false-alarm rate", "failed")
+    header += ("planted errors noticed", "result")
     rows = [
         (
             f"[{one['title']}](#{anchor(one['title'])})",
             f"`{one['command']}`",
+            one["day"],
             one["seconds"],
             one["n_checks"],
             f"{one['false_alarm']:g}",
