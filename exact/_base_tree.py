@@ -137,6 +137,8 @@ class Weights(NamedTuple):
 
     log_leaf: np.ndarray
     """(n_nodes,): log of the share of the subtrees, by weight, in which the node is a leaf."""
+    goes_on: np.ndarray
+    """(n_nodes,): the share in which it asks its question."""
     log_total: float
     """Log of the sum of the weights before they were divided by it; of a single subtree, its log weight."""
 
@@ -148,7 +150,10 @@ def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Wei
     """
     weighed = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighed)
-    return Weights(_log(occurrences(weighed, log_inside).slot) + log_stop - log_inside, float(log_inside[0]))
+    occurs = occurrences(weighed, log_inside)
+    goes_on = np.zeros(graph.n_cells)
+    goes_on[np.diff(graph.first_edge) > 0] = occurs.question
+    return Weights(_log(occurs.slot) + log_stop - log_inside, goes_on, float(log_inside[0]))
 
 
 def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
@@ -156,8 +161,8 @@ def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
     priced = with_terms(graph, log_stop=log_stop)
     best = best_sums(priced)
     stops = best <= log_stop
-    occurs = occurrences(with_terms(priced, log_split=np.where(stops, -np.inf, 0.0)), best).slot
-    return Weights(np.where(stops & (occurs > 0.5), 0.0, -np.inf), float(best[0]))
+    there = occurrences(with_terms(priced, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
+    return Weights(np.where(stops & there, 0.0, -np.inf), (there & ~stops).astype(np.float64), float(best[0]))
 
 
 def _log(share: np.ndarray) -> np.ndarray:

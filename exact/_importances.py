@@ -15,21 +15,16 @@ class AsksFeatures:
     tree_: Tree
     n_features_in_: int
 
-    def _stops(self) -> np.ndarray:
-        """Probability (n_nodes,) that a subtree has each node of ``tree_`` as a leaf."""
-        return (self.tree_.feature == LEAF).astype(np.float64)
+    def _goes_on(self) -> np.ndarray:
+        """Share (n_nodes,) of the subtrees that ask each node's question: of a single tree 1, and 0 for its leaves."""
+        return (self.tree_.feature != LEAF).astype(np.float64)
 
     @property
     def split_counts_(self) -> np.ndarray:
         """Questions (p,) about each feature, the mean over subtrees where several vote."""
         check_is_fitted(self)
-        tree, goes_on = self.tree_, 1.0 - self._stops()
-        inner = np.flatnonzero(tree.feature != LEAF)
-        for node in inner:
-            for child in (tree.left[node], tree.right[node]):
-                goes_on[child] += goes_on[node] - 1.0
-        weight = goes_on[inner].clip(0.0, 1.0)
-        return np.bincount(tree.feature[inner], weights=weight, minlength=self.n_features_in_)
+        inner = self.tree_.feature != LEAF
+        return np.bincount(self.tree_.feature[inner], weights=self._goes_on()[inner], minlength=self.n_features_in_)
 
     @property
     def feature_importances_(self) -> np.ndarray:

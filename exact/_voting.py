@@ -86,7 +86,7 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         self.classes_ = rows.classes
         if self._binary and len(self.classes_) > 2:
             raise ValueError(
-                f"Only binary classification is supported. The type of the target is multiclass: y has "
+                "Only binary classification is supported. The type of the target is multiclass: y has "
                 f"{len(self.classes_)} classes; give two, or take PACBayesTreeClassifier."
             )
         self._fit_rows(rows, self._bounds_of(rows.X))
@@ -105,11 +105,11 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         self.tree_, self.labels_, self.weights_ = base.tree, base.label, np.exp(weights.log_leaf)
         self.n_counted_ = int(base.graph.rows[0])
         self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)
-        self._base, self._log_total = base, weights.log_total
+        self._base, self._log_total, self._asks = base, weights.log_total, weights.goes_on
         self._votes = self._vote(base, weights, self._says(base))
 
-    def _stops(self) -> np.ndarray:
-        return self.weights_
+    def _goes_on(self) -> np.ndarray:
+        return self._asks
 
     def _vote(self, base: BaseTree, weights: Weights, says: Says) -> np.ndarray:
         """Votes (n_leaves, K) for a row whose path ends in each leaf of T0."""

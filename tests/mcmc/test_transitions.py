@@ -8,6 +8,8 @@ from everyday import everyday
 from plain import plain_package
 from reference.enumeration import LEAF, Reference
 
+from pactree_mcmc.mcmc import _random
+
 from .balance import TOLERANCE, check_balance
 from .naive_kernels import blanchard_row, grow_prune_row
 from .problems import (
@@ -161,6 +163,20 @@ def test_all_outcomes_of_weighted_choices():
     expected = {(3, True): 1 / 8, (3, False): 3 / 8}
     expected |= {(0, j): 1 / 24 for j in range(3)} | {(2, j): 1 / 8 for j in range(3)}
     assert law == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize(("log_ratio", "accepted"), [(7.0, 1.0), (1e-16, 1.0), (0.0, 1.0), (-1e-16, 1.0), (-1.0, 0.37)])
+def test_a_decision_draws_one_number(log_ratio, accepted):
+    """Else the last bit of a ratio of 1 would tell where the stream stands after it."""
+    rng, other = np.random.default_rng(4), np.random.default_rng(4)
+    share = np.mean([_random.flip_log(rng, log_ratio) for _ in range(4000)])
+    other.random(4000)
+    assert rng.bit_generator.state == other.bit_generator.state
+    assert share == pytest.approx(accepted, abs=0.0 if accepted == 1.0 else 0.03)
+
+
+def test_a_ratio_that_is_no_number_is_refused():
+    assert not _random.flip_log(np.random.default_rng(1), np.nan)
 
 
 def test_balance_of_known_matrices():
