@@ -162,8 +162,11 @@ class Codec:
         shape = tuple(form["shape"])
         if "labels" in form:
             labels = [self._decode(x, arrays) for x in form["labels"]]
-            dtype = np.dtypes.StringDType() if form["dtype"] == "text" else np.dtype(form["dtype"])
-            out = np.empty(len(labels), dtype=dtype)
+            if form["dtype"] == "text":
+                # NumPy 1.26 has no StringDType: there the same labels are text of fixed width.
+                kind = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else np.str_
+                return np.array(labels, dtype=kind).reshape(shape)
+            out = np.empty(len(labels), dtype=np.dtype(form["dtype"]))
             out[:] = labels
             return out.reshape(shape)
         name = form.get("records")
