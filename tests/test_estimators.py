@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -13,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.fixes import parse_version
 
 import exact
 import pactree_mcmc as pt
@@ -33,6 +35,9 @@ SHORT = {"chains": 4, "draws": 10, "tune": 5, "random_state": 0}
 def test_contract(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 50
+    if parse_version(sklearn.__version__) < parse_version("1.7.2"):
+        # that check takes a real mean from whole numbers in place when an estimator is tagged categorical
+        results = [r for r in results if r["check_name"] != "check_positive_only_tag_during_fit"]
     assert [(r["check_name"], r["exception"]) for r in results if r["status"] not in ("passed", "skipped")] == []
 
 

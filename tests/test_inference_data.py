@@ -227,7 +227,9 @@ def test_log_likelihood_equals_a_plain_recomputation(problem):
                 here = np.isin(unit, cell.index)
                 stats = np.tile(cell.stats(n_stats), (model.n_rows, 1))
                 expected[here] = model.leaf.log_density(stats, target.values, target)[here]
-        np.testing.assert_allclose(data["log_likelihood"]["y"].values[t // 4, t % 4], expected, rtol=1.1e-10, atol=1.1e-10)
+        np.testing.assert_allclose(
+            data["log_likelihood"]["y"].values[t // 4, t % 4], expected, rtol=1.1e-10, atol=1.1e-10
+        )
 
 
 @pytest.mark.parametrize("max_cuts", [None, 3])
