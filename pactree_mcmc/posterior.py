@@ -265,15 +265,19 @@ class SampledPosterior(Posterior):
                 if number[t] == len(keep):
                     keep.append((c, t))
             tree_of_draw.append(number[saved.tree_of_draw])
-        spans = [slice(starts[c][t], starts[c][t + 1]) for c, t in keep]
-        node = np.concatenate([nodes[c][span] for (c, _), span in zip(keep, spans, strict=True)])
-        tree = np.array([tables[c][t] for c, t in keep])
+        start_of_chain = np.cumsum([0, *map(len, nodes)])
+        first = np.array([start_of_chain[c] + starts[c][t] for c, t in keep])
+        size = np.array([starts[c][t + 1] - starts[c][t] for c, t in keep])
+        kept = np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
+        node = np.concatenate(nodes)[kept]
+        number_of_chain = np.cumsum([0, *map(len, tables)])
+        tree = np.concatenate(tables)[[number_of_chain[c] + t for c, t in keep]]
         moved = np.array([saved.moves for saved in chains])
         gap = None if course is None else np.column_stack([node["cut"], node["upper"]]).astype(np.int32)
         return cls(
             model,
-            tree_arrays(model, node, np.array([span.stop - span.start for span in spans])),
-            np.concatenate([chains[c].stats[span] for (c, _), span in zip(keep, spans, strict=True)]),
+            tree_arrays(model, node, size),
+            np.concatenate([saved.stats for saved in chains])[kept],
             np.array(tree_of_draw),
             tree["log_prior"],
             tree["log_score"],

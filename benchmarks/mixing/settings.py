@@ -33,7 +33,7 @@ LIMITS = {
     "table": Limit(4.0, chains=4, cores=2),
 }
 
-ONE_DIMENSION_PROPOSALS = 10  # a draw
+ONE_DIMENSION_PROPOSALS = 2  # a draw
 CHIPMAN_CHAINS = 8  # one after the other
 LONGER = 5.0
 TEMPERATURES = 12

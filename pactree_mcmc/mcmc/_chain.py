@@ -58,7 +58,8 @@ class Chain:
             model = model._replace(leaf=leaf, guess=guess)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack_model(model)
-        self.state = new_state(model, FIRST_ROOM, scans=kernel.scans or may_grow, replaces=kernel.replaces)
+        scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
+        self.state = new_state(model, FIRST_ROOM, scans=scans, replaces=replaces, lines=lines)
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0

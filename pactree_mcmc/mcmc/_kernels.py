@@ -11,7 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import as_number, in_words
-from ._moves import blanchard, change, collapsed, grow_prune, redraw, regrow, reshape, restructure, rotate, swap
+from ._moves import (
+    blanchard,
+    change,
+    collapsed,
+    grow_prune,
+    redraw,
+    regrow,
+    regrow_line,
+    reshape,
+    restructure,
+    rotate,
+    swap,
+)
 from ._state import MOVES
 
 PROPOSALS_PER_DRAW = 100
@@ -29,6 +41,8 @@ class Step(NamedTuple):
     """Whether it keeps tables of scores."""
     replaces: bool = True
     """Whether it replaces subtrees."""
+    lines: bool = False
+    """Whether it sums over lines."""
 
 
 STEPS = {
@@ -44,6 +58,7 @@ STEPS = {
     "regrow-2": Step(regrow.run_2, ("regrow-2",)),
     "restructure": Step(restructure.run, ("restructure",), False),
     "reshape": Step(reshape.run, ("reshape",), False),
+    "regrow-line": Step(regrow_line.run, ("regrow-line",), lines=True),
 }
 WEIGHTS = {
     "default": {
@@ -61,6 +76,8 @@ WEIGHTS = {
     "blanchard": {"blanchard": 1.0},
 }
 """Named kernels; the weights of "default" are those that did best in benchmarks/mixing."""
+LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.3, "redraw": 0.05, "rotate": 0.15}
+"""Those of "default" where one ordered feature is asked about."""
 
 
 class Kernel(NamedTuple):
@@ -92,6 +109,11 @@ class Kernel(NamedTuple):
         return any(STEPS[name].replaces for name in self.names)
 
     @property
+    def lines(self) -> bool:
+        """Whether some step sums over lines."""
+        return any(STEPS[name].lines for name in self.names)
+
+    @property
     def moves(self) -> tuple[str, ...]:
         """What the steps count, in the order of MOVES."""
         counted = {move for name in self.names for move in STEPS[name].moves}
@@ -113,12 +135,15 @@ def _shares(weights: tuple[float, ...], size: int, block: int) -> list[int]:
     return np.diff(after - done, prepend=0).tolist()
 
 
-def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW) -> Kernel:
-    """Check a kernel: a name, or weights of steps by name; ``block`` proposals are a draw."""
+def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False) -> Kernel:
+    """Check a kernel: a name, or weights of steps by name; ``block`` proposals are a draw.
+
+    ``is_line``: the model is of one ordered feature, whose table is made once.
+    """
     if isinstance(kernel, str):
         if kernel not in WEIGHTS:
             raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
-        kernel = WEIGHTS[kernel]
+        kernel = LINE_WEIGHTS if is_line and kernel == "default" else WEIGHTS[kernel]
     if not isinstance(kernel, Mapping):
         raise ValueError(f"kernel={in_words(kernel)} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
     for name, weight in kernel.items():

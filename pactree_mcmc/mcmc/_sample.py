@@ -17,6 +17,7 @@ from ..trees import LEAF, Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
 from ._run import Plan
+from ._state import line_sums
 from ._tempering import read_ladder
 from ._workers import Work, do
 
@@ -59,7 +60,8 @@ def sample(
         "default": the mixture that mixes fastest; "cgm": grow, prune, change, swap (Chipman et al. 1998);
         "grow-prune": uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999),
         section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2
-        (by lookahead), restructure, reshape; weights >= 0, not all 0, are shares of the proposals. See docs/kernels.md.
+        (by lookahead), regrow-line, restructure, reshape; weights >= 0, not all 0, are shares of the proposals. See
+        docs/kernels.md.
     thin : int, default 1
         Keep every thin-th draw.
     proposals : int, default 100
@@ -117,7 +119,7 @@ def sample(
     check_count("tune", tune, 0)
     for name, value in {"draws": draws, "chains": chains, "thin": thin, "proposals": proposals}.items():
         check_count(name, value)
-    mixture = read_kernel(kernel, int(proposals))
+    mixture = read_kernel(kernel, int(proposals), is_line=temperatures is None and line_sums(model.lowered) > 0)
     if temperatures is not None:
         read_ladder(temperatures)
     sources = chain_seeds(rng, int(chains))

@@ -13,7 +13,7 @@ import numpy as np
 from .._numba import jit, struct
 from ..model import Lowered
 from ..model._leaf_kernels import SHARED_NORMAL, leaf_score
-from ..model._questions import CYCLIC, DYADIC, GRID
+from ..model._questions import CYCLIC, DYADIC, GRID, LOCAL
 
 NONE = -1
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN = range(7)
@@ -23,6 +23,7 @@ MOST_PATTERNS = 128
 CELL_BYTES = 1 << 24
 MOST_BLOCKS = 32
 MOST_PIECES = 24
+FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 MOVES = (
     "grow",
     "prune",
@@ -37,10 +38,11 @@ MOVES = (
     "regrow-2",
     "restructure",
     "reshape",
+    "regrow-line",
 )
 """What is counted, by its place in ``ChainState.moves``."""
 GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP = range(8)
-ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE = range(8, len(MOVES))
+ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE, REGROW_LINE = range(8, len(MOVES))
 
 
 NODE = np.dtype(
@@ -156,6 +158,10 @@ class ChainState(NamedTuple):
     """(8, MOST_PIECES) int64 scratch: what hangs below a block of nodes, the nodes between, and what is still open."""
     shapes: np.ndarray
     """(m, m, m) float64 scratch: log sums over the ways of arranging a block; m = 1 where no move replaces subtrees."""
+    line: np.ndarray
+    """(m,) float64: sums over all subtrees of the runs of a line (see `_line`); (1,) where no move asks for them."""
+    line_of: np.ndarray
+    """(3, m) int64: the cell they belong to, its codes, the rows before each."""
 
 
 _state = struct(ChainState)
@@ -189,13 +195,26 @@ def pack_state(s: ChainState) -> Any:
         s.plan,
         s.pieces,
         s.shapes,
+        s.line,
+        s.line_of,
     )
 
 
-def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> ChainState:
+def line_sums(model: Lowered) -> int:
+    """Sums that make up the table of the root's line; 0 where the model is not of one ordered feature, or too large."""
+    rule = model.questions
+    asked = np.flatnonzero(rule.feature.weight > 0.0)
+    if rule.kind not in (LOCAL, GRID) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
+        return 0
+    n = int(rule.feature.n_codes[asked[0]])
+    sums = 2 * n * n * (min(int(model.prior.depth_limit), n - 1) + 2)
+    return sums if sums <= MOST_SUMS else 0
+
+
+def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool) -> ChainState:
     """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree.
 
-    ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees.
+    ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees; ``lines``: some sums over lines.
     """
     n_units, p, n_stats = model.units.n_units, len(model.questions.feature), model.leaf.n_stats
     kind = model.questions.kind
@@ -227,6 +246,8 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool) -> Chain
         plan=np.zeros(cap if replaces else 1, dtype=PLAN).view(np.recarray),
         pieces=np.zeros((8, MOST_PIECES), dtype=np.int64),
         shapes=np.zeros((MOST_PIECES if replaces else 1,) * 3),
+        line=np.zeros(max(line_sums(model), FEW_SUMS) if lines else 1),
+        line_of=np.full((3, widest + 5), NONE, dtype=np.int64),
     )
 
 

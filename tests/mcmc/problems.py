@@ -314,7 +314,10 @@ SPECIAL = {
     "prism": (PRISM, LOCAL, 3),
     "five_corners": (FIVE_CORNERS, LOCAL, 3),
     "short_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, 2),
-    "line_of_four": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, None),
+    "pairs_on_a_line": ({"X": [row[:1] for row in LONG["X"]], "y": LONG["y"]}, {**LOCAL, "min_leaf": 2}, 3),
+    "weighted_line": ({**WIDE, "X": [row[:1] for row in WIDE["X"]]}, LOCAL, 2),
+    "line_below": ({"X": [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (4.0, 1.0)], "y": [0, 1, 1, 0]}, LOCAL, 3),
+    "line_of_four": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, 3),
 }
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""
 

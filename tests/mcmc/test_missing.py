@@ -18,6 +18,7 @@ OFF = {
     "rotate": {"gaps_min_leaf", "gaps_cyclic"},
     "restructure": {"gaps_dyadic", "gaps_cyclic"},
     "reshape": {"gaps_min_leaf", "gaps_grid", "gaps_dyadic", "gaps_cyclic"},
+    "regrow-line": {*GAPS},
 }
 """Where a move changes nothing."""
 

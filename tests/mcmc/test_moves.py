@@ -17,6 +17,9 @@ OFF = {
     "swap": {"depth_1", "trivial_diagonal", "feature_without_weight", "grid_line", "cyclic", "fixed"},
     "rotate": {"depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"},
     "restructure": {"trivial_line", "trivial_pair", "dyadic", "cyclic", "fixed"},
+    "regrow-line": {
+        *("depth_1", "min_leaf_2", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed")
+    },
     "reshape": {
         *("depth_1", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed")
     },

@@ -18,9 +18,9 @@ from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_lad
 SIGMA2, GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
 GIVEN = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
-AHEAD, COLLAPSED, GROW_PRUNE, REDRAW, REGROW, SUBTREE = (
-    f"mcmc.{name}"
-    for name in ("_ahead", "_moves.collapsed", "_moves.grow_prune", "_moves.redraw", "_moves.regrow", "_subtree")
+AHEAD, SUBTREE = "mcmc._ahead", "mcmc._subtree"
+COLLAPSED, GROW_PRUNE, REDRAW, REGROW, REGROW_LINE = (
+    f"mcmc._moves.{name}" for name in ("collapsed", "grow_prune", "redraw", "regrow", "regrow_line")
 )
 
 
@@ -89,6 +89,12 @@ def by_guess(right, state, node):
     return plain_package().module("mcmc._moves._growth").guessed_score_ratio(state, node)
 
 
+def by_the_variance(right, model, state, top):
+    """Prior and score of a subtree as they are, not as the table has them."""
+    states = plain_package().module("mcmc._state")
+    return states.subtree_log_prior(model, state, top) + states.subtree_log_score(state, top)
+
+
 def guessed_sum(right, state, root):
     """Sum of the guessed scores of the leaves."""
     total, todo = 0.0, [root]
@@ -106,11 +112,12 @@ WRONG = {
     "redraw: guess not corrected": Bug("redraw", "", ((REDRAW, "guessed_score_ratio", by_variance),)),
     "regrow-1: guess not corrected": Bug("regrow-1", "", ((REGROW, "guessed_score_ratio", by_variance),)),
     "regrow-2: guess not corrected": Bug("regrow-2", "", ((REGROW, "guessed_score_ratio", by_variance),)),
+    "regrow-line: guess not corrected": Bug("regrow-line", "", ((REGROW_LINE, "log_weight", by_the_variance),)),
     "regrow-2: ahead by the variance": Bug("regrow-2", "", ((AHEAD, "guessed_score_ratio", by_variance),)),
 }
 WRONG |= {
     f"{step}: score by the guess": Bug(step, "", ((SUBTREE, "subtree_log_score", guessed_sum),))
-    for step in ("redraw", "change", "rotate", "regrow-1", "regrow-2")
+    for step in ("redraw", "change", "rotate", "regrow-1", "regrow-2", "regrow-line")
 }
 
 
@@ -124,7 +131,7 @@ def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
 def test_planting_changes_nothing_by_itself(monkeypatch):
     for bug in WRONG.values():
         plant(monkeypatch, bug, right=True)
-    for step in ("grow-prune", "collapsed", "redraw", "regrow-1"):
+    for step in ("grow-prune", "collapsed", "redraw", "regrow-1", "regrow-line"):
         assert breach(step) < BALANCED
 
 
@@ -134,7 +141,7 @@ def tables_kept(right, model, state, sigma2):
     state.count[_state.SCAN] -= 1
 
 
-@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
+@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "regrow-line"])
 @pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=pytest.mark.planted)])
 def test_tables_follow_the_guess(step, wrong, monkeypatch):
     """While a chain tunes, the guess follows the variance; tables by the old one are stale."""

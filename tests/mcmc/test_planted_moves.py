@@ -24,11 +24,11 @@ from .planting import (
 )
 from .transitions import KERNELS, STEPS
 
-COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE = (
+COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
     f"mcmc._moves.{name}"
-    for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape")
+    for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
-AHEAD, MERGE, SCAN, TURN = "mcmc._ahead", "mcmc._merge", "mcmc._scan", "mcmc._turn"
+AHEAD, LINE, MERGE, SCAN, TURN = (f"mcmc.{name}" for name in ("_ahead", "_line", "_merge", "_scan", "_turn"))
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
 REGROW_LITTLE = ((REGROW, "MOST_INTERNAL", 1),)
@@ -209,6 +209,41 @@ RESHAPE_BUGS = {
     "cuts not counted": Bug("reshape", "line_of_four", ((RESHAPE, "n_ways", cuts_not_counted),)),
     "splits not weighed": Bug("reshape", "line_of_four", ((RESHAPE, "split_factor", zero),)),
 }
+
+
+def last_cut_left_out(right, model, state, i, j):
+    """Runs are not cut before their last code."""
+    first, last = right(model, state, i, j)
+    return first, max(last - 1, first)
+
+
+def top_level(right, model, depth, *rest):
+    """A run stops at any level as it would at the root."""
+    return right(model, 0, *rest)
+
+
+def level_above(right, state, i, j, d):
+    """A run weighs what it does one level higher."""
+    return right(state, i, j, max(d - 1, 0))
+
+
+def one(right, *args):
+    return 1
+
+
+def node_itself(right, model, state, node):
+    """The line begins at the node picked."""
+    return node if right(model, state, node) >= 0 else -1
+
+
+REGROW_LINE_BUGS = {
+    "one cut too few": Bug("regrow-line", "line_of_four", ((LINE, "cuts_of_run", last_cut_left_out),)),
+    "depth of a leaf": Bug("regrow-line", "line_of_four", ((LINE, "log_stop", top_level),)),
+    "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z_of", level_above),)),
+    "weights dropped": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "log_weight", zero),)),
+    "picks not counted": Bug("regrow-line", "line_below", ((REGROW_LINE, "n_choices", one),)),
+    "not the highest": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "line_top", node_itself),)),
+}
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
     for bugs in (
@@ -222,6 +257,7 @@ BUGS = [
         REGROW_2_BUGS,
         RESTRUCTURE_BUGS,
         RESHAPE_BUGS,
+        REGROW_LINE_BUGS,
     )
     for name, bug in bugs.items()
 ]

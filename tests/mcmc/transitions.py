@@ -30,6 +30,7 @@ MOVES = {
     "rotate": ("mcmc._moves.rotate", "rotate_step"),
     "restructure": ("mcmc._moves.restructure", "restructure_step"),
     "reshape": ("mcmc._moves.reshape", "reshape_step"),
+    "regrow-line": ("mcmc._moves.regrow_line", "regrow_line_step"),
 }
 """Steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES

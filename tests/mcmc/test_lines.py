@@ -1,0 +1,135 @@
+"""Regrowing a line: with one ordered feature, each step draws the whole tree from the posterior."""
+
+from math import inf
+
+import numpy as np
+import pytest
+from plain import plain_package
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc._state import MOST_SUMS
+
+from .balance import check_balance, moving
+from .problems import LEAVES, PRIORS, build_model, case_problem
+from .transitions import explore, posterior_of
+
+LINES = ("line_of_four", "short_line", "pairs_on_a_line", "weighted_line", "grid_line", "feature_without_weight")
+LINE, MOVE = "mcmc._line", "mcmc._moves.regrow_line"
+
+
+def law_apart(case, prior, leaf, beta=1.0):
+    """How far the law of the next tree is from the posterior, over all trees the step starts from; and the matrix."""
+    model = build_model(plain_package().package, case_problem(case, prior, leaf))
+    space = explore(model, "regrow-line", beta, walker="grow-prune")
+    law = posterior_of(model, space.trees, beta)
+    return np.abs(space.transition - law).max(), space.transition
+
+
+@pytest.mark.parametrize(
+    ("case", "prior", "leaf"),
+    [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],
+)
+def test_the_next_tree_is_drawn_from_the_posterior(case, prior, leaf):
+    apart, transition = law_apart(case, prior, leaf)
+    assert len(transition) > 3
+    assert apart < 1e-12
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.4])
+def test_the_tempered_posterior(beta):
+    assert law_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
+
+
+def test_sums_of_small_shares(monkeypatch):
+    """Sums too small for shares are found from logs."""
+    monkeypatch.setattr(plain_package().module(LINE), "LEAST_SUM", inf)
+    assert law_apart("short_line", "stopped_by_depth", "nig")[0] < 1e-12
+    assert law_apart("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
+
+
+@pytest.mark.parametrize(("module", "name", "value"), [(LINE, "FARTHEST", 0.0), (MOVE, "MOST_INTERNAL", -1)])
+def test_off_where_the_sums_do_not_fit(module, name, value, monkeypatch):
+    monkeypatch.setattr(plain_package().module(module), name, value)
+    assert (law_apart("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
+
+
+@pytest.mark.parametrize("leaf", ["dirichlet", "nig"])
+def test_a_line_below_other_questions(leaf):
+    space = check_balance(case_problem("line_below", "chipman", leaf), "regrow-line", walker="grow-prune")
+    assert 0.0 < moving(space).max() < 1.0
+
+
+def test_few_codes_fit(monkeypatch):
+    """A table with too little room is not made, and other moves stay in balance with what is."""
+    monkeypatch.setattr(plain_package().module("mcmc._state"), "FEW_SUMS", 40)
+    space = check_balance(case_problem("line_below", "chipman", "nig"), "regrow-line", walker="grow-prune")
+    assert moving(space).max() > 0.0
+
+
+def test_large_subtrees_stay(monkeypatch):
+    monkeypatch.setattr(plain_package().module(MOVE), "MOST_INTERNAL", 1)
+    space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
+    large = np.array([tree.n_leaves > 2 for tree in space.trees])
+    assert (np.diag(space.transition)[large] == 1.0).all()
+    assert (space.transition[~large][:, large] == 0.0).all()
+
+
+def steps(n=120, seed=0):
+    """A function with three steps, in one dimension."""
+    rng = np.random.default_rng(seed)
+    x = rng.random(n)
+    return x[:, None], (rng.random(n) < np.select([x < 0.3, x < 0.6, x < 0.8], [0.9, 0.2, 0.7], 0.1)).astype(int)
+
+
+def test_law_of_the_root_in_one_dimension():
+    """Independent draws: the total variation is that of so many draws from the exact law."""
+    X, y = steps()
+    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=8))
+    post = pt.sample(model, 2000, tune=0, chains=2, rng=1, proposals=5, progress=False)
+    law = exact.solve(model).root_split_pmf()
+    exact_law = {key[1]: p for key, p in law.items() if key}
+    drawn = {}
+    for t, share in zip(*np.unique(post.tree_of_draw, return_counts=True), strict=True):
+        tree = post.tree(int(t))
+        if tree.feature[0] >= 0:
+            key = float(tree.threshold[0])
+            drawn[key] = drawn.get(key, 0.0) + share / post.tree_of_draw.size
+    near = {min(exact_law, key=lambda cut: abs(cut - key)): p for key, p in drawn.items()}
+    assert len(near) == len(drawn)
+    apart = 0.5 * sum(abs(near.get(cut, 0.0) - p) for cut, p in exact_law.items())
+    expected = 0.5 * sum(np.sqrt(2.0 * p * (1.0 - p) / np.pi / post.tree_of_draw.size) for p in exact_law.values())
+    assert apart < 2.0 * expected
+
+
+def moves_of(model, **how):
+    return pt.sample(model, 2, tune=0, chains=1, rng=0, proposals=10, progress=False, **how).moves
+
+
+def test_when_the_default_kernel_regrows_lines():
+    X, y = steps(60)
+    assert "regrow-line" in moves_of(pt.TreeModel(X, y))
+    assert "regrow-line" in moves_of(pt.TreeModel(X, y, questions=pt.GridCuts(10)))
+    assert "regrow-line" not in moves_of(pt.TreeModel(np.hstack([X, X**2]), y))
+    assert "regrow-line" not in moves_of(pt.TreeModel(X, y), temperatures=[1.0, 0.5])
+    assert "regrow-line" not in moves_of(pt.TreeModel(X, y, questions=pt.DyadicCuts(3)))
+    many = np.arange(2000.0)[:, None]
+    assert len(many) ** 2 > MOST_SUMS
+    assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 900))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_strong_steps(scale):
+    """Where one tree has nearly all the mass, or shares are out of reach, chains agree with the exact answer."""
+    x = np.arange(40.0)
+    y = np.where(x < 11, 0.0, np.where(x < 23, 5.0, -3.0)) + 0.01 * np.sin(x)
+    model = pt.TreeModel(
+        x[:, None],
+        y,
+        leaf=pt.NormalKnownVariance(scale, 0.0, 0.01),
+        tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=6),
+    )
+    post = pt.sample(model, 400, tune=100, chains=2, rng=2, proposals=20, progress=False)
+    mean = post.n_leaves[post.tree_of_draw].mean()
+    truth = exact.solve(model).n_leaves_pmf()
+    assert mean == pytest.approx(truth @ np.arange(len(truth)), rel=0.1)
