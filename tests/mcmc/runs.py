@@ -45,7 +45,7 @@ MODELS = {
     "penalty": pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
 }
 MOVES = ("grow-prune", "blanchard", "collapsed", "redraw", "change", "shift", "swap", "rotate", "regrow-1", "regrow-2")
-EVERY_MOVE = dict.fromkeys((*MOVES, "restructure"), 1.0)
+EVERY_MOVE = dict.fromkeys((*MOVES, "restructure", "reshape", "regrow-line"), 1.0)
 
 
 def draw(name="numbers", draws=20, **rest):

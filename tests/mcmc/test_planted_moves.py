@@ -30,6 +30,7 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LI
 )
 AHEAD, LINE, MERGE, SCAN, TURN = (f"mcmc.{name}" for name in ("_ahead", "_line", "_merge", "_scan", "_turn"))
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
+ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
 MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
 REGROW_LITTLE = ((REGROW, "MOST_INTERNAL", 1),)
 
@@ -239,7 +240,7 @@ def node_itself(right, model, state, node):
 REGROW_LINE_BUGS = {
     "one cut too few": Bug("regrow-line", "line_of_four", ((LINE, "cuts_of_run", last_cut_left_out),)),
     "depth of a leaf": Bug("regrow-line", "line_of_four", ((LINE, "log_stop", top_level),)),
-    "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z_of", level_above),)),
+    "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z_of", level_above),), ALL_FROM_LOGS),
     "weights dropped": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "log_weight", zero),)),
     "picks not counted": Bug("regrow-line", "line_below", ((REGROW_LINE, "n_choices", one),)),
     "not the highest": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "line_top", node_itself),)),

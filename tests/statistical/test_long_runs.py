@@ -19,7 +19,7 @@ from pactree_mcmc.mcmc._kernels import STEPS, read_kernel
 FALSE_ALARM = 1e-4
 MOST_ERROR = 0.006
 OTHERS = {"collapsed": 0.5, "rotate": 0.3, "restructure": 0.1, "regrow-2": 0.1}
-"""With "cgm" and "default", every move is in some kernel."""
+"""With "cgm" and both mixtures of "default", every move is in some kernel."""
 
 
 def nominal_problem():
@@ -46,6 +46,13 @@ def dyadic_laplace():
     return pt.TreeModel(X, y, tree_prior=prior, questions=pt.DyadicCuts(2), leaf=pt.FrozenLaplace(), estimation=mask)
 
 
+def line_of_steps():
+    rng = np.random.default_rng(8)
+    x = rng.random(60)
+    prior = pt.ChipmanPrior(0.9, 1.0, max_depth=5)
+    return pt.TreeModel(x[:, None], (x > 0.3) * (x < 0.7) + 0.6 * rng.normal(size=60), tree_prior=prior)
+
+
 def compared(truth, sampled):
     """Quantities worth comparing, and how many standard errors one may be off."""
     rows = [
@@ -67,6 +74,7 @@ def largest_error(rows):
     [
         (nominal_problem, "default", 4500, 1),
         (dyadic_laplace, "default", 2500, 1),
+        (line_of_steps, "default", 2500, 1),
         pytest.param(nominal_problem, "cgm", 4000, 1, marks=pytest.mark.slow),
         pytest.param(dyadic_laplace, "blanchard", 2500, 2, marks=pytest.mark.slow),
         pytest.param(grid_regression, "grow-prune", 3500, 2, marks=pytest.mark.slow),
@@ -97,6 +105,6 @@ def test_a_wrong_prior_is_noticed():
 
 def test_every_move_runs_long():
     moves = set(OTHERS) | {"grow-prune", "blanchard"}
-    for kernel in ("cgm", "default"):
-        moves |= set(read_kernel(kernel).names)
+    for kernel, is_line in (("cgm", False), ("default", False), ("default", True)):
+        moves |= set(read_kernel(kernel, is_line=is_line).names)
     assert moves == set(STEPS)
