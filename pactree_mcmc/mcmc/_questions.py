@@ -10,7 +10,7 @@ from .._numba import jit
 from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ._random import pick, pick_weighted
-from ._state import NONE, ChainState
+from ._state import NONE, SCAN, ChainState
 
 
 class Question(NamedTuple):
@@ -72,8 +72,12 @@ def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def cell_of(state: ChainState, node: int) -> int:
-    """The place where what is known of the node's cell is kept; emptied if it held another cell."""
-    place = (state.node[node].hash ^ (state.node[node].hash >> 32)) & (len(state.cell) - 1)
+    """The place where what is known of the node's cell is kept; emptied if it held another cell.
+
+    Each level of a ladder has its own, by the number that its tables bear.
+    """
+    at = state.node[node].hash ^ (state.count[SCAN] * np.int64(0x9E3779B1))
+    place = (at ^ (at >> 32)) & (len(state.cell) - 1)
     if state.cell[place].hash != state.node[node].hash:
         state.cell[place].hash = state.node[node].hash
         state.cell[place].weight = -1.0
