@@ -5,7 +5,7 @@ import math
 import numpy as np
 from measures import Check, effective, log_posterior, root_features, roots, total_variation, z_event, z_score
 from problems import feature_law, model_of, root_law, truth_of
-from settings import CHIPMAN_CHAINS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS, TEMPERATURES
+from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS, TEMPERATURES
 from timing import run_within, why_not
 
 MAPTREE_ROOT = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
@@ -18,7 +18,8 @@ def chipman_1998(options):
     for limit, asked in ((short, 0.02), (short._replace(seconds=LONGER * short.seconds), 0.01)):
         gaps, variations, seconds = [], [], []
         for seed in range(CHIPMAN_CHAINS):
-            run = run_within(model_of("chipman_1998"), limit, rng=seed, kernel=options.kernel)
+            how = {"kernel": options.kernel, "proposals": CHIPMAN_PROPOSALS}
+            run = run_within(model_of("chipman_1998"), limit, rng=seed, **how)
             gaps.append(abs((run.post.n_leaves == 5)[run.post.tree_of_draw].mean() - five))
             variations.append(total_variation(root_law("chipman_1998"), roots(run.post).law()))
             seconds.append(run.seconds)

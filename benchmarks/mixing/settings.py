@@ -33,7 +33,8 @@ LIMITS = {
     "table": Limit(4.0, chains=4, cores=2),
 }
 
-ONE_DIMENSION_PROPOSALS = 2  # a draw
+CHIPMAN_PROPOSALS = 25  # a draw
+ONE_DIMENSION_PROPOSALS = 2
 CHIPMAN_CHAINS = 8  # one after the other
 LONGER = 5.0
 TEMPERATURES = 12

@@ -7,7 +7,8 @@ Every cell below is a run i..j of the codes, and with d the levels between it an
 is found from the short runs to the long, in O(n^3) a level (formula sheet, section 4, with all levels looked ahead).
 A run keeps the log of its largest Z over the levels, and each Z as a share of it; so the products of a level cost no
 exponential. All stand twice, by the first and by the last code of a run, so that what is multiplied lies side by side.
-The table belongs to one cell at one depth and is kept until another is asked for.
+The table belongs to one cell at one depth and is kept until another is asked for. Its sums are those over the subtrees
+all of whose nodes have a share in it: no deeper than its levels, and no run far below what it could weigh elsewhere.
 """
 
 from math import exp, inf, log
@@ -21,12 +22,12 @@ from ..model._leaf_kernels import add_scores_into
 from ..model._questions import GRID, LOCAL
 from ._ahead import log_sum
 from ._questions import collect_codes, is_admissible, span
-from ._state import NONE, SCAN, ChainState, log_stop, stop_at
+from ._state import NONE, SCAN, ChainState, line_levels, log_stop, stop_at
 
 OF_HASH, OF_DEPTH, OF_SCAN, N_CODES, N_LEVELS = range(5)
 HEADER, CODE, ROWS_BEFORE = range(3)
 FARTHEST = -690.0
-"""Log of the smallest share that a Z may be of the largest one of its run; with a smaller one there is no table."""
+"""Log of the smallest share that a Z may be of the largest one of its run; a smaller one counts as none."""
 LEAST_SUM = 1e-250
 """A sum of products below it is found again from logs."""
 
@@ -53,8 +54,8 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     if of[OF_HASH] != here.hash or of[OF_DEPTH] != here.depth or of[OF_SCAN] != state.count[SCAN]:
         of[OF_HASH], of[OF_DEPTH], of[OF_SCAN] = here.hash, here.depth, state.count[SCAN]
         n = _lay_out(model, state, node, k)
-        of[N_LEVELS] = min(model.prior.depth_limit - here.depth, n - 1) + 1
-        of[N_CODES] = n if 2 * n * n * (of[N_LEVELS] + 1) <= len(state.line) else 0
+        of[N_LEVELS] = line_levels(n, model.prior.depth_limit - here.depth, len(state.line))
+        of[N_CODES] = n if of[N_LEVELS] > 0 else 0
         _fill(model, state, node)
     return of[N_CODES]
 
@@ -115,9 +116,7 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
             log_leaf = beta * scores[j - i]
             if log_leaf != log_leaf:
                 stop_at(state, node, True)
-            if not _weigh_run(model, state, i, j, log_leaf):
-                state.line_of[HEADER, N_CODES] = 0
-                return
+            _weigh_run(model, state, i, j, log_leaf)
 
 
 @jit
@@ -137,15 +136,16 @@ def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
 
 
 @jit
-def _get(state: ChainState, i: int, j: int, d: int) -> float:
+def share_of(state: ChainState, i: int, j: int, d: int) -> float:
+    """Z of a run that lies ``d`` levels below the top, as a share of its largest."""
     return state.line[table_of(state, d, False) + i * state.line_of[HEADER, N_CODES] + j]
 
 
 @jit
 def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
     """Log Z of a run that lies ``d`` levels below the top."""
-    share = _get(state, i, j, d)
-    return _get(state, i, j, state.line_of[HEADER, N_LEVELS]) + log(share) if share > 0.0 else -inf
+    share = share_of(state, i, j, d)
+    return share_of(state, i, j, state.line_of[HEADER, N_LEVELS]) + log(share) if share > 0.0 else -inf
 
 
 @jit
@@ -167,8 +167,8 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 
 @jit
-def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> bool:
-    """Find Z of a run at all levels it can lie at; whether all are in reach of the largest."""
+def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
+    """Find Z of a run at all levels it can lie at."""
     of, highest = state.line_of[HEADER], -inf
     levels = min(of[N_LEVELS], of[N_CODES] - (j - i))
     first, last = cuts_of_run(model, state, i, j)
@@ -178,18 +178,15 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
         splittable = last > first and depth < model.prior.depth_limit
         z = log_leaf + log_stop(model, depth, splittable, rows_of_run(state, i, j))
         split = model.prior.table[depth].log_split
-        if splittable and split > -inf:
+        if splittable and split > -inf and d + 1 < of[N_LEVELS]:
             below = split - log(float(last - first)) + _log_sum_below(state, i, j, first, last, d, largest)
             z = log_sum(z, below) if z > -inf else below
         _put(state, i, j, d, z)
         highest = max(highest, z)
     _put(state, i, j, of[N_LEVELS], highest)
     for d in range(levels):
-        z = _get(state, i, j, d)
-        _put(state, i, j, d, exp(z - highest) if z > -inf else 0.0)
-        if z > -inf and z - highest < FARTHEST:
-            return False
-    return True
+        z = share_of(state, i, j, d)
+        _put(state, i, j, d, exp(z - highest) if z > -inf and z - highest >= FARTHEST else 0.0)
 
 
 @jit

@@ -24,6 +24,8 @@ CELL_BYTES = 1 << 24
 MOST_BLOCKS = 32
 MOST_PIECES = 24
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
+FEWEST_LEVELS, MOST_LEVELS = 8, 24
+"""Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
 MOVES = (
     "grow",
     "prune",
@@ -206,9 +208,17 @@ def line_sums(model: Lowered) -> int:
     asked = np.flatnonzero(rule.feature.weight > 0.0)
     if rule.kind not in (LOCAL, GRID) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
         return 0
-    n = int(rule.feature.n_codes[asked[0]])
-    sums = 2 * n * n * (min(int(model.prior.depth_limit), n - 1) + 2)
-    return sums if sums <= MOST_SUMS else 0
+    n, limit = int(rule.feature.n_codes[asked[0]]), int(model.prior.depth_limit)
+    levels = line_levels(n, limit, MOST_SUMS)
+    return 2 * n * n * (levels + 1) if levels > 0 else 0
+
+
+@jit
+def line_levels(n: int, limit: int, room: int) -> int:
+    """Levels of the table of a line of n codes whose subtrees have a depth up to ``limit``; 0 if it cannot be kept."""
+    levels = min(limit, n - 1, MOST_LEVELS - 1) + 1
+    kept = min(levels, room // (2 * n * n) - 1)
+    return kept if kept >= min(levels, FEWEST_LEVELS) else 0
 
 
 def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool) -> ChainState:

@@ -8,7 +8,7 @@ from plain import plain_package
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc._state import MOST_SUMS
+from pactree_mcmc.mcmc._state import FEWEST_LEVELS, MOST_SUMS
 
 from .balance import check_balance, moving
 from .problems import LEAVES, PRIORS, build_model, case_problem
@@ -48,10 +48,17 @@ def test_sums_of_small_shares(monkeypatch):
     assert law_apart("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
 
 
-@pytest.mark.parametrize(("module", "name", "value"), [(LINE, "FARTHEST", 0.0), (MOVE, "MOST_INTERNAL", -1)])
-def test_off_where_the_sums_do_not_fit(module, name, value, monkeypatch):
-    monkeypatch.setattr(plain_package().module(module), name, value)
+def test_off_where_subtrees_are_too_large(monkeypatch):
+    monkeypatch.setattr(plain_package().module(MOVE), "MOST_INTERNAL", -1)
     assert (law_apart("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
+
+
+def test_subtrees_without_a_share_stay(monkeypatch):
+    """A run that weighs far less than it would at another level is left out, and trees with one stay."""
+    monkeypatch.setattr(plain_package().module(LINE), "FARTHEST", -0.2)
+    space = check_balance(case_problem("line_of_four", "stopped_by_depth", "nig"), "regrow-line", walker="grow-prune")
+    stays = np.diag(space.transition) == 1.0
+    assert 0 < stays.sum() < len(stays) - 1
 
 
 @pytest.mark.parametrize("leaf", ["dirichlet", "nig"])
@@ -73,6 +80,17 @@ def test_large_subtrees_stay(monkeypatch):
     large = np.array([tree.n_leaves > 2 for tree in space.trees])
     assert (np.diag(space.transition)[large] == 1.0).all()
     assert (space.transition[~large][:, large] == 0.0).all()
+
+
+def test_deep_subtrees_stay(monkeypatch):
+    """With fewer levels than trees may have, the next of those that are not deeper is drawn from their law."""
+    monkeypatch.setattr(plain_package().module("mcmc._state"), "MOST_LEVELS", 3)
+    space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
+    model = build_model(plain_package().package, case_problem("line_of_four", "chipman", "nig"))
+    deep, law = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)
+    assert deep.any()
+    assert (np.diag(space.transition)[deep] == 1.0).all()
+    assert np.abs(space.transition[~deep] - np.where(deep, 0.0, law) / law[~deep].sum()).max() < 1e-12
 
 
 def steps(n=120, seed=0):
@@ -113,9 +131,9 @@ def test_when_the_default_kernel_regrows_lines():
     assert "regrow-line" not in moves_of(pt.TreeModel(np.hstack([X, X**2]), y))
     assert "regrow-line" not in moves_of(pt.TreeModel(X, y), temperatures=[1.0, 0.5])
     assert "regrow-line" not in moves_of(pt.TreeModel(X, y, questions=pt.DyadicCuts(3)))
-    many = np.arange(2000.0)[:, None]
-    assert 2 * len(many) ** 2 > MOST_SUMS
-    assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 900))
+    many = np.arange(600.0)[:, None]
+    assert 2 * FEWEST_LEVELS * len(many) ** 2 > MOST_SUMS
+    assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 250))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])

@@ -7,7 +7,8 @@ at and below v, what is left of the acceptance ratio is ``m(T') n(T) / (m(T) n(T
 the ratio is 1, and the tree drawn does not depend on the one before.
 
 Where the variance of the leaves moves, the sums are those by its guess, and the ratio corrects for the difference. v
-keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes.
+keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a share in
+the table.
 """
 
 from math import exp, inf, log
@@ -21,10 +22,12 @@ from .._line import (
     CODE,
     HEADER,
     N_CODES,
+    N_LEVELS,
     cuts_of_run,
     know_line,
     line_feature,
     log_z_of,
+    share_of,
     weigh_draw,
 )
 from .._questions import Question
@@ -66,7 +69,7 @@ def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState
     at = pick(rng, choices)
     node = line_top(model, state, state.node[at].internal if at < n_internal else state.node[at - n_internal].growable)
     feature = line_feature(model, state, node) if node != NONE else np.int64(NONE)
-    if feature == NONE or too_large(state, node) or know_line(model, state, node, feature) == 0:
+    if feature == NONE or know_line(model, state, node, feature) == 0 or not in_table(state, node):
         state.moves[PROPOSED, REGROW_LINE] += 1
         return
     top = begin(state, node)
@@ -91,13 +94,28 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def too_large(state: ChainState, top: int) -> bool:
-    """Whether a subtree has too many internal nodes."""
+def in_table(state: ChainState, top: int) -> bool:
+    """Whether every node of a subtree has a share in the table, and no more are internal than may be."""
+    n, codes, levels = state.line_of[HEADER, N_CODES], state.line_of[CODE], state.line_of[HEADER, N_LEVELS]
     n_internal, node = 0, np.int64(top)
-    while node != NONE and n_internal <= MOST_INTERNAL:
-        n_internal += not is_leaf(state, node)
+    state.node[top].saved_at = n - 1
+    while node != NONE:
+        here = state.node[node]
+        i, j, d = here.saved_at // n, here.saved_at % n, here.depth - state.node[top].depth
+        if d >= levels or share_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
+            return False
+        if not is_leaf(state, node):
+            n_internal += 1
+            k, behind = i, j
+            while behind - k > 1:
+                middle = (k + behind) // 2
+                if codes[middle] <= here.cut:
+                    k = middle
+                else:
+                    behind = middle
+            state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
         node = next_node(state, node, top)
-    return n_internal > MOST_INTERNAL
+    return n_internal <= MOST_INTERNAL
 
 
 @jit
@@ -118,9 +136,9 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
     n_internal, node = 0, np.int64(top)
     state.node[top].saved_at = n - 1
     while node != NONE:
-        here = state.node[node]
-        if here.splittable:
-            i, j, d = here.saved_at // n, here.saved_at % n, here.depth - state.node[top].depth
+        here, d = state.node[node], state.node[node].depth - state.node[top].depth
+        if here.splittable and d + 1 < state.line_of[HEADER, N_LEVELS]:
+            i, j = here.saved_at // n, here.saved_at % n
             stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z_of(state, i, j, d)
             if not flip(rng, exp(min(stop, 0.0))):
                 n_internal += 1
