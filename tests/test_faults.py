@@ -36,7 +36,7 @@ def child(code, *paths):
 
 
 def interrupted(process):
-    """What a process says on SIGINT, sent anew if need be: Python drops one that comes while a weak reference is cleared."""
+    """What a process says on SIGINT, sent anew if need be: Python drops one that meets it clearing a weak reference."""
     process.send_signal(signal.SIGINT)
     try:
         return process.communicate(timeout=30)[1]
