@@ -61,8 +61,8 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     -----
     The log likelihood is the log density of y in its leaf, parameters integrated out given all rows (or frozen on
     E), unweighted. The row itself is among them, so leave-one-out estimates from it are optimistic. Draws that tie at
-    the least value of a row are set apart by less than 1e-10 of it: ArviZ 1 refuses a tail that is one value. Cost
-    O(distinct trees * units * depth).
+    the least value of a row are set apart by less than 1e-10 max(1, its size): ArviZ 1 refuses a tail that is one
+    value. Cost O(distinct trees * units * depth).
 
     Examples
     --------

@@ -257,7 +257,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         pieces=np.zeros((8, MOST_PIECES), dtype=np.int64),
         shapes=np.zeros((MOST_PIECES if replaces else 1,) * 3),
         line=np.zeros(max(line_sums(model), FEW_SUMS) if lines else 1),
-        line_of=np.full((3, widest + 5), NONE, dtype=np.int64),
+        line_of=np.full((3, widest + 5 if lines else 5), NONE, dtype=np.int64),
     )
 
 
