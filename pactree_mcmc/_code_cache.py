@@ -1,13 +1,15 @@
 """Where compiled code is kept between processes.
 
 numba keeps it as long as the file of the function stays as it is; but the code has everything built in that the
-function calls, from whatever file. Here it is kept as long as no source of the library changes, and a cache that cannot
-be read or written costs time, nothing else.
+function calls, from whatever file. Here it is kept as long as none of the sources changes that compiled code of its
+package can reach by imports, and a cache that cannot be read or written costs time, nothing else.
 """
 
 import functools
 import hashlib
+import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,51 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 ADVICE = "it is compiled again in every process; set NUMBA_CACHE_DIR to a folder that can be written"
 
 
+IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+COMPILED = re.compile(r"^@jit|^@by_class|struct\(", re.MULTILINE)
+
+
 @functools.cache
-def sources() -> str:
-    """A hash of the sources of the library."""
+def sources(package: str = "") -> str:
+    """A hash of the sources that compiled code in the folder of ``package`` depends on; of all for another package.
+
+    These are the files of the folder that hold compiled code, and whatever they import when they are imported.
+    """
+    texts = _texts()
+    reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
+    ahead = list(reached)
+    while ahead:
+        new = {name for name in _imports(ahead.pop()) if name in texts} - reached
+        reached |= new
+        ahead += new
     digest = hashlib.sha256()
-    for package in (Path(__file__).parent, Path(__file__).parents[1] / "exact"):
-        for path in sorted(package.rglob("*.py")):
-            digest.update(path.read_bytes())
+    for name in sorted(reached or texts):
+        digest.update(texts[name].encode())
     return digest.hexdigest()
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """The sources of the library by the names of their modules."""
+    root = Path(__file__).parents[1]
+    paths = (path for package in (Path(__file__).parent, root / "exact") for path in package.rglob("*.py"))
+    return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _module(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(module: str) -> Iterator[str]:
+    """Names that may be modules which ``module`` imports; those inside functions are not among them."""
+    yield from re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE)
+    is_package = any(name.startswith(f"{module}.") for name in _texts())
+    for dots, base, names in IMPORT.findall(_texts()[module]):
+        above = module.split(".")[: 1 - len(dots) or None] if is_package else module.split(".")[: -len(dots)]
+        start = ".".join([*(above if dots else []), *([base] if base else [])])
+        yield start
+        yield from (f"{start}.{name}" for name in re.findall(r"\w+", names))
 
 
 @functools.cache
@@ -55,9 +94,10 @@ class CodeCache:
         except (RuntimeError, OSError) as error:
             _warn(str(error).splitlines()[0])
             return NullCache()
-        kept._cache_file = _Files(kept.cache_path, kept._impl.filename_base, sources())
+        stamp = sources(self._function.__module__.rpartition(".")[0])
+        kept._cache_file = _Files(kept.cache_path, kept._impl.filename_base, stamp)
         # read before the rest of the index, which names classes that may be gone from a newer library
-        kept._cache_file._version = f"{numba.__version__} {sources()}"
+        kept._cache_file._version = f"{numba.__version__} {stamp}"
         return kept
 
     @property

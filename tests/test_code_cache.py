@@ -1,5 +1,6 @@
 """Compiled code on disk: forgotten when a source changes; a folder that is damaged, full or missing only costs time."""
 
+import ast
 import pickle
 
 import numba
@@ -9,6 +10,16 @@ from pactree_mcmc import _code_cache
 from pactree_mcmc._numba import jit
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+ENTRY = """from ..far import (
+    one,
+    two,
+)
+from . import near
+
+@jit
+def f(): ...
+"""
 
 
 def twice(x):
@@ -41,22 +52,70 @@ def test_kept_and_found(folder):
 
 def test_any_source_counts(monkeypatch):
     hits()
-    monkeypatch.setattr(_code_cache, "sources", lambda: "another library")
+    monkeypatch.setattr(_code_cache, "sources", lambda package: "another library")
     assert hits() == 0
     assert hits() == 1
 
 
-def test_sources_are_those_of_both_packages(tmp_path, monkeypatch):
-    names = []
-    for package in ("pactree_mcmc", "exact"):
-        (tmp_path / package / "deep").mkdir(parents=True)
-        names += [tmp_path / package / "a.py", tmp_path / package / "deep" / "b.py"]
-    monkeypatch.setattr(_code_cache, "__file__", str(tmp_path / "pactree_mcmc" / "_code_cache.py"))
-    seen = set()
-    for name in names:
-        name.write_text("x = 1\n")
-        seen.add(_code_cache.sources.__wrapped__())
-    assert len(seen) == len(names)
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """Write sources; ``stamp(package, **texts)`` is their hash, after the files of ``texts`` were changed."""
+    files = {
+        "pactree_mcmc/_code_cache.py": "",
+        "pactree_mcmc/deep/__init__.py": "from .named import part as other\n",
+        "pactree_mcmc/deep/entry.py": ENTRY,
+        "pactree_mcmc/deep/named.py": "",
+        "pactree_mcmc/deep/near.py": "",
+        "pactree_mcmc/far.py": "from pactree_mcmc.deep import other\n",
+        "pactree_mcmc/plain.py": "from .deep.entry import f\n",
+        "exact/plain.py": "from pactree_mcmc.deep.entry import f\n",
+    }
+
+    def stamp(package, **texts):
+        for name, text in (files | {f"{name.replace('__', '/')}.py": text for name, text in texts.items()}).items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        monkeypatch.setattr(_code_cache, "__file__", str(tmp_path / "pactree_mcmc" / "_code_cache.py"))
+        _code_cache._texts.cache_clear()
+        return _code_cache.sources.__wrapped__(package)
+
+    yield stamp
+    _code_cache._texts.cache_clear()
+
+
+@pytest.mark.parametrize("changed", ["entry", "near", "named"])
+def test_what_compiled_code_reaches_counts(library, changed):
+    before = library("pactree_mcmc.deep")
+    if changed == "entry":
+        assert library("pactree_mcmc.deep", pactree_mcmc__deep__entry="@jit\ndef f(): pass\n") != before
+    else:
+        assert library("pactree_mcmc.deep", **{f"pactree_mcmc__deep__{changed}": "x = 1\n"}) != before
+
+
+def test_what_it_does_not_reach_does_not(library):
+    before = library("pactree_mcmc.deep")
+    assert library("pactree_mcmc.deep", pactree_mcmc__plain="x = 1\n", exact__plain="x = 1\n") == before
+    assert library("pactree_mcmc.deep", pactree_mcmc__far="x = 1\n") != before
+
+
+def test_everything_counts_for_others(library):
+    before = library("my_package")
+    assert library("my_package", exact__plain="x = 1\n") != before
+
+
+def test_imports_are_those_of_the_parser():
+    texts = _code_cache._texts()
+    packages = {name for name in texts if any(other.startswith(f"{name}.") for other in texts)}
+    for name, text in texts.items():
+        found = set()
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom):
+                above = name.split(".")[: len(name.split(".")) - node.level + (name in packages)] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+        assert found & set(texts) <= set(_code_cache._imports(name)), name
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
