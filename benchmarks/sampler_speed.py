@@ -30,7 +30,7 @@ def ours(n):
             post = pt.sample(model, 1, tune=tune, chains=1, rng=seed, progress=False)
             seconds.append(time.perf_counter() - began)
         rates.append(1_000_000 / (seconds[1] - seconds[0]))
-    return float(np.median(rates)), int(post.n_leaves[-1])
+    return float(np.median(rates)), int(post.n_leaves[0, -1])
 
 
 def bartz(n, outcome):

@@ -142,18 +142,18 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
     draws, names = sampled.tree_of_draw, sampled.model.columns.names
-    floor = min(ess(sampled.n_leaves[draws].astype(float)), ess((sampled.log_prior + sampled.log_score)[draws]))
+    floor = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
     for leaves, probability in enumerate(truth.n_leaves_pmf()):
         if probability >= LEAST_PROBABILITY:
-            yield _event(f"leaves = {leaves}", probability, (sampled.n_leaves == leaves)[draws], floor)
-    roots = [root_key(sampled.model, sampled.trees, int(i)) for i in sampled.trees.offset[:-1]]
+            yield _event(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, floor)
+    roots = [root_key(sampled.model, sampled.distinct_trees, int(i)) for i in sampled.distinct_trees.offset[:-1]]
     likely = sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
             yield _event(f"root: {_root_text(key, names)}", probability, hit[draws], floor)
     for k, probability in enumerate(truth.feature_inclusion()):
-        yield _event(f"inclusion: {names[k]}", probability, (sampled.split_counts[:, k] > 0)[draws], floor)
+        yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, floor)
     yield from _predictions(truth, sampled, X)
 
 

@@ -144,11 +144,11 @@ class ExactPosterior(WithPackedGraph, Posterior):
     @property
     def map_log_joint(self) -> float:
         """Log prior plus log score of the most probable tree, nats."""
-        return float(self._best.log_prior[0] + self._best.log_score[0])
+        return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
 
     def map_tree(self) -> Tree:
         """The most probable tree."""
-        return self._best.tree(0)
+        return self._best.distinct_tree(0)
 
     def best_trees(self, k: int) -> BestTrees:
         """The ``k`` most probable trees, best first; fewer if there are not as many.
@@ -175,7 +175,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         check_count("k", k)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
         draws = self._grown(ranked, np.arange(len(values)))
-        return BestTrees([draws.tree(t) for t in range(draws.n_trees)], draws.log_prior + draws.log_score)
+        trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
+        return BestTrees(trees, draws.log_prior_of_tree + draws.log_score_of_tree)
 
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
         """Log joint of the best tree of each size, nats.
@@ -224,7 +225,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         sizes = self._sizes(m)
         if m > sizes.wide[0] or sizes.value[m - 1] == -np.inf:
             raise ValueError(f"no tree of this model has n_leaves={m} leaves.")
-        return self._grown(sizes, [m - 1]).tree(0)
+        return self._grown(sizes, [m - 1]).distinct_tree(0)
 
     _largest_sizes: BestBySize | None = None
 
@@ -374,7 +375,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         if check_count("n", n, 0) == 0:
             return []
         draws = self.sample(n, rng)
-        made = {int(t): draws.tree(int(t)) for t in range(draws.n_trees)}
+        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
     def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:

@@ -248,7 +248,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         if check_count("n", n, 0) == 0:
             return []
         draws = self.sample(n, rng)
-        made = {int(t): draws.tree(int(t)) for t in range(draws.n_trees)}
+        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
     def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:

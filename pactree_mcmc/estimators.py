@@ -141,7 +141,7 @@ class _BayesianTree(BaseEstimator):
         """Which features matter, and how well the chains agree; warns if they do not."""
         post = self.posterior_
         self.feature_importances_ = shares(post.feature_inclusion())
-        self.split_counts_ = post.weight @ post.split_counts
+        self.split_counts_ = post.weight_of_tree @ post.split_counts_of_tree
         self.monte_carlo_error_ = math.nan
         if post.n_chains > 1:
             error = post._values_se(training_points(post.model, MOST_POINTS)[1])

@@ -152,13 +152,10 @@ def progressive_mixture(
 
 
 def rows_of_s(model: TreeModel) -> np.ndarray:
-    """Rows that enter one by one, in the order of the data: those of positive weight that are not in E."""
-    counted = model.target.weights > 0.0
-    if model.leaf.uses_estimation and model.target.estimation is not None:
-        counted &= ~model.target.estimation
-    if not counted.any():
+    """Rows that enter one by one, in the order of the data."""
+    if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
-    return np.flatnonzero(counted)
+    return model.counted_rows
 
 
 def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
@@ -198,7 +195,8 @@ class ProgressiveSample(SampledPosterior):
     """Trees from all stages of the progressive mixture; made by `progressive_mixture`.
 
     All answers of a SampledPosterior are means over the stages, those with a Monte-Carlo error from the spread of the
-    repetitions. Leaf values, statistics and ``log_score`` of a draw are those of its stage; `map_tree` is the most
+    repetitions. Leaf values, statistics and ``log_score`` of a draw are those of its stage (equal trees of
+    two stages are two distinct trees); `map_tree` is the most
     probable of the trees found at the last stage.
 
     Attributes
@@ -211,6 +209,7 @@ class ProgressiveSample(SampledPosterior):
         How often each population was resampled and moved.
     """
 
+    sees_all_rows = False
     stage: np.ndarray
     stage_log_evidence: np.ndarray
     n_resampled: np.ndarray
@@ -282,7 +281,7 @@ class ProgressiveSample(SampledPosterior):
     def __repr__(self) -> str:
         return (
             f"ProgressiveSample({self.n_chains} repetitions x {self.n_draws} draws over {self.stage.max() + 1} stages, "
-            f"{self.weight @ self.n_leaves:.1f} leaves)"
+            f"{self.n_leaves.mean():.1f} leaves)"
         )
 
 

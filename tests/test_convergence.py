@@ -159,7 +159,7 @@ def test_a_run_that_converges_is_fine():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = pt.sample(pt.TreeModel(x[:, None], [0, 0, 1, 1, 1, 0, 0, 1]), 1000, tune=100, rng=1, progress=False)
-    assert post.n_trees == 2
+    assert post.n_distinct_trees == 2
     assert warned(post) is None
 
 
@@ -240,7 +240,7 @@ def test_constant_quantities_are_fine():
     assert warned(by_hand(model, TREES[:1], np.zeros((4, 200), dtype=np.int64))) is None
     # only predictions move
     post = by_hand(model, TREES, independent(n_trees=2) + 1)
-    post.log_prior[:], post.log_score[:] = 0.0, 0.0
+    post.log_prior_of_tree[:], post.log_score_of_tree[:] = 0.0, 0.0
     assert warned(post) is None
     post.tree_of_draw[0] = 1
     assert all(name not in warned(post) for name in ("log posterior", "number of leaves"))
@@ -248,9 +248,9 @@ def test_constant_quantities_are_fine():
 
 def test_rounding_errors_are_no_difference():
     post = by_hand(model_of("regression"), [cut_at(9.5)] * 4, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    post.stats = post.stats * (1.0 + 1e-15 * np.arange(len(post.stats)))[:, None]
-    post.log_score = post.log_score * (1.0 + 1e-15 * np.arange(4))
-    assert len(np.unique(post.log_score)) > 1
+    post.node_stats = post.node_stats * (1.0 + 1e-15 * np.arange(len(post.node_stats)))[:, None]
+    post.log_score_of_tree = post.log_score_of_tree * (1.0 + 1e-15 * np.arange(4))
+    assert len(np.unique(post.log_score_of_tree)) > 1
     assert warned(post) is None
 
 
@@ -409,7 +409,7 @@ def test_points_with_equal_features_are_taken_once():
 
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
     post = by_hand(model_of("regression"), TREES, independent())
-    post.log_prior[1] = -np.inf
+    post.log_prior_of_tree[1] = -np.inf
     assert "log posterior: R-hat nan, ESS nan" in warned(post)
 
 

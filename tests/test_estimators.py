@@ -100,7 +100,7 @@ def test_weights_are_repetitions(kind):
     repeated = kind(**SHORT).fit(X.repeat(weight, axis=0), y.repeat(weight))
     weighted = kind(**SHORT).fit(X[mixed], y[mixed], sample_weight=weight[mixed])
     assert np.allclose(getattr(repeated, answer)(X), getattr(weighted, answer)(X))
-    assert not np.allclose(kind(**SHORT).fit(X, y).posterior_.stats.sum(), weighted.posterior_.stats.sum())
+    assert not np.allclose(kind(**SHORT).fit(X, y).posterior_.node_stats.sum(), weighted.posterior_.node_stats.sum())
     kept = weighted.rows_
     assert np.all(weight[mixed][kept] > 0) and len(kept) == np.sum(weight > 0)
     assert np.array_equal(weighted.posterior_.model.target.weights, weight[mixed][kept])
@@ -124,7 +124,7 @@ def test_importances_are_those_of_the_posterior():
     inclusion = fitted.posterior_.feature_inclusion()
     assert np.allclose(fitted.feature_importances_, inclusion / inclusion.sum())
     assert fitted.feature_importances_[2] == 0.0
-    drawn = fitted.posterior_.split_counts[fitted.posterior_.tree_of_draw]
+    drawn = fitted.posterior_.split_counts
     assert np.allclose(fitted.split_counts_, drawn.mean(axis=(0, 1)))
     lone = pt.BayesianTreeClassifier(**SHORT).fit([[0.0], [0.0]], [0, 1])
     assert lone.feature_importances_.tolist() == [0.0]

@@ -47,10 +47,10 @@ def test_draws_of_the_exact_posterior_agree_with_the_model(questions):
     """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
     of = model(questions)
     drawn = exact.solve(of).sample(40, rng=1)
-    for t in range(drawn.n_trees):
-        tree = drawn.tree(t)
-        assert of.log_prior(tree) == pytest.approx(drawn.log_prior[t], abs=1e-9)
-        assert of.log_score(tree) == pytest.approx(drawn.log_score[t], abs=1e-9)
+    for t in range(drawn.n_distinct_trees):
+        tree = drawn.distinct_tree(t)
+        assert of.log_prior(tree) == pytest.approx(drawn.log_prior_of_tree[t], abs=1e-9)
+        assert of.log_score(tree) == pytest.approx(drawn.log_score_of_tree[t], abs=1e-9)
 
 
 def test_start_from_a_tree_with_sides():
@@ -58,10 +58,10 @@ def test_start_from_a_tree_with_sides():
     of = model()
     best = exact.solve(of).map_tree()
     post = pt.sample(of, 1, tune=0, chains=8, rng=0, kernel={"swap": 1.0}, start=best, progress=False, proposals=1)
-    drawn = [post.tree(int(t)) for t in post.tree_of_draw[:, 0]]
+    drawn = [post.distinct_tree(int(t)) for t in post.tree_of_draw[:, 0]]
     assert sum(tree == best for tree in drawn) >= 4
-    assert post.log_score[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in drawn])
-    assert post.log_prior[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in drawn])
+    assert post.log_score_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in drawn])
+    assert post.log_prior_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in drawn])
 
 
 def test_saved_and_resumed(tmp_path):
@@ -72,7 +72,7 @@ def test_saved_and_resumed(tmp_path):
     assert (again.predict_proba(NEW) == post.predict_proba(NEW)).all()
     assert again.model.columns.categories[1].tolist() == ["a", "b", None]
     more, whole = pt.resume(again, 30), draws(of, 90)
-    assert (more.log_score[more.tree_of_draw] == whole.log_score[whole.tree_of_draw]).all()
+    assert (more.log_score == whole.log_score).all()
     assert (more.predict_proba(NEW) == whole.predict_proba(NEW)).all()
 
 
@@ -80,7 +80,7 @@ def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
     post = draws(model())
     X, y = table()
     found = np.exp(post.to_arviz(log_likelihood=True).log_likelihood["y"].to_numpy())[0, -1]
-    tree = post.tree(int(post.tree_of_draw[0, -1]))
+    tree = post.distinct_tree(int(post.tree_of_draw[0, -1]))
     assert found == pytest.approx(tree.value[tree.apply(X)][np.arange(len(y)), np.searchsorted(np.unique(y), y)])
 
 

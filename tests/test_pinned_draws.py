@@ -46,9 +46,9 @@ def digest(post):
     """
     out = hashlib.sha256()
     counts = (post.tree_of_draw, post.proposed, post.accepted)
-    for array in (*post.trees, *counts):
+    for array in (*post.distinct_trees, *counts):
         out.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
-    for scores in (post.log_prior, post.log_score):
+    for scores in (post.log_prior_of_tree, post.log_score_of_tree):
         out.update(" ".join(f"{score + 0.0:.9f}" for score in scores).encode())
     return out.hexdigest()[:16]
 

@@ -331,9 +331,9 @@ def test_inclusion_of_many_features_and_of_an_exact_posterior():
 def test_trace_has_a_line_for_each_chain():
     post = posterior(5, False)
     first, second = plot_trace(post)
-    lp = (post.log_prior + post.log_score)[post.tree_of_draw]
+    lp = post.log_prior + post.log_score
     np.testing.assert_array_equal([line.get_ydata() for line in first.lines], lp)
-    np.testing.assert_array_equal([line.get_ydata() for line in second.lines], post.n_leaves[post.tree_of_draw])
+    np.testing.assert_array_equal([line.get_ydata() for line in second.lines], post.n_leaves)
     assert "R-hat" in first.get_title()
 
 

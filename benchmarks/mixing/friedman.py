@@ -77,4 +77,4 @@ def _clocked(function, *arguments):
 
 
 def _of_tree(post):
-    return f"{post.weight @ post.n_leaves:.0f} leaves, {post.n_chains} chains of {post.n_draws} draws"
+    return f"{post.n_leaves.mean():.0f} leaves, {post.n_chains} chains of {post.n_draws} draws"

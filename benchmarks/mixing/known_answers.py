@@ -20,7 +20,7 @@ def chipman_1998(options):
         for seed in range(CHIPMAN_CHAINS):
             how = {"kernel": options.kernel, "proposals": CHIPMAN_PROPOSALS}
             run = run_within(model_of("chipman_1998"), limit, rng=seed, **how)
-            gaps.append(abs((run.post.n_leaves == 5)[run.post.tree_of_draw].mean() - five))
+            gaps.append(abs((run.post.n_leaves == 5).mean() - five))
             variations.append(total_variation(root_law("chipman_1998"), roots(run.post).law()))
             seconds.append(run.seconds)
         yield f"{limit.seconds:g} s a chain, |P(5 leaves) - {five:.4f}|: {_row(gaps)}; root law: {_row(variations)}"
@@ -108,11 +108,10 @@ def xor_twins(options):
 def _twin_scores(post, truth, chain):
     """Largest |z| of one chain for leaves, root feature, inclusion, and the difference between the twins."""
     here = slice(chain, chain + 1)
-    tree = post.tree_of_draw[here]
-    leaves, pmf = post.n_leaves[tree], truth.n_leaves_pmf()
+    leaves, pmf = post.n_leaves[here], truth.n_leaves_pmf()
     floor = min(effective(leaves), effective(log_posterior(post)[here]))
     root = root_features(post)[here]
-    inclusion = (post.split_counts > 0)[tree]
+    inclusion = post.split_counts[here] > 0
     sizes = np.arange(len(pmf))
     mean = pmf @ sizes
     events = {

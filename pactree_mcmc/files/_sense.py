@@ -10,6 +10,7 @@ from .._checks import MOST
 from .._columns import MAX_CATEGORIES, Columns
 from ..mcmc._kernels import STEPS, Kernel
 from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
+from ..mcmc._start import Dispersed
 from ..mcmc._state import CELL, MOVES, N_FREE, N_GROWABLE, N_INTERNAL, N_NODES, N_PRUNABLE, NODE, SCAN
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
@@ -410,6 +411,8 @@ def check_run(run: Any, model: TreeModel) -> None:
         check_kernel(plan.kernel)
         require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
         require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
+        if isinstance(plan.start, Dispersed):
+            require(type(plan.start.chain) is int and 0 <= plan.start.chain <= MOST, "a plan has no start")
         if isinstance(plan.seed, dict):
             check_generator(plan.seed)
         if result is not None and result.end is not None:

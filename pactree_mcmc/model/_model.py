@@ -16,6 +16,7 @@ from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question, root_cell
 from ._coding import AnyScale, encode
 from ._data import Merged, Units, first_rows, merge_rows, read_target
+from ._known import check_known
 from ._leaves import Leaf, Target
 from ._lowered import Lowered
 from ._questions import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
@@ -125,6 +126,7 @@ class TreeModel:
             raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
         if not isinstance(self.questions, Questions):
             raise TypeError(f"questions is {in_words(questions)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
+        check_known(self.tree_prior, self.questions, leaf if isinstance(leaf, Leaf) else None)
         if self.questions.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
         table = Table(X)
@@ -183,6 +185,14 @@ class TreeModel:
         return self.target.classes
 
     @cached_property
+    def counted_rows(self) -> np.ndarray:
+        """Rows (m,) that the score of a tree counts: of positive weight, and not in E where E freezes the leaves."""
+        counted = self.target.weights > 0.0
+        if self.leaf.uses_estimation and self.target.estimation is not None:
+            counted = counted & ~self.target.estimation
+        return np.flatnonzero(counted)
+
+    @cached_property
     def n_codes(self) -> np.ndarray:
         """Codes of each coordinate, (q,) int64."""
         return np.array([scale.n_codes for scale in self.scales], dtype=np.int64)
@@ -200,6 +210,7 @@ class TreeModel:
     @cached_property
     def lowered(self) -> Lowered:
         """The model as compiled code takes it."""
+        check_known(self.tree_prior, self.questions, self.leaf)
         rule = self._rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)

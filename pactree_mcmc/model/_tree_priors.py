@@ -59,7 +59,7 @@ class FixedShape(NamedTuple):
 
 
 class TreePrior(Protocol):
-    """What a tree prior offers: factors of nodes, one or many, given by depth and by number in the fixed tree (-1)."""
+    """What the tree priors of `_known` offer: factors of nodes, one or many, by depth and number in the fixed tree."""
 
     max_depth: int | None
 

@@ -126,7 +126,7 @@ def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20,
     bars = ax.barh(place, inclusion, 0.75, label=_label(posterior))
     if is_sampled(posterior):
         asked = posterior.split_counts > 0
-        error = two_errors([asked[posterior.tree_of_draw, k] for k in order])
+        error = two_errors([asked[:, :, k] for k in order])
         ax.errorbar(inclusion, place, xerr=error, **ERRORS)
     if truth is not None:
         known = truth.feature_inclusion()[order]

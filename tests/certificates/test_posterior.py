@@ -83,13 +83,15 @@ def test_exact_equals_forty_thousand_draws(solved):
     draws = solved.sample(40_000, rng=1)
     certificate = solved.certificate(0.05)
     X, y, E = steps()
-    values = pt.posterior.leaf_values(draws.trees, draws.node_values, X[~E])  # one row of draws.trees a tree
+    values = pt.posterior.leaf_values(
+        draws.distinct_trees, draws.node_values, X[~E]
+    )  # one row of draws.distinct_trees a tree
     label = (y[~E] == "b").astype(int)
     wrong = 1.0 - values[:, np.arange(len(label)), label]
     tree = draws.tree_of_draw[0]
     by_draw = wrong.mean(axis=1)[tree]
     pairs = np.array([wrong[a] @ wrong[b] for a, b in tree.reshape(-1, 2)[:5_000]]) / len(label)
-    log_ratio = draws.log_score[tree] - solved.log_evidence
+    log_ratio = draws.log_score_of_tree[tree] - solved.log_evidence
     for exactly, estimates in [
         (certificate.risk, by_draw),
         (certificate.tandem_loss, pairs),
@@ -108,7 +110,7 @@ def test_draws_are_a_finite_posterior(solved):
     draws = solved.sample(50, rng=2)
     X, y, E = steps()
     shares = np.bincount(draws.tree_of_draw[0]) / 50
-    assert draws.kl_to_prior() == pytest.approx(sum(q * math.log(q) for q in shares) - shares @ draws.log_prior)
+    assert draws.kl_to_prior() == pytest.approx(sum(q * math.log(q) for q in shares) - shares @ draws.log_prior_of_tree)
     found = losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
     assert found.n == (~E).sum()

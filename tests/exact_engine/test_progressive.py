@@ -196,8 +196,8 @@ def test_draws_follow_the_mean_law():
     X = np.random.default_rng(9).random((20, 2))
     assert abs(draws.predict_proba(X) - mixture.predict_proba(X)).max() < 5 * np.sqrt(0.25 / n)
     for t in range(5):
-        assert draws.log_prior[t] == pytest.approx(model.log_prior(draws.tree(t)), abs=1e-9)
-        assert draws.log_score[t] == pytest.approx(model.log_score(draws.tree(t)), abs=1e-9)
+        assert draws.log_prior_of_tree[t] == pytest.approx(model.log_prior(draws.distinct_tree(t)), abs=1e-9)
+        assert draws.log_score_of_tree[t] == pytest.approx(model.log_score(draws.distinct_tree(t)), abs=1e-9)
     assert len(mixture.draw_trees(3, rng=1)) == 3
     assert mixture.map_tree().n_leaves == exact.solve(model).map_tree().n_leaves
 

@@ -158,7 +158,7 @@ POSTERIORS = [
         *("SampledPosterior", "sampled"),
         predict_std=(a.rows, {"X": "X"}),
         values_by_draw=(a.anything, {"X": "X"}),
-        tree=(a.tree, {"t": "count0"}),
+        distinct_tree=(a.tree, {"t": "count0"}),
     ),
     *methods(
         *("ExactPosterior", "truth"),
