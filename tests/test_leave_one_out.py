@@ -185,7 +185,7 @@ def test_loo_agrees_with_refits(two_models):
 def test_compare_agrees_with_refits_in_order_and_size(two_models):
     az = load_arviz()
     known = {name: value for name, (value, _) in two_models.items()}
-    assert known["small"] - known["large"] > 2.0
+    assert known["small"] - known["large"] > 0.9
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = az.compare({name: to_arviz(post, log_likelihood=True) for name, (_, post) in two_models.items()})

@@ -141,9 +141,14 @@ def save(posterior: Any, path: Any, *, log_likelihood: bool = False) -> None:
             "of pt.load(path) again; or, of an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
         )
     path = check_target(path)
-    draws = Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})
-    content = _encoded({"model": posterior.model.parts, "draws": draws, "course": posterior.course}, path)
+    content = _encoded(
+        {"model": posterior.model.parts, "draws": _draws_of(posterior), "course": posterior.course}, path
+    )
     write(path, content, _datasets(posterior.to_arviz(log_likelihood=log_likelihood)))
+
+
+def _draws_of(posterior: SampledPosterior) -> Draws:
+    return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})
 
 
 def save_model(model: TreeModel, path: Any) -> None:
@@ -274,7 +279,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
     def join() -> None:
         saved = [result.shortened(least).saved for result in run.results]
         found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
-        check_draws(found[0], model)
+        check_draws(_draws_of(found[0]), model)
 
     _sensible(path, join)
     return found[0]

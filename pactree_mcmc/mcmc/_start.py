@@ -29,6 +29,8 @@ from ._state import N_FREE, NONE, SCAN, is_leaf, next_node, node_log_stop, prior
 PRIOR_BLOCKS = 200
 MOST_OF_ONE = 0.25
 """Probability that one feature may have to be at the root of a dispersed start."""
+OFFSET = (5.0**0.5 - 2.0) / 2.0
+"""Of the places of starts: as far as can be from the ends of features that are equally likely."""
 POWERS = (1.0, 0.5, 0.25)
 """Of the likelihood by which dispersed starts grow below the root, one chain after the other."""
 PASSING = -2
@@ -45,7 +47,7 @@ class Dispersed(NamedTuple):
     def place(self) -> float:
         """A point of [0, 1): the first four chains lie in four different quarters, the first eight in eighths, ..."""
         bits = f"{self.chain:b}"[::-1]
-        return (int(bits, 2) / (1 << len(bits)) + 0.125) % 1.0
+        return (int(bits, 2) / (1 << len(bits)) + OFFSET) % 1.0
 
     @property
     def power(self) -> float:

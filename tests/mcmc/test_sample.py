@@ -45,7 +45,7 @@ def assert_same_draws(one, other):
     assert np.array_equal(one.tree_of_draw, other.tree_of_draw)
     for a, b in zip(one.distinct_trees, other.distinct_trees, strict=True):
         assert np.array_equal(a, b)
-    for name in ("stats", "log_prior", "log_score", "proposed", "accepted"):
+    for name in ("node_stats", "log_prior", "log_score", "proposed", "accepted"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
@@ -206,7 +206,7 @@ def test_start_at_given_trees():
 
 
 def test_start_from_the_stump():
-    assert_same_draws(draw(), draw(start="prior"))
+    assert_same_draws(draw(), draw(start="dispersed"))
     assert_same_draws(draw(start="stump"), draw(start=STUMP))
     assert_same_draws(draw(start="stump"), draw(start=[STUMP] * 4))
 
