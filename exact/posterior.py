@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc._checks import check_count, read_numbers
+from pactree_mcmc._divergence import as_divergence
 from pactree_mcmc._saved import ordered_key
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
@@ -55,6 +56,15 @@ class BestTrees(NamedTuple):
     trees: list[Tree]
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
+
+
+class Placed(NamedTuple):
+    """New rows by coordinate."""
+
+    x: np.ndarray
+    """(n, q) float64 numbers."""
+    codes: np.ndarray
+    """(n, q) int64; zeros where questions are local, whose thresholds depend on the cell, and for nominal features."""
 
 
 def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
@@ -364,7 +374,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """
         graph = self.graph
         log_mass = log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
-        return float(self.cell_probabilities().leaf @ graph.score - (self.log_inside[0] - log_mass))
+        gain, log_ratio = float(self.cell_probabilities().leaf @ graph.score), float(self.log_inside[0] - log_mass)
+        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def question_probabilities(self) -> np.ndarray:
         """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
@@ -407,6 +418,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
 
     @cached_property
     def _router(self) -> Router:
+        """What tells on which side of a question a row lies."""
         model = self.model
         local = model.questions.kind in (LOCAL, LOCAL_TRIVIAL)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
@@ -432,6 +444,12 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """Posterior means (n, d) of the values by cell (n_cells, d) that rows of numbers reach."""
         if is_fixed_design(self.model):
             return self._paths_to(np.ascontiguousarray(by_cell))(X)
+        return average_rows(
+            self._packed, self.log_inside, self._router, *self._placed(X), np.ascontiguousarray(by_cell)
+        )
+
+    def _placed(self, X: np.ndarray) -> Placed:
+        """Rows of numbers (n, p) as `average_rows` takes them."""
         X = self.model.columns.in_coordinates(X)
         codes = np.zeros(X.shape, dtype=np.int64)
         if not self._router.local:
@@ -439,7 +457,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
                 if not self._router.nominal[c]:
                     x = X[:, c]
                     codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
-        return average_rows(self._packed, self.log_inside, self._router, X, codes, np.ascontiguousarray(by_cell))
+        return Placed(X, codes)
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Posterior standard deviation, over trees, of what the tree predicts: how unsure the posterior is.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ._checks import check_count, read_generator
+from ._divergence import as_divergence, same_trees
 from ._saved import Course, Saved, root_key, tree_arrays
-from .model import LeafPenalty
+from .model._obstacles import unknown_constant
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Posterior(ABC):
         ------
         ValueError
             If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+            `TreeModel.certificate_obstacle` says so before anything is sampled.
 
         Notes
         -----
@@ -422,15 +424,23 @@ class SampledPosterior(Posterior):
         return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
 
     def kl_to_prior(self) -> float:
-        """Divergence from the prior of the law of the draws: each distinct tree with its share of them."""
-        if isinstance(self.model.tree_prior, LeafPenalty):
-            raise ValueError(
-                "no divergence from the prior: LeafPenalty is not normalised, and draws do not tell its constant; use "
-                "ChipmanPrior or BranchingProcess, or exact.solve."
-            )
-        drawn = self.weight_of_tree > 0.0
-        weight = self.weight_of_tree[drawn]
-        return float(weight @ (np.log(weight) - self.log_prior_of_tree[drawn]))
+        """Divergence from the prior of the law of the draws: each tree with its share of them.
+
+        Trees that ask the same questions are one tree, with whatever leaf values they were drawn.
+
+        Raises
+        ------
+        ValueError
+            Under LeafPenalty, whose constant draws do not tell.
+        """
+        reason = unknown_constant(self.model)
+        if reason is not None:
+            raise ValueError(f"no divergence from the prior: {reason}.")
+        first, which = np.unique(same_trees(self.model, self.distinct_trees), return_index=True, return_inverse=True)[1:]
+        weight = np.bincount(which, weights=self.weight_of_tree)
+        drawn = weight > 0.0
+        weight, log_prior = weight[drawn], self.log_prior_of_tree[first[drawn]]
+        return as_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
     def values_by_draw(self, X: Any) -> np.ndarray:
         """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""

@@ -59,6 +59,8 @@ class Leaf:
     kind: ClassVar[int]
     is_classifier: ClassVar[bool]
     uses_estimation: ClassVar[bool] = False
+    depends_on_n_classes: ClassVar[bool] = True
+    """Whether a class that no row of a cell has changes what the cell predicts."""
     separates: ClassVar[bool] = True
     """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
     has_likelihood: ClassVar[bool] = True
@@ -312,6 +314,7 @@ class PacBayesLoss(_ClassLeaf):
     lambda2: float = 0.0
     kind = codes.LOSS
     uses_estimation = True
+    depends_on_n_classes = False
     has_likelihood = False
 
     def __post_init__(self) -> None:

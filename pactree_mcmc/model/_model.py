@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._checks import in_words
+from .._checks import check_flag, in_words
 from .._columns import Columns, Table, learn_columns
 from .._not_finite import not_finite
 from ..trees import LEAF, Tree, check_tree
@@ -19,6 +19,7 @@ from ._data import Merged, Units, first_rows, merge_rows, read_target
 from ._known import check_known
 from ._leaves import Leaf, Target
 from ._lowered import Lowered
+from ._obstacles import obstacle_to_certificate
 from ._questions import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
 
@@ -227,6 +228,41 @@ class TreeModel:
             lacks = np.isinf(self.scales[c].low[codes[c]]) if local else codes[c] != codes[k]
             out[lacks, k] = np.nan
         return out
+
+    def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
+        """Why posteriors of this model have no certificate: what in the prior may depend on the rows counted.
+
+        The same reason with which `Posterior.certificate` refuses, known before anything is summed or sampled: leaves
+        that learn from counted rows, questions that look at them, classes, categories or missing values that only they
+        have, weights, prices of empty leaves.
+
+        Parameters
+        ----------
+        sampled : bool, default False
+            Ask for draws, which do not tell the constant of LeafPenalty; ``exact.solve`` sums it.
+
+        Returns
+        -------
+        str or None
+            The first reason found and what to give instead; None: nothing is in the way.
+
+        Raises
+        ------
+        ValueError
+            If ``sampled`` is no flag.
+
+        Notes
+        -----
+        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are taken at the caller's word.
+
+        Examples
+        --------
+        >>> model = TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        >>> model.certificate_obstacle().partition(";")[0]
+        'DirichletMultinomial learns leaf values from every row, counted ones too'
+        """
+        check_flag("sampled", sampled)
+        return obstacle_to_certificate(self, bool(sampled))
 
     def root_cell(self) -> PlainCell:
         """The cell that holds every row."""
