@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc import evidence
 from pactree_mcmc.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
 from pactree_mcmc.mcmc._tempering import LadderReport
 
@@ -63,13 +64,21 @@ def coverage(make, mass, truth, seed, repeats=LADDERS):
 
 
 @pytest.mark.parametrize(
-    ("chains", "draws", "time"), [(1, 400, 1.0), (1, 800, 10.0), (1, 2000, 40.0), (2, 1000, 20.0), (4, 1000, 40.0)]
+    ("chains", "draws", "time"), [(1, 400, 1.0), (1, 800, 10.0), (1, 2000, 40.0), (2, 1000, 20.0), (4, 500, 40.0)]
 )
 def test_two_errors_hold_the_evidence_of_a_ladder(chains, draws, time):
     """95 in 100, whatever the autocorrelation."""
     share, stated = coverage(lambda rng: [ladder(rng, draws, time) for _ in range(chains)], ONE, 0.5, 2)
     assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < share
     assert stated > 0.9
+
+
+@pytest.mark.planted
+def test_blocks_too_short_are_noticed(monkeypatch):
+    """Were draws taken for independent, two errors would hold the truth far too rarely."""
+    monkeypatch.setattr(evidence, "autocorrelation_times", lambda values: np.ones(len(values)))
+    share, _ = coverage(lambda rng: [ladder(rng, 2000, 40.0)], ONE, 0.5, 2)
+    assert share < 0.85
 
 
 def test_two_errors_hold_where_stumps_tell_the_mass():

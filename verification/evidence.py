@@ -83,8 +83,8 @@ TEXT = """
 The log evidence by {runs} independent tempered chains (`pt.sample(model, temperatures={temperatures})`, {draws} draws
 each) against `exact.solve(model).log_evidence`; under a shared variance the exact one is the integral, over the
 variance, of the evidence given it. A t test over the chains: a check fails beyond |t| = {limit:.2f}. The last column
-says whether the standard error that a chain tells of itself (`log_evidence_se`) is right: it should be about 1, or less,
-for it is widened so that two of them cover 95 %.
+says whether the standard error that a chain tells of itself (`log_evidence_se`) is right: it should be about 1, or
+less, for it is widened so that two of them cover 95 %.
 
 {table}
 
