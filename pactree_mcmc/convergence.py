@@ -287,6 +287,18 @@ def _ess(z: np.ndarray) -> np.ndarray:
     return size / np.maximum(-1.0 + 2.0 * summed + tail, 1.0 / math.log10(size))
 
 
+def autocorrelation_times(values: np.ndarray) -> np.ndarray:
+    """Integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws).
+
+    Each chain is taken about its own mean; a constant has time 1. At least ``FEWEST_PER_CHAIN`` draws.
+    """
+    about = values - values.mean(axis=2, keepdims=True)
+    out, moving = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
+    if moving.any():
+        out[moving] = values.shape[1] * values.shape[2] / _ess(about[moving])
+    return out
+
+
 class Quantities(NamedTuple):
     """Numbers by which chains are judged, of each distinct tree."""
 

@@ -95,7 +95,9 @@ class _BayesianTree(BaseEstimator):
         y : array-like of shape (n,)
             Labels, or numbers.
         sample_weight : array-like of shape (n,), optional
-            Weights >= 0: a row of weight 2 is the row twice, one of weight 0 no row.
+            Weights >= 0: a row of weight 2 scores as the row twice, one of weight 0 is no row. What counts rows counts
+            such a row once: ``min_leaf`` and ``max_cuts`` of LocalCuts, the quantiles of GridCuts, the larger branch
+            that what was never seen follows.
 
         Returns
         -------

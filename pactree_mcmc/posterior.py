@@ -349,7 +349,11 @@ class SampledPosterior(Posterior):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence; None where it was not estimated."""
+        """Standard error of the log evidence; None where it was not estimated, or the draws are too few to tell it.
+
+        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
+        draws, or chains, that it comes from.
+        """
         return None if self.tempering is None else self.tempering.log_evidence_se
 
     @cached_property

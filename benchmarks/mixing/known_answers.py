@@ -39,6 +39,7 @@ def _evidence(options):
     limit = LIMITS["chipman_1998, evidence"].within(options.seconds)
     run = run_within(model_of("chipman_1998"), limit, rng=0, kernel=options.kernel, temperatures=TEMPERATURES)
     estimate, error = run.post.log_evidence, run.post.log_evidence_se
+    error = math.inf if error is None else error
     gap = abs(estimate - truth_of("chipman_1998").log_evidence)
     yield f"log evidence {estimate:.4f}, s.e. {error:.4f}, {TEMPERATURES} temperatures, {run.seconds:.1f} s"
     yield Check("log evidence, gap to exact in standard errors", gap / error, 3.0)

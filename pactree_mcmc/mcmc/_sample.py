@@ -10,10 +10,10 @@ import numpy as np
 
 from .._checks import check_count, in_words, is_integer
 from ..convergence import warn_if_unconverged
-from ..evidence import gather
-from ..model import LeafPenalty, TreeModel
+from ..evidence import gather, prior_mass
+from ..model import TreeModel
 from ..posterior import SampledPosterior
-from ..trees import LEAF, Tree
+from ..trees import Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
 from ._run import Plan
@@ -143,7 +143,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     done = do(work)
     results, tempering, course = done.results, None, None
     if results[0].ladder is not None:
-        tempering = gather([result.ladder for result in results], _log_prior_of_stump(first.model))
+        tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
         course = first.kernel, first.thin, tuple(result.end for result in results)
     seconds += time.perf_counter() - began
@@ -170,13 +170,6 @@ def check_executor(executor: Any) -> None:
     """Refuse what cannot run tasks."""
     if executor is not None and not callable(getattr(type(executor), "submit", None)):
         raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
-
-
-def _log_prior_of_stump(model: TreeModel) -> float | None:
-    """Log prior of the tree of one leaf under a prior that is not normalised; None under others."""
-    if not isinstance(model.tree_prior, LeafPenalty):
-        return None
-    return model.log_prior(Tree([LEAF], [0.0], [0], [0]))
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:

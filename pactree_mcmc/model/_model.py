@@ -72,7 +72,8 @@ class TreeModel:
         Under local cuts they may part from all others, as if they were -inf or +inf. In a nominal column they are one
         more category, in new rows too. A missing value in a column that had none in X follows the larger branch.
     sample_weight : array-like of shape (n,), optional
-        Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. Questions do not see them.
+        Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. The prior does not see them:
+        where questions count rows (``min_leaf``, quantiles) each row counts one, whatever it weighs.
     estimation : bool array of shape (n,), or float, optional
         Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
         fraction of the rows, the last ones, that are E: shuffle a sorted table first.

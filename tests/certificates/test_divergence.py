@@ -172,7 +172,7 @@ def test_trees_written_in_other_ways_are_the_same(questions):
     both = SampledPosterior(
         model, stacked, np.concatenate([post.stats, post.stats]),
         np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_trees], axis=1),
-        np.tile(post.log_prior, 2), np.tile(post.log_score, 2), none, none, (), 0.0,
+        np.tile(post.log_prior_of_tree, 2), np.tile(post.log_score_of_tree, 2), none, none, (), 0.0,
     )  # fmt: skip
     assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
 
@@ -190,7 +190,7 @@ def test_the_certificate_of_a_progressive_mixture():
     expected, n_different = merged_divergence(post)
     assert n_different <= 14 < 60 < post.n_trees
     weight = np.bincount(post.tree_of_draw.ravel()) / post.tree_of_draw.size
-    assert weight @ (np.log(weight) - post.log_prior) < 0.0  # as if a tree were another one at each stage
+    assert weight @ (np.log(weight) - post.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
     assert post.certificate().kl == pytest.approx(expected, rel=1e-12)
     assert expected > 0.0
 
@@ -207,7 +207,7 @@ def test_no_posterior_hides_a_negative_divergence(monkeypatch):
     model = QUESTIONS["grid"]()
     truth = exact.solve(model)
     draws = truth.sample(100, rng=0)
-    draws.log_prior = draws.log_prior + 100.0
+    draws.log_prior_of_tree = draws.log_prior_of_tree + 100.0
     with pytest.raises(RuntimeError, match="report it"):
         draws.kl_to_prior()
     monkeypatch.setattr("exact.posterior.log_sum", lambda graph: -100.0)
