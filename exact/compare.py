@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._columns import Columns
 from pactree_mcmc._saved import root_key
 from pactree_mcmc.inference_data import ess
 from pactree_mcmc.posterior import SampledPosterior
@@ -151,7 +152,7 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event(f"root: {_root_text(key, names)}", probability, hit[draws], floor)
+            yield _event(f"root: {_root_text(key, sampled.model.columns)}", probability, hit[draws], floor)
     for k, probability in enumerate(truth.feature_inclusion()):
         yield _event(f"inclusion: {names[k]}", probability, (sampled.split_counts[:, k] > 0)[draws], floor)
     yield from _predictions(truth, sampled, X)
@@ -194,10 +195,11 @@ def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:
     return Row(quantity, float(exact), sampled, error, z)
 
 
-def _root_text(key: Any, names: tuple[str, ...]) -> str:
+def _root_text(key: Any, columns: Columns) -> str:
     if key is None:
         return "none"
     feature, rule, *side = key
     if isinstance(rule, frozenset):
-        return names[feature] + one_of(rule)
-    return names[feature] + ordered_words(rule, side == ["missing left"] if side else None)
+        return columns.names[feature] + one_of(rule)
+    missing_left = side == ["missing left"] if side else None
+    return columns.names[feature] + ordered_words(rule, missing_left, columns.kind(feature))
