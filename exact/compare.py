@@ -129,13 +129,30 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     """
     if not isinstance(truth, ExactPosterior) or not isinstance(sampled, SampledPosterior):
         raise TypeError(
-            f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior."
+            f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior"
+            f"{_instead(truth, sampled)}."
         )
     if truth.model is not sampled.model:
         raise ValueError(
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
     return Comparison(list(_rows(truth, sampled, X)))
+
+
+def _instead(truth: Any, sampled: Any) -> str:
+    """What to do about the wrong two posteriors."""
+    exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
+    sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
+    if all(sampled_ones):
+        return (
+            ": both are Monte Carlo, so neither tells the other's error. Give exact.solve(model) first where it is "
+            "tractable; else run more chains and read R-hat in summary(), which compares them"
+        )
+    if all(exact_ones):
+        return ": both are exact, and .sample(draws, rng) of one gives draws to compare"
+    if exact_ones[1] and sampled_ones[0]:
+        return ": swap them"
+    return ""
 
 
 def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:

@@ -226,9 +226,10 @@ class Tree:
         return name + one_of(labels)
 
     def format(self) -> str:
-        """The tree as indented text, one line a node, the yes branch first; with the rows in each, where they are known.
+        """The tree as indented text, one line a node, the yes branch first.
 
-        Truth values are asked about as ``= no``, dates are dates.
+        Trees of a posterior tell the training rows in each node (``rows``; a row of weight 2 is two of them). Truth
+        values are asked about as ``= no``, dates are dates.
 
         Examples
         --------

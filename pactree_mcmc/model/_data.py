@@ -14,7 +14,6 @@ from .._numba import jit
 from ._leaves import DirichletMultinomial, Leaf, Target
 from ._number_leaves import NormalInverseGamma
 
-
 MOST_WHOLE_CLASSES = 20
 """Different whole numbers above which they are more likely amounts than labels."""
 
