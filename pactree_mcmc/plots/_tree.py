@@ -32,7 +32,7 @@ def plot_tree(tree: Tree | Posterior, ax: Any = None, max_depth: int | None = No
     ----------
     tree : Tree or posterior
         A leaf shows a bar for each class, with the most probable one and its probability, or its mean, or nothing; each
-        node the training rows in it, where they are known. Of a posterior the most probable tree, of draws that of them,
+        node the training rows in it, where they are known. Of a posterior the most probable tree (of draws, of them),
         with a title that says so and how probable it is.
     ax : matplotlib Axes, optional
         The drawing, text included, is scaled down to it. Default: a new figure, large enough to read all text.
