@@ -113,7 +113,9 @@ class TestFit:
         assert "3 lines with missing values are left out." in told["notes"]
         code, _, err = run(capsys, *command)
         assert code == 1
-        assert "line 5: no value in column 'colour' (2 lines in all); fill it in, leave such lines" in err
+        assert (
+            "line 5: no value in column 'colour' (2 lines in all), line 7: no value in column 'size'; fill it in" in err
+        )
 
     def test_other_separators_and_gzip(self, capsys, tmp_path):
         path = tmp_path / "shop.csv.gz"
@@ -141,7 +143,7 @@ class TestOptions:
         for options, words in (
             (("--tree-prior", "chipman", "--alpha", ".5", "--beta", "1", "--max-depth", "3"), CHIPMAN),
             (("--tree-prior", "branching", "--rho", ".3"), "tree_prior=BranchingProcess(rho=0.3, max_depth=10"),
-            (("--tree-prior", "penalty", "--cost", "2.5"), "tree_prior=LeafPenalty(cost=2.5, max_depth=None)"),
+            (("--tree-prior", "penalty", "--cost", "2.5"), "tree_prior=LeafPenalty(cost=2.5, max_depth=None, "),
             (("--min-leaf", "4", "--max-cuts", "3"), "questions=LocalCuts(trivial=False, min_leaf=4, max_cuts=3"),
         ):
             assert words in answer(capsys, "fit", data, *self.COMMAND, *options)["model"], options
@@ -286,7 +288,7 @@ class TestCompare:
     def test_what_fits_is_what_to_give(self, capsys, data):
         command = ("compare", data, "--target", "bought", "--ignore", "price", *RUN)
         err = run(capsys, *command, "--max-cells", "500")[2]
-        options = re.findall(r"(--max-[a-z]+) (\d+)", err)
+        options = re.findall(r"(--max-[a-z]+) ([\d_]+)", err)
         assert {name for name, _ in options} == {"--max-cuts", "--max-depth", "--max-cells"}
         for name, value in options:
             assert run(capsys, *command, "--max-cells", "500", name, value)[0] == 0, name

@@ -7,9 +7,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 
-TABLE = pd.DataFrame(
-    {"smoker": [True, False] * 6, "day": pd.Timestamp("2020-03-01") + pd.to_timedelta(range(12), unit="D")}
-)
+DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(range(12), unit="D")
+TABLE = pd.DataFrame({"smoker": [True, False] * 6, "day": DAYS})
 MODEL = pt.TreeModel(TABLE, np.arange(12) > 5)
 TRUTH = exact.solve(MODEL)
 DRAWS = TRUTH.sample(300, rng=1)
