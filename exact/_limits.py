@@ -75,6 +75,8 @@ class Limit:
 
 
 def _rounded(n: int) -> str:
+    if n < 10**6:
+        return f"{n:,}"
     return f"{n:.3g}" if n < 10**300 else f"1e{len(str(n)) - 1}" if n < 10**4000 else "1e4000"
 
 

@@ -139,7 +139,7 @@ def test_format_tells_the_rows_of_nodes():
         tree_with(rows=[1, 2])
 
 
-X = np.repeat(np.arange(8.0), 3)[:, None]
+THRICE = np.repeat(np.arange(8.0), 3)[:, None]
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ X = np.repeat(np.arange(8.0), 3)[:, None]
 )
 def test_trees_of_posteriors_know_their_rows(leaf):
     E = np.arange(24) % 2 == 0 if isinstance(leaf, pt.FrozenLaplace) else None
-    post = exact.solve(pt.TreeModel(X, (X[:, 0] > 3).astype(int), leaf=leaf, estimation=E))
+    post = exact.solve(pt.TreeModel(THRICE, (THRICE[:, 0] > 3).astype(int), leaf=leaf, estimation=E))
     for tree in [post.map_tree(), *post.draw_trees(5, rng=1), *post.best_trees(3).trees]:
-        reached = tree.apply(X)
+        reached = tree.apply(THRICE)
         leaves = np.flatnonzero(tree.feature < 0)
         assert tree.rows[leaves].tolist() == [np.sum(reached == i) for i in leaves]
         inner = np.flatnonzero(tree.left)
@@ -158,8 +158,8 @@ def test_trees_of_posteriors_know_their_rows(leaf):
 
 
 def test_rows_count_as_often_as_they_weigh():
-    weight = np.where(X[:, 0] > 3, 2.0, 0.5)
-    post = exact.solve(pt.TreeModel(X, X[:, 0] > 3, sample_weight=weight))
+    weight = np.where(THRICE[:, 0] > 3, 2.0, 0.5)
+    post = exact.solve(pt.TreeModel(THRICE, THRICE[:, 0] > 3, sample_weight=weight))
     assert post.map_tree().rows.tolist() == [30.0, 6.0, 24.0]
 
 

@@ -30,9 +30,14 @@ class Stream(io.StringIO):
 
 @pytest.fixture(params=[True, False], ids=["terminal", "file"])
 def stream(request, monkeypatch):
-    made = Stream(request.param)
-    monkeypatch.setattr(sys, "stderr", made)
-    return made
+    """A function that puts such a stream in the place of the standard error: pytest sets its own behind fixtures."""
+
+    def put():
+        made = Stream(request.param)
+        monkeypatch.setattr(sys, "stderr", made)
+        return made
+
+    return put
 
 
 def test_lines_where_there_is_no_terminal(monkeypatch):
@@ -62,6 +67,7 @@ def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
 
 
 def test_estimators_are_silent_unless_told(stream, monkeypatch):
+    stream = stream()
     monkeypatch.setattr(_progress, "SECONDS", 0.0)
     quiet = pt.BayesianTreeClassifier(random_state=0).fit(X, X[:, 0] > 19)
     assert stream.getvalue() == ""
@@ -120,6 +126,7 @@ class Known(Absent):
 
 
 def test_compiling_is_told_once_where_there_is_no_terminal(kernel, stream):
+    stream = stream()
     functions = entries(kernel, False)
     with Progress(10, True, kernel, False) as progress:
         for function in (functions[0], *functions[-2:]):
@@ -133,6 +140,7 @@ def test_compiling_is_told_once_where_there_is_no_terminal(kernel, stream):
 
 
 def test_nothing_is_told_when_progress_is_not_shown(kernel, stream):
+    stream = stream()
     with Progress(10, False, kernel, False):
         miss(entries(kernel, False)[0])
     assert stream.getvalue() == ""
