@@ -84,7 +84,8 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     Raises
     ------
     Intractable
-        If the sum needs more cells; most hopeless problems are refused before anything is built.
+        If the sum needs more cells; most hopeless problems are refused before anything is built. The message, and
+        ``fits`` of the error, say which settings need no more than is allowed.
     ValueError
         If the leaf score does not separate, ``max_cells`` is not positive, or the score of a cell is not finite.
     TypeError

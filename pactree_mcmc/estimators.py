@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._checks import MOST, check_number, in_words, is_integer, read_numbers
-from ._columns import Table, is_frame, listed, text_columns
+from ._checks import MOST, check_count, check_number, in_words, is_integer, read_numbers
+from ._columns import Table, is_frame, refuse_missing
 from ._validation import read_column, read_data
 from .convergence import ConvergenceWarning, training_points
 from .mcmc import sample
@@ -37,7 +37,6 @@ class Rows(NamedTuple):
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    nominal: list[Any]
     place: np.ndarray
     """(n,) int64: which of the rows given each of them is."""
 
@@ -59,6 +58,7 @@ class _BayesianTree(BaseEstimator):
         kernel: Any = "grow-prune",
         n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.tree_prior = tree_prior
         self.questions = questions
@@ -71,6 +71,7 @@ class _BayesianTree(BaseEstimator):
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,7 +116,7 @@ class _BayesianTree(BaseEstimator):
             tree_prior=ChipmanPrior(0.95, 0.5) if self.tree_prior is None else self.tree_prior,
             questions=LocalCuts() if self.questions is None else self.questions,
             leaf=self._default_leaf(rows.y) if self.leaf is None else self.leaf,
-            nominal=rows.nominal,
+            nominal=self.nominal,
             missing=self.missing,
             sample_weight=rows.weight,
         )
@@ -127,6 +128,7 @@ class _BayesianTree(BaseEstimator):
     def _sample(self, model: TreeModel) -> SampledPosterior:
         if self.n_jobs is not None and not (is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MOST):
             raise ValueError(f"n_jobs={in_words(self.n_jobs)} is out of range; give an integer, not 0, or None.")
+        verbose = check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -139,6 +141,7 @@ class _BayesianTree(BaseEstimator):
                 kernel=self.kernel,
                 start="grown",
                 executor=executor,
+                progress=verbose > 0,
             )
 
     def _describe(self) -> None:
@@ -175,13 +178,13 @@ class _BayesianTree(BaseEstimator):
             if len(place) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
         counted = table.take(place)
-        nominal = [*text_columns(Table(counted)), *([] if self.nominal is None else listed("nominal", self.nominal))]
-        return Rows(counted, y[place], None if weight is None else weight[place], nominal, place)
+        return Rows(counted, y[place], None if weight is None else weight[place], place)
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """The table, its cells converted unless some may be categories; y."""
         if is_frame(X) or self.nominal is not None:
             read_data(self, X, skip_check_array=True)
+            refuse_missing(y)
             table, y = Table(X), self._read_y(y)
             if len(y) != table.n_rows:
                 raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
@@ -229,6 +232,8 @@ class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
         Chains run side by side, in threads; -1: as many as there are cores. Draws do not depend on it.
     random_state : int, RandomState or None, default None
         The same integer gives the same draws.
+    verbose : int, default 0
+        0: silent; 1: progress on the standard error, a bar on a terminal, else a line every 30 seconds.
 
     Attributes
     ----------
@@ -311,7 +316,7 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
     leaf : leaf model, optional
         Default ``NormalInverseGamma()``, a mean and a variance for each leaf; ``NormalSharedVariance()`` has one
         variance for all.
-    tree_prior, questions, nominal, missing, chains, draws, tune, kernel, n_jobs, random_state
+    tree_prior, questions, nominal, missing, chains, draws, tune, kernel, n_jobs, random_state, verbose
         As for `BayesianTreeClassifier`.
 
     Attributes

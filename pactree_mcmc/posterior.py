@@ -484,6 +484,7 @@ class SampledPosterior(Posterior):
             value=self.node_values[nodes],
             columns=self.model.columns,
             classes=self.model.classes_,
+            rows=self.model.leaf.weight(self.stats[nodes]),
         )
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:

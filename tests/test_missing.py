@@ -154,3 +154,17 @@ def test_estimators():
     assert np.isfinite(of_numbers.predict([[NAN, 1.0]])).all()
     with pytest.raises(ValueError, match="NaN"):
         pt.BayesianTreeRegressor(chains=2, draws=5).fit(numbers, numbers[:, 1])
+
+
+def test_cuts_of_a_table_with_gaps_are_those_of_the_model():
+    """`GridCuts.from_table(missing="branch")` of a model's own table is `GridCuts` of a number."""
+    X, _ = table()
+    with pytest.raises(ValueError, match="column 'x' contains NaN"):
+        pt.GridCuts.from_table(X[["x", "z"]], 5)
+    cuts = pt.GridCuts.from_table(X, 5, missing="branch")
+    assert [None if c is None else len(c) for c in cuts.cuts] == [5, None, 2]
+    given, counted = exact.solve(model(cuts)), exact.solve(model(pt.GridCuts(5)))
+    assert given.log_evidence == counted.log_evidence
+    assert np.array_equal(given.predict_proba(NEW), counted.predict_proba(NEW))
+    known = X["x"].dropna().to_numpy()
+    assert np.array_equal(cuts.cuts[0], pt.GridCuts.from_table(known[:, None], 5).cuts[0])

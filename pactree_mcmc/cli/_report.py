@@ -119,6 +119,8 @@ def _described(post: pt.SampledPosterior) -> dict[str, Any]:
         "chains": post.n_chains,
         "draws": post.n_draws,
         "n_trees": post.n_distinct_trees,
+        "log_evidence": post.log_evidence,
+        "log_evidence_se": post.log_evidence_se,
         "seconds": post.seconds,
     }
 
@@ -130,6 +132,8 @@ def _headline(post: pt.SampledPosterior) -> str:
     return (
         f"{told['n_rows']} rows, {len(told['features'])} features{nominal}; {kind}\n"
         f"{told['chains']} chains x {told['draws']} draws, {told['n_trees']} distinct trees, {told['seconds']:.1f} s"
+        + ("" if told["log_evidence"] is None else f"\nlog evidence {told['log_evidence']:.3f}")
+        + ("" if told["log_evidence_se"] is None else f" (standard error {told['log_evidence_se']:.2g})")
     )
 
 

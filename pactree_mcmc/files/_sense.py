@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import MOST
-from .._columns import MAX_CATEGORIES, Columns
+from .._columns import KINDS, MAX_CATEGORIES, Columns
 from ..mcmc._kernels import STEPS, Kernel
 from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
@@ -57,6 +57,8 @@ def check_parts(parts: ModelParts) -> None:
     require([type(name) is str for name in columns.names], "a column has no name")
     require([type(k) is int and 0 <= k < p for k in columns.twins], "a twin is of no column")
     require(len(set(columns.twins)) == len(columns.twins), "a column has two twins")
+    require(type(columns.kinds) is tuple and len(columns.kinds) in (0, p), "the columns have no kinds")
+    require([kind in KINDS for kind in columns.kinds], "a column is of an unknown kind")
     require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
     for categories in columns.categories:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")

@@ -124,11 +124,6 @@ class Run:
         return self.tuned - self.tuned_before + self.n_saved
 
     @property
-    def n_planned(self) -> int:
-        """Draws to be made, tuning included."""
-        return self.plan.draws + self.plan.tune - self.tuned_before
-
-    @property
     def acceptance(self) -> tuple[int, int]:
         """Proposals accepted and made since tuning."""
         saved, now = self.chain.saved.moves.sum(axis=(0, 2)), self.chain.state.moves.sum(axis=1)

@@ -79,7 +79,8 @@ def sample(
         Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). Chains whose worker dies are
         named in a warning and left out. Default: threads, as many as there are cores.
     progress : bool, default True
-        Show a bar on a terminal: draws per second, acceptance, leaves.
+        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: draws, acceptance, leaves
+        (on an executor the draws of finished chains). Code that must be compiled first is announced there.
     checkpoint : path-like, optional
         A new netCDF file (.nc) to which the run is written at the start and ``every`` so often, each time whole or not
         at all: after a crash ``resume(checkpoint)`` finishes it, with the draws of a run that was not cut. At the end

@@ -97,6 +97,10 @@ class Leaf:
         """The model with what all leaves of a tree share drawn from its prior."""
         return self
 
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        """Weight (m,) of the rows of cells with ``stats`` (m, n_stats); their number where none has a weight."""
+        return stats[:, 0]
+
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, 1)."""
         raise NotImplementedError
@@ -142,6 +146,9 @@ class _ClassLeaf(Leaf):
 
     def n_stats(self, target: Target) -> int:
         return target.n_classes * (2 if self.splits_sample(target) else 1)
+
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        return stats.sum(axis=1)
 
     def splits_sample(self, target: Target) -> bool:
         """Whether the statistics keep E and S apart."""

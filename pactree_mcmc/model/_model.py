@@ -56,9 +56,11 @@ class TreeModel:
     Parameters
     ----------
     X : table of shape (n, p)
-        Array, pandas or polars frame; at least two rows. Pandas and polars categoricals are nominal.
+        Array, pandas or polars frame; at least two rows. Columns of a frame that hold text or categories are nominal;
+        dates (datetime64) are ordered numbers, days since 1970.
     y : array-like of shape (n,)
-        Integers, booleans or strings are class labels; floats are a regression, unless ``leaf`` says otherwise.
+        Integers, booleans or strings are class labels; floats are a regression, unless ``leaf`` says otherwise. More
+        than 20 different integers are taken as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
     questions : LocalCuts, GridCuts, DyadicCuts or FixedTree, optional
@@ -90,9 +92,14 @@ class TreeModel:
     Raises
     ------
     ValueError
-        If an input cannot be used; the message says what was received and what is allowed.
+        If an input cannot be used; the message says what was received and what is allowed, and of columns names all.
     TypeError
         If a part of the model has the wrong type.
+
+    Warns
+    -----
+    UserWarning
+        If y holds more than 20 different whole numbers and no ``leaf`` is given.
 
     Notes
     -----
@@ -405,5 +412,6 @@ class TreeModel:
         return None if cut is None else Question(c, cut, -1)
 
     def __repr__(self) -> str:
+        kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
         parts = f"tree_prior={self.tree_prior!r}, questions={self.questions!r}, leaf={self.leaf!r}"
-        return f"TreeModel(n={self.n_rows}, p={self.n_features}, {parts})"
+        return f"TreeModel(n={self.n_rows}, p={self.n_features}, {kind}, {parts})"

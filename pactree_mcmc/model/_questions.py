@@ -336,7 +336,9 @@ class GridCuts(_BoxQuestions):
                 raise ValueError(f"cuts of feature {k} are {what}: {listed}; give strictly increasing cuts.")
 
     @classmethod
-    def from_table(cls, X: Any, cuts: int, *, nominal: Any = None, feature_weights: Any = None) -> Self:
+    def from_table(
+        cls, X: Any, cuts: int, *, nominal: Any = None, missing: str = "error", feature_weights: Any = None
+    ) -> Self:
         """At most ``cuts`` quantiles of each feature of another table, such as the rows of E.
 
         Parameters
@@ -345,8 +347,8 @@ class GridCuts(_BoxQuestions):
             With the columns of the model's X.
         cuts : int
             Cuts a feature, >= 1.
-        nominal, feature_weights
-            As for TreeModel and GridCuts.
+        nominal, missing, feature_weights
+            As for TreeModel and GridCuts. With ``missing="branch"`` quantiles are those of the values that are known.
 
         Raises
         ------
@@ -360,8 +362,9 @@ class GridCuts(_BoxQuestions):
         """
         check_count("cuts", cuts)
         table = Table(X)
-        columns = learn_columns(table, nominal)
-        scales = cls(cuts).scales(table, columns)
+        columns = learn_columns(table, nominal, missing)
+        # the second coordinate of a feature with missing values has the same cuts
+        scales = cls(cuts).scales(table, columns)[: columns.n_features]
         known = zip(scales, columns.categories, strict=True)
         return cls([scale.cuts if c is None else None for scale, c in known], feature_weights)
 

@@ -101,7 +101,7 @@ def merged_divergence(post):
     """The divergence of the law of the draws, and how many trees there are, one draw at a time."""
     share, log_prior = {}, {}
     for t in post.tree_of_draw.ravel().tolist():
-        tree = post.tree(t)
+        tree = post.distinct_tree(t)
         key = key_of(post.model, tree)
         share[key] = share.get(key, 0.0) + 1.0 / post.tree_of_draw.size
         log_prior[key] = post.model.log_prior(tree)
@@ -116,9 +116,9 @@ def test_divergence_is_that_of_the_merged_law(kind, questions, tmp_path):
     assert post.kl_to_prior() == pytest.approx(expected, rel=1e-10, abs=1e-10)
     assert post.kl_to_prior() >= 0.0
     if kind.startswith("progressive"):
-        assert n_different < post.n_trees  # the same tree with the leaves of other stages
+        assert n_different < post.n_distinct_trees  # the same tree with the leaves of other stages
     else:
-        assert n_different == post.n_trees
+        assert n_different == post.n_distinct_trees
 
 
 def rewritten(model, tree, rng):
@@ -161,7 +161,7 @@ def rewritten(model, tree, rng):
 def test_trees_written_in_other_ways_are_the_same(questions):
     model = QUESTIONS[questions]()
     post, rng = exact.solve(model).sample(150, rng=2), np.random.default_rng(3)
-    trees = [post.tree(t) for t in range(post.n_trees)]
+    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
     again = [rewritten(model, tree, rng) for tree in trees]
     assert sum(a != b for a, b in zip(trees, again)) > 0.3 * len(trees)
     for a, b in zip(trees, again):
@@ -170,8 +170,8 @@ def test_trees_written_in_other_ways_are_the_same(questions):
     assert same_trees(model, stacked).tolist() == 2 * list(range(len(trees)))
     none = np.zeros((1, 2 * post.n_draws, 0), dtype=np.int64)
     both = SampledPosterior(
-        model, stacked, np.concatenate([post.stats, post.stats]),
-        np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_trees], axis=1),
+        model, stacked, np.concatenate([post.node_stats, post.node_stats]),
+        np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1),
         np.tile(post.log_prior_of_tree, 2), np.tile(post.log_score_of_tree, 2), none, none, (), 0.0,
     )  # fmt: skip
     assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
@@ -188,7 +188,7 @@ def test_the_certificate_of_a_progressive_mixture():
     )  # fmt: skip
     post = pt.progressive_mixture(model, engine="mcmc", draws=120, **FAST)
     expected, n_different = merged_divergence(post)
-    assert n_different <= 14 < 60 < post.n_trees
+    assert n_different <= 14 < 60 < post.n_distinct_trees
     weight = np.bincount(post.tree_of_draw.ravel()) / post.tree_of_draw.size
     assert weight @ (np.log(weight) - post.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
     assert post.certificate().kl == pytest.approx(expected, rel=1e-12)

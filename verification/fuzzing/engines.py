@@ -51,6 +51,7 @@ PARTS = [
         X="X",
         cuts="count",
         nominal="?nominal",
+        missing="?missing",
         feature_weights="?p weights",
     ),
     target(

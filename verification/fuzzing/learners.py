@@ -43,7 +43,7 @@ def _guarantee(X: Any, y: Any, sample_weight: Any = None, **settings: Any) -> An
 
 
 SAMPLING = {"chains": "count", "draws": "count", "tune": "count0", "kernel": "?kernel"}
-ESTIMATOR = {**MODEL_PARTS, **SAMPLING, "n_jobs": "?count?", "random_state": "?rng"}
+ESTIMATOR = {**MODEL_PARTS, **SAMPLING, "n_jobs": "?count?", "random_state": "?rng", "verbose": "?count"}
 VOTE = {"base": "?base", "max_depth": "?count?", "bounds": "?bounds", "coordinate": "?coordinate"}
 
 RISKS = [
