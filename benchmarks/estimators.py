@@ -123,16 +123,15 @@ def task_rows(task, given):
     head += [] if given.no_seconds else [f"seconds: {', '.join(names)}"]
     print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
     ratios = []
-    for name in [name for name in TABLES[task] if name in (given.tables or TABLES[task])]:
-        if name not in BUNDLED and not has_table(name):
-            continue
+    asked = [name for name in TABLES[task] if name in (given.tables or TABLES[task])]
+    for name in [name for name in asked if name in BUNDLED or has_table(name)]:
         (losses, seconds), leaves = compare(name, task == "regression", given)
         ratios.append(losses[0] / losses[1:])
         cells = [name, number(losses[0]), number(losses[1]), f"{ratios[-1][0]:.3f}", *map(number, losses[2:])]
         cells += [f"{leaves[0]:.0f}, {leaves[1]:.0f}"]
         cells += [] if given.no_seconds else [", ".join(f"{s:.2f}" for s in seconds)]
         print(f"| {' | '.join(cells)} |", flush=True)
-    for rival, column in zip(names[1:], np.transpose(ratios), strict=True):
+    for rival, column in zip(names[1:] if ratios else (), np.transpose(ratios), strict=True):
         mean, better = np.exp(np.mean(np.log(column))), int(np.sum(column < 1.0))
         print(f"{task}: ours over {rival}, geometric mean {mean:.3f}; lower on {better} of {len(column)}", flush=True)
 

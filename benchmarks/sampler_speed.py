@@ -99,7 +99,9 @@ def main():
         rivals = ()
         print("without bartz: not installed, or not wanted")
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    print("| kernel | n | proposals/s (leaves) |" + "".join(f" bartz, {outcome} (leaves), times |" for outcome in rivals))
+    print(
+        "| kernel | n | proposals/s (leaves) |" + "".join(f" bartz, {outcome} (leaves), times |" for outcome in rivals)
+    )
     print("|" + " --- |" * (3 + len(rivals)), flush=True)
     for n in given.rows:
         beside = [bartz(n, outcome) for outcome in rivals]
