@@ -5,9 +5,9 @@ Each is fitted by ``fit(X, y)``; ``predict(X)`` gives the mean of a regression (
 """
 
 import heapq
-import math
 import time
 
+import numba
 import numpy as np
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -54,47 +54,11 @@ class Pruned:
         self.parent = np.full(tree.node_count, -1)
         inner = np.flatnonzero(self.left >= 0)
         self.parent[self.left[inner]] = self.parent[self.right[inner]] = inner
-        self.price = self._weakest_links()
+        self.price = _weakest_links(self.left, self.right, self.parent, self._misfit())
 
-    def _weakest_links(self):
-        tree, parent = self.tree, self.parent.tolist()
-        here = (tree.impurity * tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]).tolist()
-        below, leaves = list(here), [1] * len(here)
-        for t in range(len(here) - 1, -1, -1):
-            if self.left[t] >= 0:
-                a, b = self.left[t], self.right[t]
-                below[t], leaves[t] = below[a] + below[b], leaves[a] + leaves[b]
-        gain = [(h - b) / (m - 1) if m > 1 else math.inf for h, b, m in zip(here, below, leaves, strict=True)]
-        waiting = [(g, t) for t, g in enumerate(gain) if g < math.inf]
-        heapq.heapify(waiting)
-        cut, paid = np.full(len(here), np.inf), 0.0
-        while leaves[0] > 1:
-            g, t = heapq.heappop(waiting)
-            if g != gain[t] or leaves[t] == 1:
-                continue
-            paid = max(paid, g)
-            cut[t] = paid
-            lost, saved, up = leaves[t] - 1, here[t] - below[t], t
-            while up >= 0:
-                leaves[up] -= lost
-                below[up] += saved
-                if leaves[up] > 1 and up != t:
-                    gain[up] = (here[up] - below[up]) / (leaves[up] - 1)
-                    heapq.heappush(waiting, (gain[up], up))
-                up = parent[up]
-            self._forget(t, leaves)
-        price = np.where(self.left < 0, 0.0, cut)
-        for t in range(1, len(price)):  # a node that went with one above
-            price[t] = min(price[t], price[parent[t]])
-        return price
-
-    def _forget(self, top, leaves):
-        """Nodes below a new leaf are no candidates any more."""
-        waiting = [top]
-        while waiting:
-            t = waiting.pop()
-            leaves[t] = 1
-            waiting += [child for child in (self.left[t], self.right[t]) if leaves[child] > 1]
+    def _misfit(self):
+        """Share of the rows in each node, times its impurity."""
+        return self.tree.impurity * self.tree.weighted_n_node_samples / self.tree.weighted_n_node_samples[0]
 
     def prices(self):
         """A price within each step of the path, from the whole tree to its root alone (Breiman et al. 1984, 11.6)."""
@@ -105,8 +69,7 @@ class Pruned:
         """Sums of ``columns`` (n, m) over the rows that pass through each node (nodes, m)."""
         sums = np.zeros((self.tree.node_count, columns.shape[1]))
         np.add.at(sums, self.tree.apply(np.ascontiguousarray(X, dtype=np.float32)), columns)
-        for t in range(len(sums) - 1, 0, -1):
-            sums[self.parent[t]] += sums[t]
+        _add_below(self.parent, sums)
         return sums
 
     def totals(self, by_node, prices):
@@ -120,11 +83,66 @@ class Pruned:
 
     def leaf_of(self, X, price):
         """Leaf of each row in the tree pruned at ``price``."""
-        up = np.arange(self.tree.node_count)
-        for t in range(1, len(up)):
-            if self.price[self.parent[t]] <= price:
-                up[t] = up[self.parent[t]]
+        up = _first_leaf(self.parent, self.price <= price)
         return up[self.tree.apply(np.ascontiguousarray(X, dtype=np.float32))]
+
+
+@numba.njit
+def _weakest_links(left, right, parent, misfit):
+    """``Pruned.price``: cut the weakest link of the tree that is left, again and again, up to the root."""
+    n = len(left)
+    below, leaves = misfit.copy(), np.ones(n, dtype=np.int64)
+    gain, price = np.full(n, np.inf), np.where(left < 0, 0.0, np.inf)
+    waiting = [(np.inf, -1)]
+    for t in range(n - 1, -1, -1):
+        if left[t] >= 0:
+            below[t] = below[left[t]] + below[right[t]]
+            leaves[t] = leaves[left[t]] + leaves[right[t]]
+            gain[t] = (misfit[t] - below[t]) / (leaves[t] - 1)
+            heapq.heappush(waiting, (gain[t], t))
+    paid = 0.0
+    while leaves[0] > 1:
+        g, t = heapq.heappop(waiting)
+        if g != gain[t] or leaves[t] == 1:
+            continue
+        paid = max(paid, g)
+        price[t] = paid
+        lost, saved = leaves[t] - 1, misfit[t] - below[t]
+        up = t
+        while up >= 0:
+            leaves[up] -= lost
+            below[up] += saved
+            if up != t:
+                gain[up] = (misfit[up] - below[up]) / (leaves[up] - 1) if leaves[up] > 1 else np.inf
+                heapq.heappush(waiting, (gain[up], up))
+            up = parent[up]
+        gone = [t]
+        while gone:
+            node = gone.pop()
+            leaves[node] = 1
+            for child in (left[node], right[node]):
+                if leaves[child] > 1:
+                    gone.append(child)
+    for t in range(1, n):  # a node that went with one above
+        price[t] = min(price[t], price[parent[t]])
+    return price
+
+
+@numba.njit
+def _add_below(parent, sums):
+    """Add to each node what lies below it; children come after their parents."""
+    for t in range(len(parent) - 1, 0, -1):
+        sums[parent[t]] += sums[t]
+
+
+@numba.njit
+def _first_leaf(parent, is_leaf):
+    """The highest leaf on the way from the root to each node, or the node itself."""
+    up = np.arange(len(parent))
+    for t in range(1, len(parent)):
+        if is_leaf[up[parent[t]]]:
+            up[t] = up[parent[t]]
+    return up
 
 
 class Cart:
@@ -132,7 +150,7 @@ class Cart:
 
     Every price of the whole tree's pruning path is tried, up to the root alone. A leaf with counts n_k predicts
     ``(n_k + a / K) / (n + a)``, a of ``pseudo_rows``; the mean of its rows in a regression. The loss is that which is
-    compared: log loss, or squared error.
+    compared: log loss, or squared error. One fit for each fold and one of all rows; a first call compiles.
     """
 
     def __init__(self, regression, n_folds=5, pseudo_rows=PSEUDO_ROWS):

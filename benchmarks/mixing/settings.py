@@ -67,8 +67,3 @@ FRIEDMAN_CUTS = 127
 FRIEDMAN_PRIOR = pt.ChipmanPrior(0.95, 0.5)  # a smooth function needs many leaves
 FRIEDMAN_LEAF = pt.NormalSharedVariance()
 FRIEDMAN_CLASS_LEAF = pt.DirichletMultinomial(1.0)
-
-CART_FOLDS = 5
-CART_SIZES = 7  # numbers of leaves tried, a geometric grid
-CART_POWER = 0.75  # the best number of leaves grows about so with n
-CART_ENDS = {"regression": (0.08, 2.0), "labels": (0.015, 0.45)}  # of the grid, times n ** CART_POWER
