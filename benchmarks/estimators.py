@@ -1,6 +1,6 @@
 """The estimators with their defaults against tuned CART on real tables; sums and averages of trees beside.
 
-Run: python benchmarks/estimators.py [table ...] [--only classification] [--few-rows] [--no-context] [--no-seconds]
+Run: python benchmarks/estimators.py [table ...] [--only classification] [--deep] [--few-rows] [--no-context]
 
 Protocol. Up to 4,000 rows: 5-fold cross-validation (shuffled, seed 0; by class for classes), means over folds. More
 rows: one split with 2,000 rows to test (by class where each has ten rows). Classes are judged by held-out log loss
@@ -70,10 +70,10 @@ def splits(y, regression):
     yield from (KFold if regression else StratifiedKFold)(5, shuffle=True, random_state=0).split(y, y)
 
 
-def learners(regression, n_rows, with_context):
+def learners(regression, n_rows, with_context, deep):
     """Ours, CART, and the context, by name."""
     ours = pt.BayesianTreeRegressor if regression else pt.BayesianTreeClassifier
-    yield "ours", ours(random_state=0)
+    yield "ours", ours(tree_prior=pt.ChipmanPrior(0.99, 0.0) if deep else None, random_state=0)
     yield "CART", Cart(regression, 3 if n_rows > MANY_ROWS else 5)
     if with_context:
         yield from ((name, make(regression)) for name, make in CONTEXT.items())
@@ -99,7 +99,7 @@ def compare(name, regression, given):
         impute = SimpleImputer(strategy="median", keep_empty_features=True).fit(X[train])
         here, there = impute.transform(X[train]), impute.transform(X[test])
         each = {}
-        for who, learner in learners(regression, n_rows, not given.no_context):
+        for who, learner in learners(regression, n_rows, not given.no_context, given.deep):
             learner, seconds = fitted(learner, here, y[train])
             said = learner.predict(there) if regression or who != "ours" else learner.predict_proba(there)
             each[who] = learner, loss(said, y[test], np.unique(y[train])), seconds
@@ -117,7 +117,9 @@ def number(value):
 def task_rows(task, given):
     """Print the rows of one task, then geometric means of ours over each rival, and how often ours is lower."""
     X = np.random.default_rng(0).random((40, 2))
-    next(learners(task == "regression", 40, False))[1].fit(X, X[:, 0] if task == "regression" else X[:, 0] > 0.5)
+    next(learners(task == "regression", 40, False, given.deep))[1].fit(
+        X, X[:, 0] if task == "regression" else X[:, 0] > 0.5
+    )
     names = ["ours", "CART", *([] if given.no_context else CONTEXT)]
     head = [f"{task}, {LOSS[task]}", "ours", "CART", "ratio", *names[2:], "leaves, ours and CART"]
     head += [] if given.no_seconds else [f"seconds: {', '.join(names)}"]
@@ -141,6 +143,7 @@ def main():
     parser.add_argument("tables", nargs="*", help="default all")
     parser.add_argument("--only", choices=list(TABLES), help="one of the two tasks")
     parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
+    parser.add_argument("--deep", action="store_true", help="ours with ChipmanPrior(0.99, 0), not with its defaults")
     parser.add_argument("--no-context", action="store_true", help="ours and CART alone")
     parser.add_argument("--no-seconds", action="store_true", help="on a machine with other work")
     given = parser.parse_args()
