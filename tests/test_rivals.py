@@ -57,6 +57,10 @@ def test_price_and_pseudo_rows_lose_least(rivals):
     }
     assert losses[cart.price, cart.pseudo] == pytest.approx(min(losses.values()), rel=1e-9)
     assert max(losses.values()) > 1.5 * min(losses.values())
+    tree = DecisionTreeClassifier(random_state=0, ccp_alpha=cart.price).fit(X, y)
+    counts = tree.tree_.value[tree.apply(X), 0] * tree.tree_.n_node_samples[tree.apply(X), None]
+    smoothed = (counts + cart.pseudo / 3) / (counts.sum(axis=1, keepdims=True) + cart.pseudo)
+    np.testing.assert_allclose(cart.predict(X), smoothed)
 
 
 def test_pseudo_votes_save_a_forest_from_infinite_loss(rivals):
