@@ -110,7 +110,9 @@ def compare(name, regression, given):
 
 
 def number(value):
-    """Four digits, or four decimals if that is fewer."""
+    """Four digits, or four decimals if that is fewer; two digits of what would vanish."""
+    if value < 0.001:
+        return f"{value:.1e}"
     return f"{value:.4f}" if value < 10 else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
 
 
@@ -135,7 +137,8 @@ def task_rows(task, given):
         print(f"| {' | '.join(cells)} |", flush=True)
     for rival, column in zip(names[1:] if ratios else (), np.transpose(ratios), strict=True):
         mean, better = np.exp(np.mean(np.log(column))), int(np.sum(column < 1.0))
-        print(f"{task}: ours over {rival}, geometric mean {mean:.3f}; lower on {better} of {len(column)}", flush=True)
+        told = f"geometric mean {mean:.3f}, median {np.median(column):.3f}, worst {column.max():.3g}"
+        print(f"{task}: ours over {rival}, {told}; lower on {better} of {len(column)}", flush=True)
 
 
 def main():
