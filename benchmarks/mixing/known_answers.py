@@ -53,9 +53,11 @@ def one_dimension(options):
     run = run_within(model_of("one_dimension"), limit, rng=0, **how)
     drawn, best = roots(run.post), max(law, key=law.get)
     apart = [total_variation(law, drawn.law(c)) for c in range(limit.chains)]
+    found = effective(drawn.has(best))
     yield f"{limit.chains} chains, {run.draws} draws each, total variation of each chain: {_row(apart)}"
+    yield f"effective draws a draw of the root {best[1]:.4f}: {found / (limit.chains * run.draws):.2f}"
     yield Check("total variation of the root law", total_variation(law, drawn.law()), 0.05)
-    rate = effective(drawn.has(best)) / run.seconds
+    rate = found / run.seconds
     yield Check(
         f"effective draws a second of the root {best[1]:.4f} (P = {law[best]:.3f})", rate, 5000.0, at_least=True
     )
