@@ -285,7 +285,7 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False) -> tuple[np.ndarra
     if kind == "M":
         whole = bool(np.all(np.isnat(values) | (values == values.astype("M8[D]"))))
         aware = zone is not None or getattr(getattr(raw, "dtype", None), "time_zone", None) is not None
-        values, holds = _days(values), UTC if aware else DAY if whole else TIME
+        values, holds = _days(values, name), UTC if aware else DAY if whole else TIME
     elif kind == "O":
         if all(isinstance(value, bool | np.bool_) or (may_lack and is_missing(value)) for value in values.tolist()):
             holds = TRUTH
@@ -309,10 +309,16 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False) -> tuple[np.ndarra
     return values, holds
 
 
-def _days(values: np.ndarray) -> np.ndarray:
+def _days(values: np.ndarray, name: str) -> np.ndarray:
     """Dates as days since 1970-01-01 in float64, NaN where missing; a microsecond makes a difference until 2200."""
     gone = np.isnat(values)
-    return np.where(gone, np.nan, values.astype("M8[us]").astype(np.int64) / MICROSECONDS)
+    fine = values.astype("M8[us]")
+    beyond = ~gone & (fine.astype("M8[D]") != values.astype("M8[D]"))
+    if beyond.any():
+        raise ValueError(
+            f"column {name!r} holds dates beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
+        )
+    return np.where(gone, np.nan, fine.astype(np.int64) / MICROSECONDS)
 
 
 def date_words(days: float, kind: str) -> str:
