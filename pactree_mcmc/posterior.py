@@ -440,7 +440,8 @@ class SampledPosterior(Posterior):
         reason = unknown_constant(self.model)
         if reason is not None:
             raise ValueError(f"no divergence from the prior: {reason}.")
-        first, which = np.unique(same_trees(self.model, self.distinct_trees), return_index=True, return_inverse=True)[1:]
+        same = same_trees(self.model, self.distinct_trees)
+        first, which = np.unique(same, return_index=True, return_inverse=True)[1:]
         weight = np.bincount(which, weights=self.weight_of_tree)
         drawn = weight > 0.0
         weight, log_prior = weight[drawn], self.log_prior_of_tree[first[drawn]]
@@ -484,7 +485,7 @@ class SampledPosterior(Posterior):
             value=self.node_values[nodes],
             columns=self.model.columns,
             classes=self.model.classes_,
-            rows=self.model.leaf.weight(self.stats[nodes]),
+            rows=self.model.leaf.weight(self.node_stats[nodes]),
         )
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:

@@ -198,8 +198,11 @@ def test_a_posterior_is_drawn_by_its_most_probable_tree():
     axes = plot_tree(post)
     check_legible(axes)
     assert [t.get_text() for t in axes.texts] == [t.get_text() for t in plot_tree(post.map_tree()).texts]
-    best = np.argmax(post.log_prior + post.log_score)
-    assert axes.get_title() == f"most probable of {post.n_trees} trees drawn, {post.weight[best]:.2g} of the draws"
+    best = np.argmax(post.log_prior_of_tree + post.log_score_of_tree)
+    assert (
+        axes.get_title()
+        == f"most probable of {post.n_distinct_trees} trees drawn, {post.weight_of_tree[best]:.2g} of the draws"
+    )
     x = np.arange(12.0)
     truth = exact.solve(pt.TreeModel(x[:, None], x > 5))
     probability = np.exp(truth.model.log_posterior(truth.map_tree()) - truth.log_evidence)

@@ -75,8 +75,11 @@ def plot_tree(tree: Tree | Posterior, ax: Any = None, max_depth: int | None = No
 def _most_probable(post: Posterior) -> tuple[Tree, str]:
     tree = post.map_tree()
     if isinstance(post, SampledPosterior):
-        best = int(np.argmax(post.log_prior + post.log_score))
-        return tree, f"most probable of {post.n_trees} trees drawn, {post.weight[best]:.2g} of the draws"
+        best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
+        return (
+            tree,
+            f"most probable of {post.n_distinct_trees} trees drawn, {post.weight_of_tree[best]:.2g} of the draws",
+        )
     log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
     if log_joint is None or log_evidence is None:
         return tree, "most probable tree"
