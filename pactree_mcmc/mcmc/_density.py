@@ -26,7 +26,6 @@ from ._scan import (
     CHOICES,
     CUT,
     FEW_CATEGORIES,
-    NEGLIGIBLE,
     UPPER,
     feature_weight,
     fill_bins,
@@ -60,6 +59,8 @@ FLAT_ODDS, MOST_ODDS = 0.5, 60.0
 """Power of the odds of splitting in it, and the largest log odds it knows."""
 LOG_LEARNED, LOG_DEFENCE = log(1.0 - DEFENCE), log(DEFENCE)
 GAIN, LEARNED, DEFENSIVE = range(3)
+LOST = -30.0
+"""Terms smaller by this, in nats, do not count in the sums of a proposal."""
 
 
 class Impurity(NamedTuple):
@@ -71,8 +72,10 @@ class Impurity(NamedTuple):
 
 
 @jit
-def impurity(model: Lowered, stats: np.ndarray, row: int) -> Impurity:
+def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
     """Impurity of the cell with statistics ``stats[row]``, 0 of one without weight."""
+    if logs.shape[1] > 1:
+        return _impurity_of_counts(logs, stats, row)
     rule = model.guess
     if not model.units.counts:
         n = stats[row, 0]
@@ -104,22 +107,38 @@ def impurity(model: Lowered, stats: np.ndarray, row: int) -> Impurity:
 
 
 @jit
+def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
+    total, most, nats = np.int64(0), np.int64(0), 0.0
+    for i in range(stats.shape[1]):
+        n = np.int64(stats[row, i])
+        total += n
+        most = max(most, n)
+        nats -= logs[0, n]
+    return Impurity(max(nats + logs[0, total], 0.0), float(total - most))
+
+
+@jit
+def _log1p(logs: np.ndarray, x: float) -> float:
+    return logs[1, np.int64(x)] if logs.shape[1] > 1 else log1p(x)
+
+
+@jit
 def way_terms_into(
-    model: Lowered, out: np.ndarray, at: int, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
+    out: np.ndarray, at: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
 ) -> None:
     """The terms f of a way to part a cell of ``n`` rows, ``n_left`` of them going left, into ``out[at]``."""
     out[at, 0] = gain
     out[at, 1] = left.nats + right.nats
     out[at, 2] = max(left.nats, right.nats)
     out[at, 3] = sqrt(left.nats) + sqrt(right.nats)
-    out[at, 4] = log1p(left.minority) + log1p(right.minority)
-    out[at, 5] = log((n_left + 1.0) * (n - n_left + 1.0)) - 2.0 * log(n + 2.0)
+    out[at, 4] = _log1p(logs, left.minority) + _log1p(logs, right.minority)
+    out[at, 5] = _log1p(logs, float(n_left)) + _log1p(logs, float(n - n_left)) - 2.0 * _log1p(logs, n + 1.0)
 
 
 @jit
 def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -> None:
     """The terms x of a cell whose log odds of splitting by lookahead are ``odds``, into ``state.cell_terms``."""
-    out, here = state.cell_terms, impurity(model, state.stats, node)
+    out, here = state.cell_terms, impurity(model, state.logs, state.stats, node)
     odds = min(max(odds, -1e6), 1e6)
     out[0], out[1], out[2] = 1.0, odds, min(odds, 0.0)
     out[3], out[4], out[5] = here.nats, sqrt(here.nats), log1p(here.minority)
@@ -133,11 +152,11 @@ def level_of(state: ChainState, node: int) -> int:
 
 
 @jit
-def logit(state: ChainState, terms: np.ndarray, at: int, level: int, k: int) -> float:
+def logit(density: np.ndarray, terms: np.ndarray, at: int, level: int, k: int) -> float:
     """``b . f + c[feature]`` of the way with the terms ``terms[at]``."""
-    total = state.density[level, N_CELL_TERMS + N_WAY_TERMS + k]
+    total = density[level, N_CELL_TERMS + N_WAY_TERMS + k]
     for j in range(N_WAY_TERMS):
-        total += state.density[level, N_CELL_TERMS + j] * terms[at, j]
+        total += density[level, N_CELL_TERMS + j] * terms[at, j]
     return total
 
 
@@ -148,48 +167,45 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     Way w, from -2 on, stands in entry ``w + 2``: how many are alike in ``alike`` (0: none), its gain and its logit in
     ``tilts``, its terms f in ``way_terms``.
     """
-    rule, level, beta = model.questions, level_of(state, node), state.beta[0]
-    n_ways = gains_into(model, state, node, k, n)
-    least, rows = rule.min_leaf if rule.kind == LOCAL else 0, state.node[node].rows
+    n_ways, level, rule = gains_into(model, state, node, k, n), level_of(state, node), model.questions
+    terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density
+    rows, whole, nothing = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
+    for way in range(-2, 0):
+        alike[way + 2] = trivial_ways(model, state, node, k, n, way)[0]
+        if alike[way + 2] > 0 and way == -2:
+            way_terms_into(terms, 0, logs, 0.0, nothing, whole, np.int64(0), rows)
+        elif alike[way + 2] > 0:
+            way_terms_into(terms, 1, logs, 0.0, whole, nothing, rows, rows)
+    least, beta = rule.min_leaf if rule.kind == LOCAL else 0, state.beta[0]
     gaps = rule.kind == GRID and not rule.feature[k].nominal
-    whole, nothing = impurity(model, state.stats, node), Impurity(0.0, 0.0)
-    for way in range(-2, n_ways):
-        at = way + 2
-        if way < 0:
-            state.alike[at] = trivial_ways(model, state, node, k, n, way)[0]
-            if state.alike[at] == 0:
-                continue
-            if way == -2:
-                way_terms_into(model, state.way_terms, at, 0.0, nothing, whole, np.int64(0), rows)
-            else:
-                way_terms_into(model, state.way_terms, at, 0.0, whole, nothing, rows, rows)
-        else:
-            n_left = state.codes[3, way]
-            state.alike[at] = 0
-            if n_left < least or rows - n_left < least:
-                continue
-            state.alike[at] = state.codes[0, way + 1] - state.codes[0, way] if gaps else np.int64(1)
-            left, right = impurity(model, state.lefts, way), impurity(model, state.rights, way)
-            way_terms_into(model, state.way_terms, at, beta * state.gains[way], left, right, n_left, rows)
-        state.tilts[GAIN, at] = state.way_terms[at, 0]
-        state.tilts[LEARNED, at] = logit(state, state.way_terms, at, level, k)
-        state.tilts[DEFENSIVE, at] = FLAT * state.way_terms[at, 0]
+    codes, gains, lefts, rights = state.codes, state.gains, state.lefts, state.rights
+    for way in range(n_ways):
+        n_left, at = codes[3, way], way + 2
+        alike[at] = 0
+        if n_left >= least and rows - n_left >= least:
+            alike[at] = codes[0, way + 1] - codes[0, way] if gaps else np.int64(1)
+            left, right = impurity(model, logs, lefts, way), impurity(model, logs, rights, way)
+            way_terms_into(terms, at, logs, beta * gains[way], left, right, n_left, rows)
+    for at in range(n_ways + 2):
+        if alike[at] > 0:
+            tilts[GAIN, at], tilts[LEARNED, at] = terms[at, 0], logit(density, terms, at, level, k)
     return n_ways
 
 
 @jit
-def _log_sum_ways(state: ChainState, n_ways: int, part: int) -> float:
-    """Log of the sum over the ways just weighed."""
-    largest, total = -inf, 0.0
+def _log_sum_ways(state: ChainState, n_ways: int, part: int, power: float) -> float:
+    """Log of the sum over the ways just weighed, of exponentials of their tilts times ``power``."""
+    tilts, alike, largest, total = state.tilts, state.alike, -inf, 0.0
     for at in range(n_ways + 2):
-        if state.alike[at] > 0:
-            largest = max(largest, state.tilts[part, at])
+        if alike[at] > 0:
+            largest = max(largest, tilts[part, at])
     if largest == -inf:
         return -inf
     for at in range(n_ways + 2):
-        if state.alike[at] > 0 and state.tilts[part, at] - largest > NEGLIGIBLE:
-            total += state.alike[at] * exp(state.tilts[part, at] - largest)
-    return largest + log(total)
+        apart = power * (tilts[part, at] - largest)
+        if alike[at] > 0 and apart > LOST:
+            total += alike[at] * exp(apart)
+    return power * largest + log(total)
 
 
 @jit
@@ -225,8 +241,10 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
             if ways > 0.0:
                 weights += weight
                 n_ways = weigh_ways(model, state, node, k, n)
-                for part in range(3):
-                    state.sums[part, k] = log(weight / ways) + _log_sum_ways(state, n_ways, part)
+                log_rule = log(weight / ways)
+                state.sums[GAIN, k] = log_rule + _log_sum_ways(state, n_ways, GAIN, 1.0)
+                state.sums[LEARNED, k] = log_rule + _log_sum_ways(state, n_ways, LEARNED, 1.0)
+                state.sums[DEFENSIVE, k] = log_rule + _log_sum_ways(state, n_ways, GAIN, FLAT)
     guide.weight = weights
     guide.log_learned = _log_sum_features(state, LEARNED, p)
     guide.log_defensive = _log_sum_features(state, DEFENSIVE, p)
@@ -286,10 +304,11 @@ def log_question(model: Lowered, state: ChainState, node: int) -> float:
         return 0.0
     place, here = known(model, state, node), state.node[node]
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
-    left, right = impurity(model, state.stats, here.left), impurity(model, state.stats, here.right)
+    left, right = impurity(model, state.logs, state.stats, here.left), impurity(model, state.logs, state.stats, here.right)
     last = len(state.way_terms) - 1
-    way_terms_into(model, state.way_terms, last, gain, left, right, state.node[here.left].rows, here.rows)
-    learned = logit(state, state.way_terms, last, level_of(state, node), here.feature)
+    n_left, terms = state.node[here.left].rows, state.way_terms
+    way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
+    learned = logit(state.density, terms, last, level_of(state, node), here.feature)
     return _log_mixture(state, place, here.log_rule + log(state.guide[place].weight), learned, gain)
 
 

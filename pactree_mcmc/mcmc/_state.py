@@ -212,9 +212,11 @@ class ChainState(NamedTuple):
     sums: np.ndarray
     """(3, p) float64 scratch: log sums over the ways of each feature, of three parts."""
     tilts: np.ndarray
-    """(3, m) float64 scratch: the same of each way."""
+    """(2, m) float64 scratch: gain and logit of each way."""
     alike: np.ndarray
     """(m,) int64 scratch: how many ways are alike."""
+    logs: np.ndarray
+    """(2, m) float64: x log x and log(1 + x) of 0, 1, ..., as far as rows and whole weights go; (2, 1): not kept."""
     way_terms: np.ndarray
     """(m, N_WAY_TERMS) float64 scratch: terms of each way."""
     cell_terms: np.ndarray
@@ -268,6 +270,7 @@ def pack_state(s: ChainState) -> Any:
         s.sums,
         s.tilts,
         s.alike,
+        s.logs,
         s.way_terms,
         s.cell_terms,
         s.branch,
@@ -301,6 +304,13 @@ def first_density(p: int) -> np.ndarray:
     out = np.zeros((DENSITY_LEVELS, N_CELL_TERMS + N_WAY_TERMS + p))
     out[:, 1], out[:, N_CELL_TERMS] = 1.0, 0.5
     return out
+
+
+def log_table(model: Lowered) -> np.ndarray:
+    """Logarithms of whole numbers up to the number of rows, where the weights of classes are such; else (2, 1)."""
+    whole = model.units.counts and model.leaf.lookup.shape[1] > 1
+    x = np.arange(float(max(model.leaf.lookup.shape[1], 1) + 3 if whole else 1))
+    return np.stack([x * np.log(np.maximum(x, 1.0)), np.log1p(x)])
 
 
 def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool, guided: bool) -> ChainState:
@@ -346,8 +356,9 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         guide=np.full(n_guides, NONE, dtype=np.int64).astype(GUIDE).view(np.recarray),
         shares=np.zeros((n_guides, p)),
         sums=np.zeros((3, p)),
-        tilts=np.zeros((3, widest + 3 if guided else 1)),
+        tilts=np.zeros((2, widest + 3 if guided else 1)),
         alike=np.zeros(widest + 3 if guided else 1, dtype=np.int64),
+        logs=log_table(model) if guided else np.zeros((2, 1)),
         way_terms=np.zeros((widest + 3 if guided else 1, N_WAY_TERMS)),
         cell_terms=np.zeros(N_CELL_TERMS),
         branch=np.zeros(MOST_BRANCHES if guided else 1, dtype=BRANCH).view(np.recarray),

@@ -20,6 +20,8 @@ KERNELS = {
     "collapsed": ("mcmc._moves.collapsed", "collapsed_step"),
     "regrow-1": ("mcmc._moves.regrow", "regrow_step", 1),
     "regrow-2": ("mcmc._moves.regrow", "regrow_step", 2),
+    "learned": ("mcmc._moves.learned", "learned_step"),
+    "subgraph": ("mcmc._moves.subgraph", "subgraph_step"),
 }
 """Steps that reach every tree by themselves: module, function, further arguments."""
 MOVES = {
@@ -37,6 +39,8 @@ STEPS = KERNELS | MOVES
 MOST_TREES = 500
 FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
 """Room for what is kept of about a thousand cells, so that some take the place of others, and for few questions."""
+EXPECTED = (1.5, 1.0, 0.7)
+"""Questions expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
 
 class Outcomes:
@@ -131,6 +135,8 @@ def new_chain(model, beta=1.0, room=64):
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
     chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
+    chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
+    plain.module("mcmc._moves.subgraph").EXPECTED = EXPECTED
     return chain
 
 
