@@ -10,6 +10,7 @@ from .problems import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_pro
 from .transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
 
 NEW = [step for step in STEPS if step not in ("grow-prune", "blanchard")]
+MANY_OUTCOMES = ("regrow-2", "subgraph")
 OFF = {
     "redraw": {"cyclic", "fixed"},
     "change": {"cyclic", "fixed"},
@@ -28,8 +29,8 @@ OFF = {
 
 
 def cases_of(step):
-    """The spaces to be followed through; the step with most outcomes has its own."""
-    if step == "regrow-2":
+    """The spaces to be followed through; the steps with most outcomes have their own."""
+    if step in MANY_OUTCOMES:
         return TINY
     return [case if (step, case) != ("regrow-1", "three_categories") else "box" for case in SMALL]
 
@@ -57,9 +58,9 @@ def test_every_move_meets_every_prior_and_leaf_model():
         assert {leaf for _, _, _, leaf in met} == set(LEAVES)
 
 
-TEMPERED = [(step, "shallow_ties" if step == "regrow-2" else "ties", 0.4) for step in NEW]
+TEMPERED = [(step, "shallow_ties" if step in MANY_OUTCOMES else "ties", 0.4) for step in NEW]
 TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in NEW]
-TEMPERED += [(step, "grid_one" if step == "regrow-2" else "grid_box", 0.4) for step in NEW]
+TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) for step in NEW]
 
 
 def betas_and_cases(step, case, beta):
@@ -103,7 +104,7 @@ WAYS = [(case, step) for case in ("ties", "min_leaf_mixed", "grid_box") for step
 @pytest.mark.parametrize(("case", "step"), everyday(WAYS, lambda *entry: entry, first_out=("ties", "grid_box")))
 def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
     """A tree loaded, or reached by pruning, has the same law of the next tree as one reached by growing."""
-    case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step == "regrow-2" else case
+    case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step in MANY_OUTCOMES else case
     model = build_model(plain_package().package, case_problem(case, "stopped", "dirichlet"))
     space = explore(model, step)
     chain, number = new_chain(model), {}

@@ -269,8 +269,8 @@ def posterior_of(model, trees, beta=1.0):
     return weight / weight.sum()
 
 
-def imbalance(transition, law):
-    """Largest breach of detailed balance, relative to the larger of the two flows."""
+def imbalance(transition, law, least=0.0):
+    """Largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
     flow = law[:, None] * transition
     apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
-    return float((apart[larger > 0.0] / larger[larger > 0.0]).max())
+    return float((apart[larger > least] / larger[larger > least]).max())
