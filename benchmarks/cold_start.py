@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+
+from clock import timed
 
 CALLS = {
-    "pt.sample": "pt.sample(model, 100, tune=100, rng=0, progress=False)",
+    "pt.sample, default kernel": "pt.sample(model, 100, tune=100, rng=0, progress=False)",
+    "pt.sample, kernel grow-prune": "pt.sample(model, 100, tune=100, rng=0, kernel='grow-prune', progress=False)",
     "exact.solve": "exact.solve(model)",
 }
 SCRIPT = """
@@ -23,13 +25,16 @@ model = pt.TreeModel(X, (X[:, 0] > 2) ^ (rng.random(200) < .1))
 
 
 def main():
+    print("| first call | empty cache | second process |\n| --- | --- | --- |", flush=True)
     for name, call in CALLS.items():
         with tempfile.TemporaryDirectory() as cache:
-            for which in ("empty cache", "second process"):
-                began = time.perf_counter()
-                env = os.environ | {"NUMBA_CACHE_DIR": cache}
-                subprocess.run([sys.executable, "-c", SCRIPT.format(call=call)], check=True, env=env)
-                print(f"{name}, {which}: {time.perf_counter() - began:.1f} s")
+            env = os.environ | {"NUMBA_CACHE_DIR": cache}
+            command = [sys.executable, "-W", "ignore", "-c", SCRIPT.format(call=call)]
+            cells = []
+            for _ in range(2):
+                _, wall, _ = timed(lambda command=command, env=env: subprocess.run(command, check=True, env=env), 1)
+                cells.append(f"{wall:.1f} s")
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

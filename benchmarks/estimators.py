@@ -1,12 +1,21 @@
-"""The estimators with their defaults against CART with cross-validated pruning, on 21 real tables.
+"""The estimators with their defaults against tuned CART on real tables; sums and averages of trees beside.
 
-Run: python benchmarks/estimators.py [table ...]. Loss is held-out log loss (nats), or RMSE for diabetes; both methods
-see the same rows. Protocol: up to 4,000 rows 5-fold cross-validation (stratified, shuffled, seed 0); above, one
-stratified split with 2,000 rows to test. CART: the cost-complexity path of the training rows thinned to 12 values,
-the price with the least loss in 5-fold cross-validation on the training rows (3-fold on the large tables). Its leaves
-predict ``(n_i + 1) / (n + K)``, as plain shares of a pure leaf would lose infinitely; the price is chosen for these.
-Missing cells are the median of the column's training rows; nominal columns are category codes as numbers, for both.
+Run: python benchmarks/estimators.py [table ...] [--only classification] [--deep] [--few-rows] [--no-context]
+
+Protocol. Up to 4,000 rows: 5-fold cross-validation (shuffled, seed 0; by class for classes), means over folds. More
+rows: one split with 2,000 rows to test (by class where each has ten rows). Classes are judged by held-out log loss
+(nats), regressions by the RMSE of the predictive mean, y as it is in the table. Missing cells are the median of the
+column's training rows, nominal columns category codes as numbers, for all. Columns that hold published splits are left
+out. CART: `rivals.Cart`, the price of a leaf and the pseudo rows of the leaves by 5-fold (large tables: 3-fold)
+cross-validation on the training rows. Context, `rivals.CONTEXT`: a random forest of 500, 16 bagged unpruned trees,
+gradient boosting, with scikit-learn's defaults; pseudo votes out of bag. Seconds are processor time of a fit on one
+thread, all tuning included but for the pseudo votes. The tables asked for are printed as rows of Markdown, then
+geometric means and counts.
 """
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import argparse
 import time
@@ -14,10 +23,10 @@ import warnings
 
 import numpy as np
 from data import DATA, has_table
+from rivals import CONTEXT, Cart, loss
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import pactree_mcmc as pt
 
@@ -28,129 +37,127 @@ BUNDLED = {
     "digits": load_digits,
     "diabetes": load_diabetes,
 }
-GROUP_A = ["spambase", "eeg_eye_state", "epileptic_seizure", "crowdsourced_mapping_train", "wine_quality"]
-GROUP_A += ["optdigits", "letter_recognition"]
-GROUP_B = [
-    "vote",
-    "pima_diabetes",
-    "breast_w",
-    "ionosphere",
-    "mushroom",
-    "credit_a",
-    "kr_vs_kp",
-    "heart_statlog",
-    "sick",
-]
-MANY_ROWS, N_TEST = 4000, 2000
+TABLES = {
+    "classification": (
+        "iris", "wine", "breast_cancer", "digits", "spambase", "eeg_eye_state", "epileptic_seizure",
+        "crowdsourced_mapping_train", "wine_quality", "optdigits", "letter_recognition", "vote", "pima_diabetes",
+        "breast_w", "ionosphere", "mushroom", "credit_a", "kr_vs_kp", "heart_statlog", "sick", "dtgfn_raisin",
+    ),
+    "regression": ("diabetes", "abalone", "concrete", "cpu_small", "autoprice", "pbc", "dtgfn_energy"),
+}  # fmt: skip
+LOSS = {"classification": "log loss", "regression": "RMSE"}
+MANY_ROWS, N_TEST, FEW_ROWS = 4000, 2000, 300
 
 
 def table(name):
     """Features, missing cells NaN, and target: floats for a regression, else classes."""
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
-        return X, y.astype(float) if name == "diabetes" else y
-    whole = np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", skip_header=1)
-    return whole[:, :-1], whole[:, -1].astype(int)
+    else:
+        whole = np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", names=True, deletechars="")
+        features = [column for column in whole.dtype.names[:-1] if not column.startswith("split_")]
+        X, y = np.column_stack([whole[column] for column in features]), whole[whole.dtype.names[-1]]
+    return X, y.astype(float) if name in TABLES["regression"] else y.astype(int)
 
 
-def splits(X, y):
+def splits(y, regression):
     """Training and test rows, both lists of one array a split."""
     if len(y) > MANY_ROWS:
-        yield train_test_split(np.arange(len(y)), test_size=N_TEST, random_state=0, stratify=strata(y))
+        by_class = not regression and np.unique(y, return_counts=True)[1].min() >= 10
+        rows = np.arange(len(y))
+        yield train_test_split(rows, test_size=N_TEST, random_state=0, stratify=y if by_class else None)
         return
-    folds = KFold if y.dtype.kind == "f" else StratifiedKFold
-    yield from folds(5, shuffle=True, random_state=0).split(X, y)
+    yield from (KFold if regression else StratifiedKFold)(5, shuffle=True, random_state=0).split(y, y)
 
 
-def strata(y):
-    return None if np.bincount(y).min() < 10 else y
+def learners(regression, n_rows, with_context, deep):
+    """Ours, CART, and the context, by name."""
+    ours = pt.BayesianTreeRegressor if regression else pt.BayesianTreeClassifier
+    yield "ours", ours(tree_prior=pt.ChipmanPrior(0.99, 0.0) if deep else None, random_state=0)
+    yield "CART", Cart(regression, 3 if n_rows > MANY_ROWS else 5)
+    if with_context:
+        yield from ((name, make(regression)) for name, make in CONTEXT.items())
 
 
-class Cart:
-    """CART with the price of a leaf by cross-validation, its leaves smoothed."""
-
-    def __init__(self, regression, n_rows):
-        self.kind = DecisionTreeRegressor if regression else DecisionTreeClassifier
-        self.n_folds = 3 if n_rows > MANY_ROWS else 5
-
-    def fit(self, X, y):
-        price = self.kind(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas.clip(0.0)
-        prices = np.unique(np.quantile(price, np.linspace(0.0, 1.0, 12) ** 0.5, method="nearest"))
-        folds = KFold(self.n_folds, shuffle=True, random_state=1)
-        lost = np.zeros(len(prices))
-        self.classes = np.unique(y)
-        for train, test in folds.split(X):
-            for i, value in enumerate(prices):
-                lost[i] += loss(self.grown(X[train], y[train], value), X[test], y[test], self.classes)
-        self.tree = self.grown(X, y, prices[int(np.argmin(lost))])
-        return self
-
-    def grown(self, X, y, price):
-        tree = self.kind(random_state=0, ccp_alpha=price).fit(X, y)
-        if self.kind is DecisionTreeRegressor:
-            return tree.predict
-        leaf, which = tree.apply(X), np.searchsorted(self.classes, y)
-        counts = np.ones((tree.tree_.node_count, len(self.classes)))
-        np.add.at(counts, (leaf, which), 1.0)
-        return lambda rows: (counts / counts.sum(axis=1, keepdims=True))[tree.apply(rows)]
-
-    def __call__(self, X):
-        return self.tree(X)
+def fitted(learner, X, y):
+    """The learner fitted, and the processor seconds of that."""
+    began = time.process_time()
+    learner.fit(X, y)
+    spent = time.process_time() - began
+    return learner, spent - getattr(learner, "seconds_apart", 0.0)
 
 
-def loss(predict, X, y, classes):
-    """Log loss, or RMSE."""
-    said = predict(X)
-    if said.ndim == 1:
-        return float(np.sqrt(np.mean((said - y) ** 2)))
-    place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-    return float(-np.log(np.maximum(said[np.arange(len(y)), place], 1e-15)).mean())
-
-
-def compare(name):
-    """Mean losses of ours and CART's, seconds of a fit of each, leaves of ours."""
+def compare(name, regression, given):
+    """Mean losses and seconds of each learner (2, learners), and leaves of ours and of CART, over splits."""
     X, y = table(name)
-    regression = y.dtype.kind == "f"
-    found, n_rows = [], len(y)
-    for train, test in splits(X, y):
+    n_rows = len(y)
+    if given.few_rows:
+        rows = np.random.default_rng(0).permutation(n_rows)[:FEW_ROWS]
+        X, y = X[rows], y[rows]
+    found, leaves = [], []
+    for train, test in splits(y, regression):
         impute = SimpleImputer(strategy="median", keep_empty_features=True).fit(X[train])
         here, there = impute.transform(X[train]), impute.transform(X[test])
-        began = time.process_time()
-        kind = pt.BayesianTreeRegressor if regression else pt.BayesianTreeClassifier
-        fitted = kind(random_state=0).fit(here, y[train])
-        middle = time.process_time()
-        cart = Cart(regression, n_rows).fit(here, y[train])
-        ended = time.process_time()
-        predict = fitted.predict if regression else fitted.predict_proba
-        post = fitted.posterior_
-        found.append(
-            (
-                loss(predict, there, y[test], np.unique(y[train])),
-                loss(cart, there, y[test], cart.classes),
-                middle - began,
-                ended - middle,
-                post.weight @ post.n_leaves,
-            )
-        )
-    return np.mean(found, axis=0)
+        each = {}
+        for who, learner in learners(regression, n_rows, not given.no_context, given.deep):
+            learner, seconds = fitted(learner, here, y[train])
+            said = learner.predict(there) if regression or who != "ours" else learner.predict_proba(there)
+            each[who] = learner, loss(said, y[test], np.unique(y[train])), seconds
+        post = each["ours"][0].posterior_
+        leaves.append((post.n_leaves.mean(), each["CART"][0].n_leaves))
+        found.append([numbers[1:] for numbers in each.values()])
+    return np.mean(found, axis=0).T, np.mean(leaves, axis=0)
+
+
+def number(value):
+    """Four digits, or four decimals if that is fewer; two digits of what would vanish."""
+    if value < 0.001:
+        return f"{value:.1e}"
+    return f"{value:.4f}" if value < 10 else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+def task_rows(task, given):
+    """Print the rows of one task, then geometric means of ours over each rival, and how often ours is lower."""
+    X = np.random.default_rng(0).random((40, 2))
+    next(learners(task == "regression", 40, False, given.deep))[1].fit(
+        X, X[:, 0] if task == "regression" else X[:, 0] > 0.5
+    )
+    names = ["ours", "CART", *([] if given.no_context else CONTEXT)]
+    head = [f"{task}, {LOSS[task]}", "ours", "CART", "ratio", *names[2:], "leaves, ours and CART"]
+    head += [] if given.no_seconds else [f"seconds: {', '.join(names)}"]
+    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
+    ratios = []
+    asked = [name for name in TABLES[task] if name in (given.tables or TABLES[task])]
+    for name in [name for name in asked if name in BUNDLED or has_table(name)]:
+        (losses, seconds), leaves = compare(name, task == "regression", given)
+        ratios.append(losses[0] / losses[1:])
+        cells = [name, number(losses[0]), number(losses[1]), f"{ratios[-1][0]:.3f}", *map(number, losses[2:])]
+        cells += [f"{leaves[0]:.0f}, {leaves[1]:.0f}"]
+        cells += [] if given.no_seconds else [", ".join(f"{s:.2f}" for s in seconds)]
+        print(f"| {' | '.join(cells)} |", flush=True)
+    for rival, column in zip(names[1:] if ratios else (), np.transpose(ratios), strict=True):
+        mean, better = np.exp(np.mean(np.log(column))), int(np.sum(column < 1.0))
+        told = f"geometric mean {mean:.3f}, median {np.median(column):.3f}, worst {column.max():.3g}"
+        print(f"{task}: ours over {rival}, {told}; lower on {better} of {len(column)}", flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=[*BUNDLED, *GROUP_A, *GROUP_B])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", help="default all")
+    parser.add_argument("--only", choices=list(TABLES), help="one of the two tasks")
+    parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
+    parser.add_argument("--deep", action="store_true", help="ours with ChipmanPrior(0.99, 0), not with its defaults")
+    parser.add_argument("--no-context", action="store_true", help="ours and CART alone")
+    parser.add_argument("--no-seconds", action="store_true", help="on a machine with other work")
+    given = parser.parse_args()
+    unknown = set(given.tables) - {name for names in TABLES.values() for name in names}
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; give some of {', '.join(sum(TABLES.values(), ()))}")
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    better, shown = 0, 0
-    print(f"{'table':28s} {'ours':>9s} {'CART':>9s} {'ratio':>7s} {'leaves':>7s} {'CPU s':>7s} {'CART s':>7s}")
-    for name in parser.parse_args().tables:
-        if name not in BUNDLED and not has_table(name):
-            continue
-        mine, theirs, seconds, theirs_s, leaves = compare(name)
-        better, shown = better + (mine < theirs), shown + 1
-        print(
-            f"{name:28s} {mine:9.4f} {theirs:9.4f} {mine / theirs:7.3f} {leaves:7.1f} {seconds:7.2f} {theirs_s:7.2f}",
-            flush=True,
-        )
-    print(f"better on {better} of {shown}")
+    for task in [given.only] if given.only else TABLES:
+        if not given.tables or set(given.tables) & set(TABLES[task]):
+            task_rows(task, given)
+            print(flush=True)
 
 
 if __name__ == "__main__":

@@ -1,54 +1,71 @@
-"""Proposals per second of "grow-prune" on one core, beside bartz (one tree, depth at most 11) in the same run.
+"""Proposals per second of a kernel on one core, beside bartz (one tree, depth at most 11) in the same run.
 
-256 quantile cuts, p = 10, binary target. Run: python benchmarks/sampler_speed.py [--no-rival]
+255 quantile cuts (codes of a byte for both), p = 10, binary target, n = 10,000 and 100,000. A step of bartz is one
+proposal to grow or prune, then all leaves and the error variance; ours is one proposal, the leaves integrated out. Each
+rate is the median of three chains past a burn-in, compiling excluded. Prints rows of Markdown, one for each kernel
+and n; without bartz installed (extra bench), or with --no-rival, without ratios.
+Run: python benchmarks/sampler_speed.py [--kernel grow-prune --kernel default] [--rows 10000 100000] [--no-rival]
 """
 
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["NUMBA_NUM_THREADS"] = "1"
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import argparse
+import importlib.util
 import time
+import warnings
 
 import numpy as np
 from data import friedman_binary
 
 import pactree_mcmc as pt
 
+CUTS = 255
+CHAINS = 3
+DRAWS = {"grow-prune": (3000, 10_000)}
+"""Draws of 100 proposals before the clock and under it, by kernel."""
+OTHER_DRAWS = (1000, 2000)
+STEPS = 3000
+OUTCOMES = ("continuous", "binary")
 
-def ours(n):
-    """Proposals per second, from 300,000 to 1,300,000 proposals of a chain, and leaves reached; median of three."""
-    model = pt.TreeModel(*friedman_binary(n), questions=pt.GridCuts(256))
-    pt.sample(model, 1, tune=1, chains=1, rng=0, progress=False)
+
+def ours(n, kernel):
+    """Proposals per second of a chain past its burn-in, median, and leaves reached."""
+    model = pt.TreeModel(*friedman_binary(n), questions=pt.GridCuts(CUTS))
+    before, measured = DRAWS.get(kernel, OTHER_DRAWS)
+    how = {"chains": 1, "kernel": kernel, "progress": False}
+    pt.sample(model, 1, tune=1, rng=0, **how)
     rates = []
-    for seed in range(3):
+    for seed in range(CHAINS):
         seconds = []
-        for tune in (3000, 13_000):
+        for tune in (before, before + measured):
             began = time.perf_counter()
-            post = pt.sample(model, 1, tune=tune, chains=1, rng=seed, progress=False)
+            post = pt.sample(model, 1, tune=tune, rng=seed, **how)
             seconds.append(time.perf_counter() - began)
-        rates.append(1_000_000 / (seconds[1] - seconds[0]))
-    return float(np.median(rates)), int(post.n_leaves[-1])
+        rates.append(100 * measured / (seconds[1] - seconds[0]))
+    return float(np.median(rates)), int(post.n_leaves[0, -1])
 
 
 def bartz(n, outcome):
-    """Steps per second of one tree of bartz; a step is one proposal."""
+    """Steps per second of one tree of bartz, median, and leaves reached; a step has one proposal."""
     import jax
     import jax.numpy as jnp
     from bartz import mcmcloop, mcmcstep
 
     X, y = friedman_binary(n)
-    cuts = np.quantile(X, np.arange(1, 257) / 257, axis=0)
-    codes = np.stack([np.searchsorted(cuts[:, k], X[:, k]) for k in range(10)]).astype(np.uint16)
+    cuts = np.quantile(X, np.arange(1, CUTS + 1) / (CUTS + 1), axis=0)
+    codes = np.stack([np.searchsorted(cuts[:, k], X[:, k]) for k in range(10)]).astype(np.uint8)
     binary = outcome == "binary"
     state = mcmcstep.init(
         X=jnp.asarray(codes),
         y=jnp.asarray(y, jnp.float32),
         outcome_type=outcome,
         offset=0.0,
-        max_split=jnp.full(10, 256, jnp.uint16),
+        max_split=jnp.full(10, CUTS, jnp.uint8),
         num_trees=1,
         p_nonterminal=mcmcstep.make_p_nonterminal(11, 0.95, 2.0),
         leaf_prior_cov_inv=mcmcstep.Wishart(value=jnp.float32(1.0), nu=None, rate=None),
@@ -56,32 +73,42 @@ def bartz(n, outcome):
         if binary
         else mcmcstep.Wishart(value=jnp.float32(1.0), nu=jnp.float32(3.0), rate=jnp.float32(1.0)),
     )
-    steps = 3000
     key = jax.random.key(0)
-    result = mcmcloop.run_mcmc(key, state, 1, n_burn=steps - 1)
+    result = mcmcloop.run_mcmc(key, state, 1, n_burn=STEPS - 1)
     jax.block_until_ready(result.final_state.forest.split_tree)
     rates = []
-    for seed in range(3):
+    for seed in range(CHAINS):
         # the run may donate its arrays, so each goes on from a copy
         again = jax.tree.map(jnp.copy, result.final_state)
         began = time.perf_counter()
-        out = mcmcloop.run_mcmc(jax.random.key(seed), again, 1, n_burn=steps - 1)
+        out = mcmcloop.run_mcmc(jax.random.key(seed), again, 1, n_burn=STEPS - 1)
         jax.block_until_ready(out.final_state.forest.split_tree)
-        rates.append(steps / (time.perf_counter() - began))
-    return float(np.median(rates))
+        rates.append(STEPS / (time.perf_counter() - began))
+    leaves = int((out.final_state.forest.split_tree != 0).sum()) + 1
+    return float(np.median(rates)), leaves
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernel", action="append", help="default: grow-prune, then default")
+    parser.add_argument("--rows", nargs="+", type=int, default=[10_000, 100_000])
     parser.add_argument("--no-rival", action="store_true")
-    with_rival = not parser.parse_args().no_rival
-    for n in (10_000, 100_000):
-        rate, leaves = ours(n)
-        print(f"n={n}: pactree-mcmc {rate:,.0f} proposals/s ({leaves} leaves)")
-        if with_rival and n == 10_000:
-            for outcome in ("continuous", "binary"):
-                rival = bartz(n, outcome)
-                print(f"n={n}: bartz ({outcome}) {rival:,.0f} proposals/s, ratio {rate / rival:.0f}")
+    given = parser.parse_args()
+    rivals = OUTCOMES
+    if given.no_rival or importlib.util.find_spec("bartz") is None:
+        rivals = ()
+        print("without bartz: not installed, or not wanted")
+    warnings.simplefilter("ignore", pt.ConvergenceWarning)
+    print(
+        "| kernel | n | proposals/s (leaves) |" + "".join(f" bartz, {outcome} (leaves), times |" for outcome in rivals)
+    )
+    print("|" + " --- |" * (3 + len(rivals)), flush=True)
+    for n in given.rows:
+        beside = [bartz(n, outcome) for outcome in rivals]
+        for kernel in given.kernel or ["grow-prune", "default"]:
+            rate, leaves = ours(n, kernel)
+            cells = [f"{theirs:,.0f} ({size}), {rate / theirs:.0f} times" for theirs, size in beside]
+            print(f"| {' | '.join([kernel, f'{n:,}', f'{rate:,.0f} ({leaves})', *cells])} |", flush=True)
 
 
 if __name__ == "__main__":

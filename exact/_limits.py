@@ -25,18 +25,34 @@ class Intractable(ValueError):
         Cells needed, or a number the need exceeds.
     allowed : int
         The ``max_cells`` given, or the number that memory holds.
+    fits : dict of str to int
+        Settings each of which, changed alone, needs no more than is allowed, by bounds found without building anything:
+        ``max_cuts``, ``GridCuts``, ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty where none
+        is known.
     """
 
-    def __init__(self, needed: int, allowed: int, what: str = "cells") -> None:
-        self.needed, self.allowed = int(needed), int(allowed)
-        super().__init__(
-            f"the exact sum needs at least {_rounded(self.needed)} {what}; {_rounded(self.allowed)} are allowed. Give "
-            "fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory "
-            "goes, or sample."
+    def __init__(self, needed: int, allowed: int, what: str = "cells", fits: dict[str, int] | None = None) -> None:
+        self.needed, self.allowed, self.what = int(needed), int(allowed), what
+        self.fits = {} if fits is None else fits
+        advice = (
+            "Give fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
+            "memory goes, or sample."
         )
+        if self.fits:
+            settings = [_setting(name, value) for name, value in self.fits.items()]
+            advice = f"Any one of these fits: {', '.join(settings)}; or sample."
+        super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed. {advice}")
 
     def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed)
+        return Intractable, (self.needed, self.allowed, self.what, self.fits)
+
+
+def _setting(name: str, value: int) -> str:
+    if name == "max_cuts":
+        return f"LocalCuts(max_cuts={value})"
+    if name == "max_depth":
+        return f"max_depth={value} of the tree prior"
+    return f"{name}({value})" if name.endswith("Cuts") else f"{name}={value:,}".replace(",", "_")
 
 
 def check_cells(max_cells: Any) -> int:
@@ -59,6 +75,8 @@ class Limit:
 
 
 def _rounded(n: int) -> str:
+    if n < 10**6:
+        return f"{n:,}"
     return f"{n:.3g}" if n < 10**300 else f"1e{len(str(n)) - 1}" if n < 10**4000 else "1e4000"
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc._columns import Columns
 from pactree_mcmc._saved import root_key
 from pactree_mcmc.inference_data import ess
 from pactree_mcmc.posterior import SampledPosterior
@@ -128,7 +129,8 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     """
     if not isinstance(truth, ExactPosterior) or not isinstance(sampled, SampledPosterior):
         raise TypeError(
-            f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior."
+            f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior"
+            f"{_instead(truth, sampled)}."
         )
     if truth.model is not sampled.model:
         raise ValueError(
@@ -137,23 +139,39 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     return Comparison(list(_rows(truth, sampled, X)))
 
 
+def _instead(truth: Any, sampled: Any) -> str:
+    """What to do about the wrong two posteriors."""
+    exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
+    sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
+    if all(sampled_ones):
+        return (
+            ": both are Monte Carlo, so neither tells the other's error. Give exact.solve(model) first where it is "
+            "tractable; else run more chains and read R-hat in summary(), which compares them"
+        )
+    if all(exact_ones):
+        return ": both are exact, and .sample(draws, rng) of one gives draws to compare"
+    if exact_ones[1] and sampled_ones[0]:
+        return ": swap them"
+    return ""
+
+
 def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
     nan = math.nan
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
     draws, names = sampled.tree_of_draw, sampled.model.columns.names
-    floor = min(ess(sampled.n_leaves[draws].astype(float)), ess((sampled.log_prior + sampled.log_score)[draws]))
+    floor = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
     for leaves, probability in enumerate(truth.n_leaves_pmf()):
         if probability >= LEAST_PROBABILITY:
-            yield _event(f"leaves = {leaves}", probability, (sampled.n_leaves == leaves)[draws], floor)
-    roots = [root_key(sampled.model, sampled.trees, int(i)) for i in sampled.trees.offset[:-1]]
+            yield _event(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, floor)
+    roots = [root_key(sampled.model, sampled.distinct_trees, int(i)) for i in sampled.distinct_trees.offset[:-1]]
     likely = sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event(f"root: {_root_text(key, names)}", probability, hit[draws], floor)
+            yield _event(f"root: {_root_text(key, sampled.model.columns)}", probability, hit[draws], floor)
     for k, probability in enumerate(truth.feature_inclusion()):
-        yield _event(f"inclusion: {names[k]}", probability, (sampled.split_counts[:, k] > 0)[draws], floor)
+        yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, floor)
     yield from _predictions(truth, sampled, X)
 
 
@@ -194,10 +212,11 @@ def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:
     return Row(quantity, float(exact), sampled, error, z)
 
 
-def _root_text(key: Any, names: tuple[str, ...]) -> str:
+def _root_text(key: Any, columns: Columns) -> str:
     if key is None:
         return "none"
     feature, rule, *side = key
     if isinstance(rule, frozenset):
-        return names[feature] + one_of(rule)
-    return names[feature] + ordered_words(rule, side == ["missing left"] if side else None)
+        return columns.names[feature] + one_of(rule)
+    missing_left = side == ["missing left"] if side else None
+    return columns.names[feature] + ordered_words(rule, missing_left, columns.kind(feature))

@@ -213,7 +213,12 @@ class DesignCounts:
 def learn_rows(X: Any) -> Any:
     """Columns of a piece, which may be a single row; all of them ordered."""
     table = Table(X)
-    return learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
+    columns = learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
+    if columns.is_nominal.any():
+        # each piece would number its categories anew
+        name = columns.names[int(np.argmax(columns.is_nominal))]
+        raise ValueError(f"column {name!r} is nominal; a stream takes ordered columns only: give numbers, or drop it.")
+    return columns
 
 
 def _merged_numbers(

@@ -131,20 +131,22 @@ class DyadicTreeClassifier(_DyadicTree):
         self.tree_, self.risk_, self.penalty_, self.levels_ = found.tree, found.risk, found.penalty, found.levels
         return self
 
-    def risk_bound(self, X: Any, y: Any, *, delta: float = 0.05) -> Bound:
+    def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
         """Scott's Theorem 2 for the fitted tree, its errors counted on rows X, y, which may be the training rows.
+
+        ``n_classes``: labels there can be, known before the rows were seen.
 
         Raises
         ------
         ValueError
-            If ``bounds`` was not given, or ``delta`` is outside (0, 1).
+            If ``bounds`` was not given, the tree has more than ``n_classes`` classes, or ``delta`` is outside (0, 1).
         """
         self._check_bounds()
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         # the tree's classes are the numbers 0..K-1 of the labels; a label it does not know is always wrong
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         labels = np.where(self.classes_[place] == y, place, -1)
-        return dyadic_tree(self.tree_, X, labels, delta=delta, cyclic=self.cyclic_)
+        return dyadic_tree(self.tree_, X, labels, n_classes=n_classes, delta=delta, cyclic=self.cyclic_)
 
 
 class NeymanPearsonTreeClassifier(_DyadicTree):

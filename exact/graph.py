@@ -14,6 +14,7 @@ from pactree_mcmc.model._questions import CYCLIC, DYADIC, FIXED
 from . import _builder
 from ._bounds import least_cells
 from ._dyadic import build_dyadic
+from ._fits import settings_that_fit
 from ._fixed import build_fixed
 from ._limits import Intractable, Limit, check_cells, refuse_bytes
 from ._not_finite import refuse_not_finite
@@ -153,10 +154,17 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     ------
     Intractable
         If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
-        cell allowed.
+        cell allowed; the message says which settings would fit.
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
+    try:
+        return _built(model, limit)
+    except Intractable as refusal:
+        raise Intractable(refusal.needed, refusal.allowed, refusal.what, settings_that_fit(model, limit)) from None
+
+
+def _built(model: TreeModel, limit: Limit) -> CellGraph:
     kind = model.questions.kind
     if kind == FIXED:
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))

@@ -18,7 +18,8 @@ class KullbackBound(NamedTuple):
     leaves: float
     """``(K - 1) n_leaves / (N - L + 1)``: what the leaves cost to estimate."""
     questions: float
-    """``n_leaves log(N + 1) / L`` under local questions (corollary 2), else 0 (corollary 1)."""
+    """Under local questions ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal question the sum
+    over splits of ``log(ways) / L``, with the ways in which the feature parts the rows there; else 0 (corollary 1)."""
 
     @property
     def total(self) -> float:
@@ -60,6 +61,8 @@ def kullback_bound(model: TreeModel, tree: Tree) -> KullbackBound:
     -----
     Grids, dyadic and fixed designs must not have been chosen by the rows of S. Local questions look at all of X: the
     corollary holds for questions that count the new row among the points, which differs from the model by one point.
+    It is stated for ordered features, whose ways are at most N + 1; with nominal ones the ways themselves stand in the
+    proof's ``-log omega = sum over splits of log(ways)``.
     Time O(n p) a level of the tree.
 
     References
@@ -93,8 +96,11 @@ def kullback_bound(model: TreeModel, tree: Tree) -> KullbackBound:
     n_leaves = int((tree.feature == LEAF).sum())
     questions = 0.0
     if model.questions.kind in (LOCAL, LOCAL_TRIVIAL):
-        log_prior += _log_ways(model, tree)
-        questions = n_leaves * math.log(model.n_rows + 2) / n_stages
+        log_ways = _log_ways(model, tree)
+        log_prior += log_ways
+        # log(N + 1) bounds the ways of an ordered feature only: m categories are parted in 2^(m - 1) - 1
+        asks_nominal = any(tree.categories[tree.feature != LEAF] >= 0)
+        questions = (log_ways if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
     leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
     return KullbackBound(-log_prior / n_stages, leaves, questions)
 

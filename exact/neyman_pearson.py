@@ -301,7 +301,7 @@ def _labelled(problem: DyadicProblem, found: _Found) -> Tree:
     # without rows of class 0 either label raises no alarm; the other class's misses less
     is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, tally > 0)
     is_one = np.where(nodes[:, FEATURE] == LEAF, is_one, counts[:, 1] > counts[:, 0])
-    tree = as_draws(model, graph, grown).tree(0)
+    tree = as_draws(model, graph, grown).distinct_tree(0)
     return replace(tree, value=np.stack([~is_one, is_one], axis=1).astype(np.float64))
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc._checks import check_count, read_numbers
+from pactree_mcmc._divergence import as_divergence
 from pactree_mcmc._saved import ordered_key
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
@@ -57,6 +58,15 @@ class BestTrees(NamedTuple):
     """(k,): log prior plus log score of each, nats."""
 
 
+class Placed(NamedTuple):
+    """New rows by coordinate."""
+
+    x: np.ndarray
+    """(n, q) float64 numbers."""
+    codes: np.ndarray
+    """(n, q) int64; zeros where questions are local, whose thresholds depend on the cell, and for nominal features."""
+
+
 def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     """Sum over all trees of the model by dynamic programming.
 
@@ -74,7 +84,8 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     Raises
     ------
     Intractable
-        If the sum needs more cells; most hopeless problems are refused before anything is built.
+        If the sum needs more cells; most hopeless problems are refused before anything is built. The message, and
+        ``fits`` of the error, say which settings need no more than is allowed.
     ValueError
         If the leaf score does not separate, ``max_cells`` is not positive, or the score of a cell is not finite.
     TypeError
@@ -144,11 +155,11 @@ class ExactPosterior(WithPackedGraph, Posterior):
     @property
     def map_log_joint(self) -> float:
         """Log prior plus log score of the most probable tree, nats."""
-        return float(self._best.log_prior[0] + self._best.log_score[0])
+        return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
 
     def map_tree(self) -> Tree:
         """The most probable tree."""
-        return self._best.tree(0)
+        return self._best.distinct_tree(0)
 
     def best_trees(self, k: int) -> BestTrees:
         """The ``k`` most probable trees, best first; fewer if there are not as many.
@@ -175,7 +186,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         check_count("k", k)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
         draws = self._grown(ranked, np.arange(len(values)))
-        return BestTrees([draws.tree(t) for t in range(draws.n_trees)], draws.log_prior + draws.log_score)
+        trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
+        return BestTrees(trees, draws.log_prior_of_tree + draws.log_score_of_tree)
 
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
         """Log joint of the best tree of each size, nats.
@@ -224,7 +236,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         sizes = self._sizes(m)
         if m > sizes.wide[0] or sizes.value[m - 1] == -np.inf:
             raise ValueError(f"no tree of this model has n_leaves={m} leaves.")
-        return self._grown(sizes, [m - 1]).tree(0)
+        return self._grown(sizes, [m - 1]).distinct_tree(0)
 
     _largest_sizes: BestBySize | None = None
 
@@ -363,7 +375,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """
         graph = self.graph
         log_mass = log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
-        return float(self.cell_probabilities().leaf @ graph.score - (self.log_inside[0] - log_mass))
+        gain, log_ratio = float(self.cell_probabilities().leaf @ graph.score), float(self.log_inside[0] - log_mass)
+        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def question_probabilities(self) -> np.ndarray:
         """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
@@ -374,7 +387,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         if check_count("n", n, 0) == 0:
             return []
         draws = self.sample(n, rng)
-        made = {int(t): draws.tree(int(t)) for t in range(draws.n_trees)}
+        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
     def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:
@@ -406,6 +419,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
 
     @cached_property
     def _router(self) -> Router:
+        """What tells on which side of a question a row lies."""
         model = self.model
         local = model.questions.kind in (LOCAL, LOCAL_TRIVIAL)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
@@ -431,6 +445,12 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """Posterior means (n, d) of the values by cell (n_cells, d) that rows of numbers reach."""
         if is_fixed_design(self.model):
             return self._paths_to(np.ascontiguousarray(by_cell))(X)
+        return average_rows(
+            self._packed, self.log_inside, self._router, *self._placed(X), np.ascontiguousarray(by_cell)
+        )
+
+    def _placed(self, X: np.ndarray) -> Placed:
+        """Rows of numbers (n, p) as `average_rows` takes them."""
         X = self.model.columns.in_coordinates(X)
         codes = np.zeros(X.shape, dtype=np.int64)
         if not self._router.local:
@@ -438,7 +458,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
                 if not self._router.nominal[c]:
                     x = X[:, c]
                     codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
-        return average_rows(self._packed, self.log_inside, self._router, X, codes, np.ascontiguousarray(by_cell))
+        return Placed(X, codes)
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Posterior standard deviation, over trees, of what the tree predicts: how unsure the posterior is.

@@ -9,17 +9,20 @@ import numpy as np
 from pactree_mcmc._checks import check_count, check_flag, read_generator
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model._leaves import Target
+from pactree_mcmc.model._questions import LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior import Posterior, SampledPosterior
 from pactree_mcmc.trees import Tree
 
+from ._builder import UPPER_BITS
 from ._draws import as_draws
 from ._limits import check_cells
 from ._not_finite import refuse_not_finite
 from ._packed import WithPackedGraph, pack_graph
+from ._paths import is_fixed_design
 from ._stages import Examples, Stages, root_law, route, sum_stages, unroll
 from .graph import CellGraph, Intractable, build_graph, by_feature
-from .posterior import CellProbabilities, ExactPosterior
-from .recursion import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
+from .posterior import CellProbabilities, ExactPosterior, Placed
+from .recursion import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
 from .semirings import LogSum
 from .sums import mean_products, occurrences, size_law
 
@@ -132,8 +135,11 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     """The mean over stages of exact posteriors; made by `progressive_mixture`.
 
     All answers are exact means over stages and orders but `map_tree` and `log_evidence`, which are those of the last
-    stage. Predictions and cell probabilities are at hand; `n_leaves_pmf`, `feature_inclusion` and draws go through the
-    stages again, order by order.
+    stage. Cell probabilities are at hand, and so are predictions for rows that every way to a cell takes there:
+    on fixed designs, grids and dyadic cuts, or where all local questions ask about one feature, all rows but those with
+    a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws and the
+    predictions of other rows go through the stages again, order by order; rows that all questions answer alike are
+    followed once, in time of the copies of cells they reach and their questions.
 
     Attributes
     ----------
@@ -206,7 +212,40 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return float(self.stage_log_evidence[0, -1])
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        return self._marginals._values(X)
+        strays = self._strays(X)
+        if not strays.any():
+            return self._marginals._values(X)
+        out = np.empty((len(X), self._marginals.cell_values.shape[1]))
+        out[~strays] = self._marginals._values(X[~strays])
+        out[strays] = self._values_by_stage(X[strays])
+        return out
+
+    def _strays(self, X: np.ndarray) -> np.ndarray:
+        """Which rows (n,) of numbers may lie in a cell by some ways from the root and not by others."""
+        model = self.model
+        if is_fixed_design(model):
+            return np.zeros(len(X), dtype=np.bool_)
+        asked = np.unique(self.graph.feature)
+        if model.questions.kind in (LOCAL, LOCAL_TRIVIAL) and len(asked) > 1:
+            return np.ones(len(X), dtype=np.bool_)
+        values, nominal = model.columns.in_coordinates(X)[:, asked], self._marginals._router.nominal[asked]
+        # such a row follows the branch with more rows, which depends on the cell it comes from
+        return (np.isnan(values) | (nominal & (values < 0.0))).any(axis=1)
+
+    def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
+        """Mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
+        marginals = self._marginals
+        placed = marginals._placed(X)
+        answers = _answers(self.model, self.graph, marginals._router, placed)
+        _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
+        # the stage is a question about a feature behind the last, which every row answers with yes
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed)
+        router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
+        for number in range(len(self._orders)):
+            stages, log_inside, _ = self._summed(number)
+            value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
+            out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
+        return out[route.reshape(-1)] / len(self._orders)
 
     def root_split_pmf(self) -> dict:
         """Law of the root, the mean over the stages."""
@@ -248,7 +287,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         if check_count("n", n, 0) == 0:
             return []
         draws = self.sample(n, rng)
-        made = {int(t): draws.tree(int(t)) for t in range(draws.n_trees)}
+        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
     def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:
@@ -327,13 +366,39 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
     return Examples(codes, units.counts, label, amount, len(rows) - len(order.staged))
 
 
+def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
+    """Numbers (n, q) that two rows share only if all questions of the graph send them the same way."""
+    out = np.zeros(placed.x.shape, dtype=np.int64)
+    for c in np.unique(graph.feature):
+        x = placed.x[:, c]
+        if router.nominal[c]:
+            out[:, c] = x
+        elif router.local:
+            asked = np.unique(graph.question[graph.feature == c])
+            cuts = np.unique(model.scales[c].threshold(asked >> UPPER_BITS, asked & 0xFFFFFFFF))
+            out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
+        else:
+            out[:, c] = np.where(np.isnan(x), -1, placed.codes[:, c])
+    return out
+
+
+def _with_stage(router: Router) -> Router:
+    """With one feature more, whose question about code 0 every row answers with yes."""
+    return router._replace(
+        offset=np.append(router.offset, 0),
+        n_codes=np.append(router.n_codes, 0),
+        nominal=np.append(router.nominal, False),
+    )
+
+
 def _path_marginals(
     model: TreeModel, graph: CellGraph, leaf: np.ndarray, question: np.ndarray, value: np.ndarray
 ) -> ExactPosterior:
     """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
 
-    Which question splits a cell is drawn cell by cell with its mean probability. A point's way from the root then has
-    the right law; whole trees have not, for the stages make splits in different places depend on each other.
+    Which question splits a cell is drawn cell by cell with its mean probability. How often a cell occurs is then right,
+    and so are the predictions of a row that every way to a cell takes there. Ways from the root and whole trees have
+    another law than in the mean, for the stages make splits in different places depend on each other.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)

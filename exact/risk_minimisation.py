@@ -211,7 +211,7 @@ def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: 
     """The tree that a semiring chooses, and the cells of its leaves in the order of its nodes."""
     model = problem.model
     grown = grow(model, graph, semiring, [wanted])
-    tree, nodes = as_draws(model, graph, grown).tree(0), grown.nodes
+    tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
     value = inherited(np.array(tree.value), graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
     return replace(tree, value=value), nodes[nodes[:, FEATURE] == LEAF, CELL]
 

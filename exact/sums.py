@@ -282,7 +282,7 @@ def best_by_size(
         tall = np.clip(np.minimum(highest, np.inf if max_tally is None else max_tally), -1, None).astype(np.int64) + 1
     n_coefficients = int((wide * tall).sum())
     if n_coefficients > MAX_COEFFICIENTS:
-        raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients; a smaller max_leaves needs fewer,")
+        raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients (a smaller max_leaves needs fewer)")
     start = np.concatenate([[0], np.cumsum(wide * tall)])
     return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), tally, gain))
 

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc._checks import check_choice, check_count
+from pactree_mcmc._divergence import as_divergence
 from pactree_mcmc.certificates._bound import check_delta
 
 from ._base_tree import BaseTree, Says, Weights, base_tree, choose_best, weigh
@@ -96,7 +97,8 @@ class PACBayesTreeClassifier(VotingTree):
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
     trees of half the rows; O(depth) a row to predict. Under the theory the prior depends on one half only, so that
     ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_`` (unless ``sample_weight`` has
-    made copies, which are not independent rows). Its vote is meant for that bound and not for accuracy: with a few
+    made copies, which are not independent rows, or the first class, that of cells without rows, occurs in the counted
+    half alone). Its vote is meant for that bound and not for accuracy: with a few
     hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set.
     The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer).
 
@@ -201,7 +203,8 @@ class PACBayesTreeClassifier(VotingTree):
         check_is_fitted(self)
         terms, prior = self._terms
         log_mass = weigh(self._base.graph, prior).log_total
-        return max(0.0, float(self.weights_ @ (terms - prior)) - (self._log_total - log_mass))
+        gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
+        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
 
 class PrunedTreeClassifier(VotingTree):

@@ -5,11 +5,13 @@ function calls, from whatever file. Here it is kept as long as none of the sourc
 package can reach by imports, and a cache that cannot be read or written costs time, nothing else.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,10 @@ class _Files(IndexDataCacheFile):
             return {}
 
 
+watchers: list[Callable[[CodeCache], None]] = []
+"""Called with the cache of a function that is about to be compiled, since its code is not there."""
+
+
 class CodeCache:
     """The compiled forms of one function on disk, in the terms of numba's caches; looked for at the first call."""
 
@@ -108,9 +114,18 @@ class CodeCache:
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The form for the types ``sig``, or None if there is none or its file is damaged."""
         try:
-            return self._kept.load_overload(sig, target_context)
+            found = self._kept.load_overload(sig, target_context)
         except Exception:  # whatever unpickling raises
-            return None
+            found = None
+        for tell in list(watchers) if found is None else []:
+            tell(self)
+        return found
+
+    @property
+    def has_code(self) -> bool:
+        """Whether code of the function is on disk, for whatever types."""
+        file = getattr(self._kept, "_cache_file", None)
+        return file is not None and bool(file._load_index())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a form if it can be written."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,13 @@ MAX_CATEGORIES = 63
 MOST_NAMED = 1_000_000
 MISSING = ("error", "branch")
 """What may be done about missing values."""
+MOST_LISTED = 8
+"""Columns that one error names."""
+NUMBER, TRUTH, DAY, TIME, UTC = KINDS = ("number", "truth value", "day", "time", "time UTC")
+"""What an ordered column holds; days and times become days since 1970, in floating point."""
+DATES = (DAY, TIME, UTC)
+MICROSECONDS = 86_400_000_000
+"""Of a day."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +45,8 @@ class Columns:
     twins : tuple of int
         Ordered features with missing values in the training table. Such a feature has two *coordinates*: one in which
         missing values lie below all others, its own, and one in which they lie above, behind those of all features.
+    kinds : tuple of str
+        What each feature holds if it is ordered, one of `KINDS`; () where all are numbers.
     """
 
     names: tuple[str, ...]
@@ -42,6 +54,7 @@ class Columns:
     categories: tuple[np.ndarray | None, ...]
     branches: bool = False
     twins: tuple[int, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -52,6 +65,10 @@ class Columns:
     def is_nominal(self) -> np.ndarray:
         """Boolean array (p,): which features are nominal."""
         return np.array([c is not None for c in self.categories], dtype=np.bool_)
+
+    def kind(self, feature: int) -> str:
+        """What an ordered ``feature`` holds."""
+        return self.kinds[feature] if self.kinds else NUMBER
 
     @property
     def source(self) -> np.ndarray:
@@ -115,34 +132,45 @@ class Columns:
         Raises
         ------
         ValueError
-            If a column is missing, X has another number of columns, or a value is NaN (but see ``branches``) or
-            infinite.
+            If columns are missing, X has another number of columns, or columns hold NaN (but see ``branches``),
+            infinity or dates where the model has numbers; the message names all of these columns.
         """
         table = Table(X)
+        where = self._places(table)
+        plain = table.array is not None and table.array.dtype == np.float64 and not self.is_nominal.any()
+        if plain and not set(self.kinds) & set(DATES) and np.isfinite(table.array).all():
+            return np.ascontiguousarray(table.array)
+        out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
+
+        def read(k: int) -> None:
+            raw, name, categories = table.column(where[k]), self.names[k], self.categories[k]
+            if categories is not None:
+                out[:, k] = category_codes(nominal_labels(raw, name, self.branches), categories)
+                return
+            values, kind = read_ordered(raw, name, self.branches)
+            if (kind in DATES) != (self.kind(k) in DATES):
+                held, wanted = ("dates", "numbers") if kind in DATES else ("numbers", "dates")
+                raise ValueError(f"column {name!r} holds {held}; the model was built on {wanted}: give those.")
+            out[:, k] = values
+
+        for_each_column([partial(read, k) for k in range(self.n_features)])
+        return out
+
+    def _places(self, table: Table) -> list[int]:
+        """Where each feature stands in another table: by name where both have names."""
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]
             if missing:
-                raise ValueError(f"X lacks column {missing[0]!r}; the model was built on {list(self.names)}.")
-            where: Sequence[int] = [table.names.index(name) for name in self.names]
-        else:
-            if table.n_features != self.n_features:
-                raise ValueError(
-                    f"X has {table.n_features} columns; the model was built on {self.n_features}: {list(self.names)}."
+                lacks = (
+                    f"column {missing[0]!r}" if len(missing) == 1 else f"{len(missing)} columns, {in_words(missing)}"
                 )
-            where = range(self.n_features)
-        plain = table.array is not None and table.array.dtype == np.float64 and not self.is_nominal.any()
-        if plain and np.isfinite(table.array).all():
-            return np.ascontiguousarray(table.array)
-        out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
-        for k, j in enumerate(where):
-            categories = self.categories[k]
-            raw = table.column(j)
-            out[:, k] = (
-                ordered_values(raw, self.names[k], self.branches)
-                if categories is None
-                else category_codes(nominal_labels(raw, self.names[k], self.branches), categories)
+                raise ValueError(f"X lacks {lacks}; the model was built on {list(self.names)}.")
+            return [table.names.index(name) for name in self.names]
+        if table.n_features != self.n_features:
+            raise ValueError(
+                f"X has {table.n_features} columns; the model was built on {self.n_features}: {list(self.names)}."
             )
-        return out
+        return list(range(self.n_features))
 
 
 class Table:
@@ -180,7 +208,10 @@ def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
 
 
 def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
-    """Read names and categories off the training ``table``; ``nominal`` names further nominal columns."""
+    """Read names, categories and kinds off the training ``table``; ``nominal`` names further nominal columns.
+
+    Columns of a frame that hold text are nominal. A ValueError names all columns that cannot be used.
+    """
     check_choice("missing", missing, MISSING)
     if table.n_rows == 0 or table.n_features == 0:
         raise ValueError(f"X is empty: shape ({table.n_rows}, {table.n_features}); give at least 2 rows and 1 column.")
@@ -188,30 +219,50 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
     chosen = _nominal_indices(nominal, names)
-    branches = missing == "branch"
-    categories: list[np.ndarray | None] = []
-    twins = []
-    for k, raw in enumerate(table):
-        if k not in chosen and not _is_categorical(raw):
-            categories.append(None)
-            if branches and _has_gaps(raw, names[k]):
-                twins.append(k)
-            continue
-        labels = _sorted_unique(nominal_labels(raw, names[k], branches))
-        if len(labels) > MAX_CATEGORIES:
-            raise ValueError(
-                f"column {names[k]!r} has {len(labels)} categories; at most {MAX_CATEGORIES} are allowed: "
-                "merge rare ones, or give the column as numbers."
-            )
-        categories.append(labels)
-    return Columns(names, table.names is not None, tuple(categories), branches, tuple(twins))
+    branches, by_name = missing == "branch", table.names is not None
+    if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
+        return Columns(names, by_name, (None,) * len(names), branches)
+
+    def learn(k: int) -> tuple[np.ndarray | None, str, bool]:
+        raw = table.column(k)
+        if k in chosen or _is_categorical(raw) or (table.frame is not None and _holds_text(raw)):
+            return _learn_categories(raw, names[k], branches), NUMBER, False
+        values, kind = read_ordered(raw, names[k], branches)
+        gaps = np.isnan(values)
+        if gaps.all():
+            raise ValueError(f"column {names[k]!r} has no value at all; drop it.")
+        return None, kind, bool(gaps.any())
+
+    categories, kinds, lacking = zip(*for_each_column([partial(learn, k) for k in range(len(names))]), strict=True)
+    twins = tuple(k for k, lacks in enumerate(lacking) if lacks)
+    return Columns(names, by_name, categories, branches, twins, () if set(kinds) == {NUMBER} else kinds)
 
 
-def _has_gaps(raw: Any, name: str) -> bool:
-    gaps = np.isnan(ordered_values(raw, name, True))
-    if gaps.all():
-        raise ValueError(f"column {name!r} has no value at all; drop it.")
-    return bool(gaps.any())
+def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
+    labels = _sorted_unique(nominal_labels(raw, name, may_lack))
+    if len(labels) > MAX_CATEGORIES:
+        raise ValueError(
+            f"column {name!r} has {len(labels)} categories; at most {MAX_CATEGORIES} are allowed: merge rare ones, "
+            "give the column as numbers, or leave it out."
+        )
+    return labels
+
+
+def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
+    """What each of these calls, one a column, returns; one ValueError says what is wrong with all that raise one."""
+    out, wrong = [], []
+    for read in reads:
+        try:
+            out.append(read())
+        except ValueError as error:
+            wrong.append(error)
+    if len(wrong) == 1:
+        raise wrong[0]
+    if wrong:
+        more = [f"and {len(wrong) - MOST_LISTED} more"] if len(wrong) > MOST_LISTED else []
+        lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MOST_LISTED]), *more]
+        raise ValueError("\n  ".join(lines)) from wrong[0]
+    return out
 
 
 def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
@@ -219,11 +270,25 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
 
     Finite, but for NaN where values may lack.
     """
+    return read_ordered(raw, name, may_lack)[0]
+
+
+def read_ordered(raw: Any, name: str, may_lack: bool = False) -> tuple[np.ndarray, str]:
+    """As `ordered_values`; with the kind of the column."""
+    zone = getattr(getattr(raw, "dtype", None), "tz", None)
+    if zone is not None:
+        raw = raw.dt.tz_convert("UTC").dt.tz_localize(None)
     values = read_array(f"column {name!r}", raw)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
-    kind = values.dtype.kind
-    if kind == "O":
+    kind, holds = values.dtype.kind, TRUTH if values.dtype.kind == "b" else NUMBER
+    if kind == "M":
+        whole = bool(np.all(np.isnat(values) | (values == values.astype("M8[D]"))))
+        aware = zone is not None or getattr(getattr(raw, "dtype", None), "time_zone", None) is not None
+        values, holds = _days(values, name), UTC if aware else DAY if whole else TIME
+    elif kind == "O":
+        if all(isinstance(value, bool | np.bool_) or (may_lack and is_missing(value)) for value in values.tolist()):
+            holds = TRUTH
         values = _real_objects(values, name, may_lack)
     elif kind in "US" or type(values.dtype).__name__ == "StringDType":
         raise ValueError(
@@ -232,7 +297,7 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
     elif kind == "c":
         raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
     elif kind not in "fiub":
-        raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers or a categorical.")
+        raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers, dates or a categorical.")
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(values, dtype=np.float64)
     bad = np.isinf(values) if may_lack else ~np.isfinite(values)
@@ -241,7 +306,30 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
         what = "NaN" if np.isnan(values[row]) else "infinity"
         advice = "give finite numbers" + (', or missing="branch"' if np.isnan(values[row]) else "")
         raise ValueError(f"column {name!r} contains {what} (first in row {row}); {advice}.")
-    return values
+    return values, holds
+
+
+def _days(values: np.ndarray, name: str) -> np.ndarray:
+    """Dates as days since 1970-01-01 in float64, NaN where missing; a microsecond makes a difference until 2200."""
+    gone = np.isnat(values)
+    fine = values.astype("M8[us]")
+    beyond = ~gone & (fine.astype("M8[D]") != values.astype("M8[D]"))
+    if beyond.any():
+        raise ValueError(
+            f"column {name!r} holds dates beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
+        )
+    return np.where(gone, np.nan, fine.astype(np.int64) / MICROSECONDS)
+
+
+def date_words(days: float, kind: str) -> str:
+    """A number of days since 1970-01-01 as a date, of times to the microsecond."""
+    if not abs(days) < 1e8:
+        return f"{days:.6g}"
+    if kind == DAY:  # whole days lie on the same side of a time and of the day it is in
+        return str(np.datetime64(math.floor(days), "D"))
+    day, _, time = str(np.datetime64(round(days * MICROSECONDS), "us")).partition("T")
+    time = time.rstrip("0").rstrip(".") if "." in time and time.partition(".")[2].strip("0") else time[:8]
+    return f"{day} {time.removesuffix(':00') if len(time) == 8 else time}{' UTC' if kind == UTC else ''}"
 
 
 def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
@@ -273,6 +361,23 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
 def is_missing(label: Any) -> bool:
     """Whether a label is None, NaN or the NA of pandas, which equals nothing."""
     return label is None or type(label).__name__ == "NAType" or differs_from_itself(label)
+
+
+def refuse_missing(y: Any) -> None:
+    """Refuse labels or numbers of which one is missing: None, NaN, NA; names its row. None alone is no y at all."""
+    if y is None:
+        return
+    labels = read_array("y", y)
+    if labels.dtype.kind == "f":
+        gone = np.isnan(labels).ravel()
+    elif labels.dtype.kind == "O":
+        gone = np.array([is_missing(label) for label in labels.ravel().tolist()], dtype=np.bool_)
+    else:
+        return
+    if gone.any():
+        rest = int(gone.sum()) - 1
+        more = f" and in {rest} more" if rest else ""
+        raise ValueError(f"y is missing in row {int(np.argmax(gone))}{more}; give it a label, or drop the row.")
 
 
 def differs_from_itself(label: Any) -> bool:
@@ -326,9 +431,11 @@ def _real_objects(values: np.ndarray, name: str, may_lack: bool) -> np.ndarray:
         if may_lack and is_missing(value):
             values[row] = np.nan
         elif as_number(value) is None and not isinstance(value, bool | np.bool_):
+            advice = "give numbers, make it categorical, or name it in nominal="
+            if isinstance(value, date):
+                advice = "give dates as datetime64, pd.to_datetime(column)"
             raise ValueError(
-                f"column {name!r} holds objects ({type(value).__name__} {in_words(value)} in row {row}); "
-                "give numbers, make it categorical, or name it in nominal=."
+                f"column {name!r} holds objects ({type(value).__name__} {in_words(value)} in row {row}); {advice}."
             )
         elif isinstance(value, numbers.Real):
             values[row] = as_number(float(value) if isinstance(value, bool | np.bool_) else value)
@@ -370,14 +477,8 @@ def listed(name: str, items: Any) -> list:
     return read_array(name, items).ravel().tolist()
 
 
-def text_columns(table: Table) -> list[int]:
-    """Columns of a frame that hold text, which a frame need not call categorical."""
-    if table.frame is None:
-        return []
-    return [k for k, raw in enumerate(table) if _holds_text(raw)]
-
-
 def _holds_text(raw: Any) -> bool:
+    """Whether a column of a frame holds text, which the frame need not call categorical."""
     kind = str(raw.dtype)
     if kind == "object":
         return any(isinstance(value, str) for value in raw)

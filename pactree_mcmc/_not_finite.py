@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .trees import one_of, side_words
+
 if TYPE_CHECKING:
     from .model import TreeModel
 
@@ -44,8 +46,8 @@ def words(model: TreeModel, answer: Answer) -> str:
     k = int(columns.source[c])
     name = columns.names[k]
     if columns.categories[k] is not None:
-        labels = sorted("missing" if label is None else str(label) for label in columns.label_set(k, answer.categories))
-        return f"{name} {'in' if answer.left else 'not in'} {{{', '.join(labels)}}}"
+        asked = one_of(columns.label_set(k, answer.categories))
+        return name + (asked if answer.left else " not" + asked)
     threshold = float(model.scales[c].threshold(np.array([answer.cut]), np.array([answer.upper]))[0])
     missing = k in columns.twins and answer.left == (c < columns.n_features)
-    return f"{name} {'<=' if answer.left else '>'} {threshold:.6g}{' or missing' if missing else ''}"
+    return f"{name} {side_words(threshold, answer.left, columns.kind(k))}{' or missing' if missing else ''}"

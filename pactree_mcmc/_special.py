@@ -15,6 +15,7 @@ def _loaded_when_called(name: str) -> Callable[..., Any]:
 
 
 expit = _loaded_when_called("expit")
+fdtrc = _loaded_when_called("fdtrc")
 gammaln = _loaded_when_called("gammaln")
 logsumexp = _loaded_when_called("logsumexp")
 ndtr = _loaded_when_called("ndtr")

@@ -7,10 +7,13 @@ from typing import Any
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ._checks import in_words, refuse_endless
+from ._columns import refuse_missing
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """`validate_data`; what is too large or no table at all is a ValueError."""
+    """`validate_data`; what is too large or no table at all is a ValueError, and one says which row of y is missing."""
+    for labels in y:
+        refuse_missing(labels)
     return _checked(validate_data, estimator, X, *y, given=(X, *y), **settings)
 
 

@@ -28,10 +28,12 @@ FEWEST_DRAWS = 100
 FEWEST_PER_CHAIN = 4
 N_CLASSES = 3
 """Classes whose probability is checked, at most."""
-N_SCALARS = 2
-"""Quantities that come before the predictions: log posterior and number of leaves."""
+SCALARS = ("log posterior", "number of leaves", "depth")
+"""Quantities that come first."""
+RARE = 0.02
+"""Features at the root, or in the tree, with a probability below this or above one less this are not judged."""
 N_LISTED = 3
-"""Predictions listed in a warning, at most."""
+"""Of the root features, the inclusions and the predictions, the worst that a warning lists."""
 DRIFT_RHAT = 1.05
 """R-hat between the first halves of all chains and the second halves, above which there is a trend."""
 APART = 10.0
@@ -41,6 +43,10 @@ SLOW = 20.0
 HEADER = (
     "the draws may not represent the posterior; "
     f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
+)
+NO_PROOF = (
+    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with temperatures=8, "
+    "with other starts, or with exact.solve of a smaller model."
 )
 BLOCK = 1 << 20
 """Numbers diagnosed at a time."""
@@ -95,9 +101,11 @@ def warn_if_unconverged(
 def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatures: int = 1) -> list[str]:
     """What speaks against the draws of chains, and what to try.
 
-    Checked are the log posterior, the number of leaves, and the predictions at training rows: R-hat must not exceed
-    1.01, the bulk effective sample size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares its
-    halves.
+    Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
+    in the tree (each as a trace of 0 and 1, if its probability lies between 0.02 and 0.98), and the predictions at
+    training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach 400 (Vehtari et al. 2021). With
+    one chain, R-hat compares its halves. Trees of equal posterior with other features at the root are what chains pass
+    between most rarely, and neither the log posterior nor the leaves show it.
 
     Parameters
     ----------
@@ -105,15 +113,16 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatu
         Draws of chains; independent draws need no check.
     max_points : int, default 50
         Training rows whose predictions are checked, at most, >= 1; evenly spaced, rows with equal features once. Of a
-        classifier the probabilities of the most frequent classes, at most 3 and never of all.
+        classifier the probabilities of the classes that vary most at the row, at most 3 and never of all.
     temperatures : int, default 1
         How many the run had; the advice starts there.
 
     Returns
     -------
     list of str
-        Empty when nothing speaks against them; else the lines of a warning: what is wanted, the quantities that
-        fail with their figures (the worst three predictions), advice. One line for fewer than 100 draws in all.
+        Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
+        Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
+        root features, of the features in the tree, of the predictions), advice. One line for fewer than 100 draws.
 
     Raises
     ------
@@ -122,8 +131,9 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatu
 
     Notes
     -----
-    O(distinct trees * max_points * depth + max_points * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
-    Predictions that differ by a 1e-9th of their range count as equal: rounding is no news.
+    O(distinct trees * max_points * depth + quantities * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
+    Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/test_convergence.py). Predictions that
+    differ by a 1e-9th of their range count as equal: rounding is no news.
 
     Examples
     --------
@@ -143,6 +153,15 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatu
     if not found.failed.any():
         return []
     return [HEADER, *_listed(found), *_advice(post, found, temperatures)]
+
+
+def verdict(post: SampledPosterior) -> str:
+    """What `check_convergence` finds, in one text; else that it finds nothing, and what that does not mean."""
+    found = check_convergence(post)
+    if found:
+        return "\n  ".join(found)
+    chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
+    return f"{chains} within what is wanted. {NO_PROOF}"
 
 
 def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -268,12 +287,35 @@ def _ess(z: np.ndarray) -> np.ndarray:
     return size / np.maximum(-1.0 + 2.0 * summed + tail, 1.0 / math.log10(size))
 
 
-class Figures(NamedTuple):
-    """The quantities checked and how well the chains know them; log posterior and number of leaves come first."""
+def autocorrelation_times(values: np.ndarray) -> np.ndarray:
+    """Integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws).
+
+    Each chain is taken about its own mean; a constant has time 1. At least ``FEWEST_PER_CHAIN`` draws.
+    """
+    about = values - values.mean(axis=2, keepdims=True)
+    out, moving = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
+    if moving.any():
+        out[moving] = values.shape[1] * values.shape[2] / _ess(about[moving])
+    return out
+
+
+class Quantities(NamedTuple):
+    """Numbers by which chains are judged, of each distinct tree."""
 
     names: list[str]
+    group: list[str]
+    """What each quantity is one of: "scalar", or the plural by which a warning counts it."""
     by_tree: np.ndarray
-    """(quantities, n_trees), of each distinct tree."""
+    """(quantities, n_distinct_trees)."""
+
+
+class Figures(NamedTuple):
+    """The quantities checked and how well the chains know them; `SCALARS` come first."""
+
+    names: list[str]
+    group: np.ndarray
+    by_tree: np.ndarray
+    """(quantities, n_distinct_trees)."""
     rhat: np.ndarray
     ess: np.ndarray
 
@@ -290,14 +332,34 @@ class Figures(NamedTuple):
 
 
 def _figures(post: SampledPosterior, max_points: int) -> Figures:
-    names, predicted = _predictions(post, max_points)
-    by_tree = np.vstack([_rounded((post.log_prior + post.log_score)[None]), post.n_leaves[None], _rounded(predicted)])
+    log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
+    scalars = np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
+    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
+    parts.append(_predictions(post, max_points))
+    by_tree = np.vstack([part.by_tree for part in parts])
     rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
     step = max(BLOCK // post.tree_of_draw.size, 1)
     for i in range(0, len(by_tree), step):
         here = slice(i, i + step)
         rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, post.tree_of_draw])
-    return Figures(["log posterior", "number of leaves", *names], by_tree, rhat, ess)
+    names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
+    return Figures(names, np.array(group), by_tree, rhat, ess)
+
+
+def features_judged(post: SampledPosterior) -> Quantities:
+    """Whether a feature is at the root, and whether the tree asks about it, unless it is so rarely or nearly always."""
+    p, names, group, rows = post.model.n_features, [], [], []
+    root = post.root_feature_of_tree == np.arange(p)[:, None]
+    for what, plural, holds in (
+        ("root feature", "root features", root),
+        ("inclusion of feature", "features", (post.split_counts_of_tree > 0).T),
+    ):
+        probability = holds @ post.weight_of_tree
+        judged = np.flatnonzero((probability > RARE) & (probability < 1.0 - RARE))
+        names += [f"{what} {post.model.columns.names[k]!r}" for k in judged.tolist()]
+        group += [plural] * len(judged)
+        rows.append(holds[judged].astype(np.float64))
+    return Quantities(names, group, np.vstack(rows))
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
@@ -307,27 +369,26 @@ def _rounded(values: np.ndarray) -> np.ndarray:
     return np.round(values / step) if step > 0.0 else values
 
 
-def _predictions(post: SampledPosterior, max_points: int) -> tuple[list[str], np.ndarray]:
-    """Names and values (quantities, n_trees) of predictions at training rows, of each distinct tree."""
+def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
+    """Predictions at training rows: means, or the probabilities that vary most over the draws."""
     model = post.model
     rows, X = training_points(model, max_points)
-    classes = _classes(model)
-    reached = leaves_reached(post.trees, X)
-    names, values = [], np.empty((len(rows), len(classes), post.n_trees))
+    reached = leaves_reached(post.distinct_trees, X)
+    n_classes = model.target.n_classes
+    n_judged = 1 if model.classes_ is None else min(max(n_classes - 1, 1), N_CLASSES)
+    names, values = [], np.empty((len(rows), n_judged, post.n_distinct_trees))
     for i, row in enumerate(rows.tolist()):
-        values[i] = model.leaf.value(post.stats[reached[i]], model.target)[:, classes].T
-        for k in classes.tolist():
-            label = f" P(y = {model.classes_[k]})" if model.target.n_classes > 2 else ""
+        value = model.leaf.value(post.node_stats[reached[i]], model.target)
+        mean = post.weight_of_tree @ value
+        # rounding must not choose between the classes, so that equal runs are judged alike
+        variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)
+        judged = np.sort(np.argsort(-variance, kind="stable")[:n_judged])
+        values[i] = value[:, judged].T
+        for k in judged.tolist():
+            label = f" P(y = {model.classes_[k]})" if n_classes > 2 else ""
             names.append(f"prediction{label} at row {row}")
-    return names, values.reshape(-1, post.n_trees)
-
-
-def _classes(model: TreeModel) -> np.ndarray:
-    """Columns of a prediction that are checked."""
-    if model.classes_ is None:
-        return np.zeros(1, dtype=np.int64)
-    frequent = np.argsort(-np.bincount(model.target.values, minlength=model.target.n_classes), kind="stable")
-    return np.sort(frequent[: min(max(model.target.n_classes - 1, 1), N_CLASSES)])
+    by_tree = _rounded(values.reshape(-1, post.n_distinct_trees))
+    return Quantities(names, ["predictions"] * len(names), by_tree)
 
 
 def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
@@ -353,13 +414,17 @@ def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
 
 
 def _listed(found: Figures) -> list[str]:
-    """The quantities that fail with their figures, the worst predictions only."""
-    failed = np.flatnonzero(found.failed)
-    predictions = failed[failed >= N_SCALARS]
-    worst = predictions[np.argsort(-found.times_longer[predictions], kind="stable")]
-    lines = [_line(found, i) for i in (*failed[failed < N_SCALARS], *worst[:N_LISTED])]
-    if len(worst) > N_LISTED:
-        lines.append(f"and {len(worst) - N_LISTED} more of {len(found.names) - N_SCALARS} predictions")
+    """The quantities that fail with their figures, of each group but the scalars the worst only."""
+    lines = []
+    for group in dict.fromkeys(found.group.tolist()):
+        failed = np.flatnonzero(found.failed & (found.group == group))
+        if group == "scalar":
+            lines += [_line(found, i) for i in failed]
+            continue
+        worst = failed[np.argsort(-found.times_longer[failed], kind="stable")]
+        lines += [_line(found, i) for i in worst[:N_LISTED]]
+        if len(worst) > N_LISTED:
+            lines.append(f"and {len(worst) - N_LISTED} more of {(found.group == group).sum()} {group}")
     return lines
 
 
@@ -374,7 +439,7 @@ def _advice(post: SampledPosterior, found: Figures, temperatures: int) -> list[s
     """What to try, in the order of what helps most."""
     worst = np.argsort(-found.times_longer, kind="stable")[:N_LISTED]
     apart = post.n_chains > 1 and chains_apart(found.by_tree[worst][:, post.tree_of_draw])
-    drifts = chains_drift(found.by_tree[:N_SCALARS][:, post.tree_of_draw])
+    drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
     warmer = f"temperatures={8 if temperatures < 2 else 2 * temperatures}"
     out = []

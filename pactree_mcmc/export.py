@@ -29,7 +29,7 @@ def to_text(tree: Tree) -> str:
     Returns
     -------
     str
-        Leaves show their class probabilities or their mean, if the tree carries values.
+        Leaves show their class probabilities or their mean, and nodes their rows, if the tree carries them.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def to_text(tree: Tree) -> str:
     while todo:
         node, here, below = todo.pop()
         if tree.feature[node] == LEAF:
-            lines.append(f"{here}leaf {', '.join(_leaf_lines(tree, node))}".rstrip())
+            lines.append(f"{here}leaf {', '.join(_leaf_lines(tree, node))}".rstrip() + _rows_behind(tree, node))
             continue
-        lines.append(here + tree.question(node))
+        lines.append(here + tree.question(node) + _rows_behind(tree, node))
         todo.append((int(tree.right[node]), below + "`-- no:  ", below + "    "))
         todo.append((int(tree.left[node]), below + "|-- yes: ", below + "|   "))
     return "\n".join(lines)
@@ -159,6 +159,18 @@ def _leaf_lines(tree: Tree, node: int, most: int | None = None) -> list[str]:
         shown = np.argsort(-value, kind="stable")[:most]
     lines = [f"{tree.classes.tolist()[j]}: {value[j]:.3f}" for j in shown]
     return lines if len(lines) == len(value) else [*lines, "..."]
+
+
+def rows_words(tree: Tree, node: int) -> str:
+    """How many training rows a node holds; empty where that is not known."""
+    if tree.rows is None:
+        return ""
+    n = float(tree.rows[node])
+    return f"{n:.0f} row{'s' * (n != 1.0)}" if n == round(n) else f"{n:.6g} rows"
+
+
+def _rows_behind(tree: Tree, node: int) -> str:
+    return f" ({rows_words(tree, node)})" if tree.rows is not None else ""
 
 
 def _joined(lines: list[str]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ._checks import check_flag
 from ._numba import jit
+from .convergence import features_judged, verdict
 from .trees import LEAF, TreeArrays
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     posterior : SampledPosterior
         Draws of chains, or independent ones.
     log_likelihood : bool, default False
-        Add the log predictive density of each training row, chains * draws * n numbers.
+        Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
 
     Returns
     -------
@@ -50,19 +51,23 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
         proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
         draws know no moves.
         ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
-        ``log_likelihood``: y (chain, draw, row), on request.
+        ``log_likelihood``: y (chain, draw, row), on request, of the rows that count: not those of weight zero, nor
+        under FrozenLaplace those of E, which set the leaves and are not scored; ``row`` says which they are.
 
     Raises
     ------
     ValueError
-        If ``log_likelihood`` is asked for and the leaf is a loss.
+        If ``log_likelihood`` is asked for and the leaf is a loss, or the draws are of a progressive mixture.
 
     Notes
     -----
-    The log likelihood is the log density of y in its leaf, parameters integrated out given all rows (or frozen on
-    E), unweighted. The row itself is among them, so leave-one-out estimates from it are optimistic. Draws that tie at
-    the least value of a row are set apart by less than 1e-10 max(1, its size): ArviZ 1 refuses a tail that is one
-    value. Cost O(distinct trees * units * depth).
+    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: what row i adds to the score of the tree,
+    its own statistics taken out of its leaf, parameters integrated out given the other rows (or frozen on E). So
+    ``1 / p(y_i | y_-i)`` is the mean over draws of ``1 / p(y_i | y_-i, T)``, which is what ``arviz.loo`` estimates. A
+    row of weight w counts w times: its density is that of y_i observed so often. A variance that all leaves share is
+    integrated out given the other rows of the whole tree. Draws that tie at the least value of a row are set apart by
+    less than 1e-10 max(1, its size): ArviZ 1 refuses a tail that is one value. Cost O(distinct trees * (units * depth
+    + n * statistics)).
 
     Examples
     --------
@@ -73,10 +78,8 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     (2, 200, 1)
     """
     check_flag("log_likelihood", log_likelihood)
-    groups = _groups(posterior)
-    if log_likelihood:
-        groups["log_likelihood"] = {"y": log_likelihoods(posterior)}
-    model = posterior.model
+    model, groups = posterior.model, _groups(posterior)
+    found = {"log_likelihood": {"y": log_likelihoods(posterior)}} if log_likelihood else None
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     attrs = {
         "inference_library": "pactree_mcmc",
@@ -84,6 +87,18 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
         "sampling_time": float(posterior.seconds),
         "model": repr(model),
     }
+    data = _as_arviz(groups, coords, attrs)
+    if found is not None:
+        more = _as_arviz(found, {"row": model.counted_rows}, attrs)
+        if hasattr(data, "extend"):
+            data.extend(more)
+        else:
+            data["log_likelihood"] = more["log_likelihood"]
+    return data
+
+
+def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], attrs: dict[str, Any]) -> Any:
+    """Groups as the installed ArviZ holds them, each with all attributes."""
     az = load_arviz()
     with warnings.catch_warnings():
         # fewer draws than chains is no mistake here
@@ -96,11 +111,11 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
 
 def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
     """All groups but the log likelihood."""
-    draws, target = posterior.tree_of_draw, posterior.model.target
+    target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     groups = {
-        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts[draws]},
-        "sample_stats": {"lp": (posterior.log_prior + posterior.log_score)[draws]},
+        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts},
+        "sample_stats": {"lp": posterior.log_prior + posterior.log_score},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
     if not posterior.model.leaf.separates:
@@ -116,32 +131,50 @@ def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
 def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:
     """The scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
     names = ("n_leaves", "depth", "log_prior", "log_score")
-    return {name: getattr(posterior, name)[posterior.tree_of_draw] for name in names}
+    return {name: getattr(posterior, name) for name in names}
 
 
 def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
-    """Log predictive density (chains, draws, n) of each training row in its leaf, nats; a ValueError for a loss."""
-    model, trees = posterior.model, posterior.trees
+    """Log density (chains, draws, m) of each counted row given all others, nats; a ValueError where there is none."""
+    model, trees = posterior.model, posterior.distinct_trees
     if not model.leaf.has_likelihood:
         name = type(model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
+    if not posterior.sees_all_rows:
+        raise ValueError(
+            f"the draws of a {type(posterior).__name__} are of many stages, not of the posterior given all rows; "
+            "call to_arviz without log_likelihood=True, or sample(model)."
+        )
     trees = trees._replace(feature=model.columns.coordinate(trees.feature, trees.default_left))
-    cut = integer_cuts(trees, model.scales)
-    flat = posterior.tree_of_draw.ravel()
-    draws_of_tree = np.split(np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=posterior.n_trees)))
-    out = np.empty((flat.size, model.n_rows))
-    leaf = np.empty(model.units.n_units, dtype=np.int64)
+    cut, counted = integer_cuts(trees, model.scales), model.counted_rows
+    flat, n_trees = posterior.tree_of_draw.ravel(), posterior.n_distinct_trees
+    draws_of_tree = np.split(np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=n_trees)))
+    out = np.empty((flat.size, len(counted)))
+    leaf, own = np.empty(model.units.n_units, dtype=np.int64), model.leaf.row_stats(model.target)
     for t in np.unique(flat):
         route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
-        of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
-        stats, values, draws = posterior.stats[of_row], model.target.values, draws_of_tree[t]
-        if model.leaf.separates:
-            out[draws] = model.leaf.log_density(stats, values, model.target)
-        else:
-            noise = posterior.noise_variance.ravel()[draws]
-            out[draws] = model.leaf.log_density_given(noise, stats, values, model.target)
+        node = leaf - trees.offset[t] if model.unit_of_row is None else leaf[model.unit_of_row] - trees.offset[t]
+        others = stats_of_others(own, node, int(trees.offset[t + 1] - trees.offset[t]))
+        out[draws_of_tree[t]] = model.leaf.log_density_left_out(others, node, model.target)[counted]
     _part_ties(out)
-    return out.reshape(*posterior.tree_of_draw.shape, model.n_rows)
+    return out.reshape(*posterior.tree_of_draw.shape, len(counted))
+
+
+@jit
+def stats_of_others(own: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
+    """For each row the sum (n, s) of ``own`` (n, s) over the other rows of its ``node`` (n,), without a difference."""
+    n, n_stats = own.shape
+    out, before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
+    for i in range(n):
+        for j in range(n_stats):
+            out[i, j] = before[node[i], j]
+            before[node[i], j] += own[i, j]
+    behind = np.zeros((n_nodes, n_stats))
+    for i in range(n - 1, -1, -1):
+        for j in range(n_stats):
+            out[i, j] += behind[node[i], j]
+            behind[node[i], j] += own[i, j]
+    return out
 
 
 def _part_ties(of_draw: np.ndarray) -> None:
@@ -247,7 +280,7 @@ def _diagnose(name: str, values: np.ndarray) -> float:
 
 
 def summary(posterior: SampledPosterior) -> Any:
-    """Table of the scalars of the draws, and how well the chains know them.
+    """Table of the scalars and features of the draws, and how well the chains know them.
 
     Parameters
     ----------
@@ -257,13 +290,19 @@ def summary(posterior: SampledPosterior) -> Any:
     Returns
     -------
     DataFrame
-        Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats); columns mean, sd, ess_bulk,
-        rhat. ``attrs["acceptance"]`` is the accepted share of the proposals of each move, 0 of none.
+        Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
+        "inclusion of feature 'x'", as traces of 0 and 1, of the features for which the probability lies between 0.02
+        and 0.98; columns mean, sd, ess_bulk, rhat, infinite where chains stand still in different places.
+        ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 of none. ``attrs["verdict"]``
+        is what `check_convergence` finds, in one text, or that it finds nothing, which is no proof.
     """
     import pandas as pd
 
     scalars = by_draw(posterior)
     scalars["lp"] = scalars["log_prior"] + scalars["log_score"]
+    judged = features_judged(posterior)
+    for name, by_tree in zip(judged.names, judged.by_tree, strict=True):
+        scalars[name] = by_tree[posterior.tree_of_draw]
     rows = {
         name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
         for name, values in scalars.items()
@@ -271,4 +310,5 @@ def summary(posterior: SampledPosterior) -> Any:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
     made, kept = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
     table.attrs["acceptance"] = dict(zip(posterior.moves, (kept / np.maximum(made, 1)).tolist(), strict=True))
+    table.attrs["verdict"] = verdict(posterior)
     return table

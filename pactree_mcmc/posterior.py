@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ._checks import check_count, read_generator
+from ._divergence import as_divergence, same_trees
 from ._saved import Course, Saved, root_key, tree_arrays
-from .model import LeafPenalty
+from .model._obstacles import unknown_constant
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Posterior(ABC):
         ------
         ValueError
             If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+            `TreeModel.certificate_obstacle` says so before anything is sampled.
 
         Notes
         -----
@@ -192,12 +194,14 @@ class SampledPosterior(Posterior):
     Attributes
     ----------
     model : TreeModel
-    trees : TreeArrays
-        The distinct trees drawn, end to end.
+    distinct_trees : TreeArrays
+        Each tree that was drawn, once, end to end; names that end in ``_of_tree`` follow their order.
     tree_of_draw : ndarray of shape (chains, draws), int64
         Which distinct tree each draw is.
-    log_prior, log_score : ndarray of shape (n_trees,)
-        Of each distinct tree, nats.
+    log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
+        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw.
+    node_stats : ndarray of shape (nodes of all distinct trees, statistics)
+        Additive statistics of the rows in each node.
     proposed, accepted : ndarray of shape (chains, draws, moves), int64
         Proposals since the draw before, and those accepted.
     moves : tuple of str
@@ -210,6 +214,9 @@ class SampledPosterior(Posterior):
     course : Course or None
         What `resume` needs; None for independent draws and interrupted runs.
     """
+
+    sees_all_rows: ClassVar[bool] = True
+    """Whether every draw is of the posterior given all rows."""
 
     def __init__(
         self,
@@ -227,8 +234,8 @@ class SampledPosterior(Posterior):
         tempering: Any = None,
         course: Course | None = None,
     ) -> None:
-        self.model, self.trees, self.stats, self.tree_of_draw = model, trees, stats, tree_of_draw
-        self.log_prior, self.log_score = log_prior, log_score
+        self.model, self.distinct_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
+        self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course = tempering, course
@@ -301,9 +308,39 @@ class SampledPosterior(Posterior):
         return self.tree_of_draw.shape[1]
 
     @property
-    def n_trees(self) -> int:
-        """Number of distinct trees."""
-        return len(self.log_prior)
+    def n_distinct_trees(self) -> int:
+        """Number of distinct trees drawn."""
+        return len(self.log_prior_of_tree)
+
+    @property
+    def log_prior(self) -> np.ndarray:
+        """Log prior of the tree of each draw, nats (chains, draws)."""
+        return self.log_prior_of_tree[self.tree_of_draw]
+
+    @property
+    def log_score(self) -> np.ndarray:
+        """Log score of the tree of each draw, nats (chains, draws)."""
+        return self.log_score_of_tree[self.tree_of_draw]
+
+    @property
+    def n_leaves(self) -> np.ndarray:
+        """Leaves of the tree of each draw, (chains, draws) int64."""
+        return self.n_leaves_of_tree[self.tree_of_draw]
+
+    @property
+    def depth(self) -> np.ndarray:
+        """Depth of the tree of each draw, (chains, draws) int64."""
+        return self.depth_of_tree[self.tree_of_draw]
+
+    @property
+    def split_counts(self) -> np.ndarray:
+        """How often the tree of each draw asks about each feature, (chains, draws, p) int64."""
+        return self.split_counts_of_tree[self.tree_of_draw]
+
+    @property
+    def root_feature(self) -> np.ndarray:
+        """Feature that the root of each draw asks about, (chains, draws) int64; -1 where the tree has no split."""
+        return self.root_feature_of_tree[self.tree_of_draw]
 
     @property
     def log_evidence(self) -> float | None:
@@ -312,37 +349,45 @@ class SampledPosterior(Posterior):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence; None where it was not estimated."""
+        """Standard error of the log evidence; None where it was not estimated, or the draws are too few to tell it.
+
+        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
+        draws, or chains, that it comes from.
+        """
         return None if self.tempering is None else self.tempering.log_evidence_se
 
     @cached_property
-    def weight(self) -> np.ndarray:
-        """Share of the draws that each distinct tree is, (n_trees,)."""
-        return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_trees) / self.tree_of_draw.size
+    def weight_of_tree(self) -> np.ndarray:
+        """Fraction of the draws that each distinct tree is, (n_distinct_trees,)."""
+        return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_distinct_trees) / self.tree_of_draw.size
 
     @cached_property
-    def n_leaves(self) -> np.ndarray:
-        """Leaves of each distinct tree, (n_trees,) int64."""
-        return (np.diff(self.trees.offset) + 1) // 2
+    def n_leaves_of_tree(self) -> np.ndarray:
+        """Leaves of each distinct tree, (n_distinct_trees,) int64."""
+        return (np.diff(self.distinct_trees.offset) + 1) // 2
 
     @cached_property
-    def depth(self) -> np.ndarray:
-        """Depth of each distinct tree, (n_trees,) int64."""
-        return np.maximum.reduceat(node_depths(self.trees), self.trees.offset[:-1])
+    def depth_of_tree(self) -> np.ndarray:
+        """Depth of each distinct tree, (n_distinct_trees,) int64."""
+        return np.maximum.reduceat(node_depths(self.distinct_trees), self.distinct_trees.offset[:-1])
 
     @cached_property
-    def split_counts(self) -> np.ndarray:
-        """How often each distinct tree asks about each feature, (n_trees, p) int64."""
-        inner = self.trees.feature != LEAF
-        tree = np.repeat(np.arange(self.n_trees), np.diff(self.trees.offset))[inner]
-        p = self.model.n_features
-        flat = np.bincount(tree * p + self.trees.feature[inner], minlength=self.n_trees * p)
-        return flat.reshape(self.n_trees, p)
+    def root_feature_of_tree(self) -> np.ndarray:
+        """Feature that the root of each distinct tree asks about, (n_distinct_trees,) int64; -1 without a split."""
+        return self.distinct_trees.feature[self.distinct_trees.offset[:-1]].astype(np.int64)
+
+    @cached_property
+    def split_counts_of_tree(self) -> np.ndarray:
+        """How often each distinct tree asks about each feature, (n_distinct_trees, p) int64."""
+        trees, n, p = self.distinct_trees, self.n_distinct_trees, self.model.n_features
+        inner = trees.feature != LEAF
+        tree = np.repeat(np.arange(n), np.diff(trees.offset))[inner]
+        return np.bincount(tree * p + trees.feature[inner], minlength=n * p).reshape(n, p)
 
     @cached_property
     def node_values(self) -> np.ndarray:
         """What each node of each distinct tree predicts, (n_nodes, d)."""
-        return np.ascontiguousarray(self.model.leaf.value(self.stats, self.model.target))
+        return np.ascontiguousarray(self.model.leaf.value(self.node_stats, self.model.target))
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         return self._averages(X, self.node_values)
@@ -350,7 +395,7 @@ class SampledPosterior(Posterior):
     def _averages(self, X: np.ndarray, by_node: np.ndarray) -> np.ndarray:
         """Means over the draws (n, d) of the values by node (n_nodes, d) that rows of numbers reach."""
         out = np.zeros((len(X), by_node.shape[1]))
-        add_predictions_into(out, self.trees, self.weight, by_node, X)
+        add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_node, X)
         return out
 
     def predict_std(self, X: Any) -> np.ndarray:
@@ -378,64 +423,74 @@ class SampledPosterior(Posterior):
         """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of two or more chains."""
         by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
         for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
-            weight = np.bincount(trees, minlength=self.n_trees) / self.n_draws
-            add_predictions_into(out, self.trees, weight, self.node_values, X)
+            weight = np.bincount(trees, minlength=self.n_distinct_trees) / self.n_draws
+            add_predictions_into(out, self.distinct_trees, weight, self.node_values, X)
         return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
 
     def kl_to_prior(self) -> float:
-        """Divergence from the prior of the law of the draws: each distinct tree with its share of them."""
-        if isinstance(self.model.tree_prior, LeafPenalty):
-            raise ValueError(
-                "no divergence from the prior: LeafPenalty is not normalised, and draws do not tell its constant; use "
-                "ChipmanPrior or BranchingProcess, or exact.solve."
-            )
-        drawn = self.weight > 0.0
-        weight = self.weight[drawn]
-        return float(weight @ (np.log(weight) - self.log_prior[drawn]))
+        """Divergence from the prior of the law of the draws: each tree with its share of them.
+
+        Trees that ask the same questions are one tree, with whatever leaf values they were drawn.
+
+        Raises
+        ------
+        ValueError
+            Under LeafPenalty, whose constant draws do not tell.
+        """
+        reason = unknown_constant(self.model)
+        if reason is not None:
+            raise ValueError(f"no divergence from the prior: {reason}.")
+        same = same_trees(self.model, self.distinct_trees)
+        first, which = np.unique(same, return_index=True, return_inverse=True)[1:]
+        weight = np.bincount(which, weights=self.weight_of_tree)
+        drawn = weight > 0.0
+        weight, log_prior = weight[drawn], self.log_prior_of_tree[first[drawn]]
+        return as_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
     def values_by_draw(self, X: Any) -> np.ndarray:
         """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
         return self._values_by_draw(self.model.columns.numbers(X))
 
     def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
-        return leaf_values(self.trees, self.node_values, X)[self.tree_of_draw]
+        return leaf_values(self.distinct_trees, self.node_values, X)[self.tree_of_draw]
 
     def n_leaves_pmf(self) -> np.ndarray:
-        return np.bincount(self.n_leaves, weights=self.weight)
+        return np.bincount(self.n_leaves_of_tree, weights=self.weight_of_tree)
 
     def depth_pmf(self) -> np.ndarray:
         """Law of the depth; entry d is P(the deepest leaf has depth d)."""
-        return np.bincount(self.depth, weights=self.weight)
+        return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
 
     def feature_inclusion(self) -> np.ndarray:
-        return self.weight @ (self.split_counts > 0)
+        return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
     def root_split_pmf(self) -> dict:
-        roots = self.trees.offset[:-1]
+        roots = self.distinct_trees.offset[:-1]
         out: dict = {}
         for t, i in enumerate(roots):
-            key = root_key(self.model, self.trees, int(i))
-            out[key] = out.get(key, 0.0) + float(self.weight[t])
+            key = root_key(self.model, self.distinct_trees, int(i))
+            out[key] = out.get(key, 0.0) + float(self.weight_of_tree[t])
         return out
 
     def map_tree(self) -> Tree:
         """The drawn tree with the largest posterior, not only the most frequent one."""
-        return self.tree(int(np.argmax(self.log_prior + self.log_score)))
+        return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
 
-    def tree(self, t: int) -> Tree:
-        """Distinct tree number ``t``."""
-        t = check_count("t", t, 0, self.n_trees - 1)
-        nodes = slice(int(self.trees.offset[t]), int(self.trees.offset[t + 1]))
+    def distinct_tree(self, t: int) -> Tree:
+        """Distinct tree number ``t``, from 0; that of a draw is number ``tree_of_draw[chain, draw]``."""
+        t = check_count("t", t, 0, self.n_distinct_trees - 1)
+        nodes = slice(int(self.distinct_trees.offset[t]), int(self.distinct_trees.offset[t + 1]))
         return Tree(
-            *(a[nodes] for a in self.trees[1:]),
+            *(a[nodes] for a in self.distinct_trees[1:]),
             value=self.node_values[nodes],
             columns=self.model.columns,
             classes=self.model.classes_,
+            rows=self.model.leaf.weight(self.node_stats[nodes]),
         )
 
     def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
         chosen = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
-        made = {int(t): self.tree(int(t)) for t in np.unique(chosen)}
+        made = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
         return [made[int(t)] for t in chosen]
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
@@ -448,19 +503,22 @@ class SampledPosterior(Posterior):
         Parameters
         ----------
         log_likelihood : bool, default False
-            Add the log predictive density of each training row, chains * draws * n numbers.
+            Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
 
         Raises
         ------
         ValueError
-            If ``log_likelihood`` is asked for and the leaf is a loss.
+            If ``log_likelihood`` is asked for and the leaf is a loss, or the draws are of a progressive mixture.
         """
         from .inference_data import to_arviz
 
         return to_arviz(self, log_likelihood=log_likelihood)
 
     def summary(self) -> Any:
-        """Table (a DataFrame) of n_leaves, depth, log_prior, log_score: mean, sd, effective sample size, R-hat."""
+        """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.
+
+        ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.
+        """
         from .inference_data import summary
 
         return summary(self)
@@ -468,8 +526,8 @@ class SampledPosterior(Posterior):
     def __repr__(self) -> str:
         kept = self.accepted.sum() / max(self.proposed.sum(), 1)
         return (
-            f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {self.n_trees} distinct trees, "
-            f"{self.weight @ self.n_leaves:.1f} leaves, acceptance {kept:.3f})"
+            f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {self.n_distinct_trees} distinct trees, "
+            f"{self.n_leaves.mean():.1f} leaves, acceptance {kept:.3f})"
         )
 
 

@@ -49,11 +49,13 @@ class Predictive:
     """
 
     def __init__(self, post: SampledPosterior) -> None:
-        model, trees = post.model, post.trees
+        model, trees = post.model, post.distinct_trees
         if model.classes_ is not None:
             raise ValueError(f"{type(model.leaf).__name__} is a classification; its law is predict_proba.")
-        tree = np.repeat(np.arange(post.n_trees), np.diff(trees.offset))
-        self._law: StudentT = model.leaf.predictive(post.stats, np.where(trees.feature == LEAF, tree, -1), model.target)
+        tree = np.repeat(np.arange(post.n_distinct_trees), np.diff(trees.offset))
+        self._law: StudentT = model.leaf.predictive(
+            post.node_stats, np.where(trees.feature == LEAF, tree, -1), model.target
+        )
         self._post = post
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +66,7 @@ class Predictive:
         center = self._post.model.target.center
         moments = np.stack([location - center, scale**2 * widening + (location - center) ** 2], axis=1)
         out = np.zeros((len(X), 2))
-        add_predictions_into(out, self._post.trees, self._post.weight, moments, X)
+        add_predictions_into(out, self._post.distinct_trees, self._post.weight_of_tree, moments, X)
         return center + out[:, 0], out[:, 1] - out[:, 0] ** 2
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
@@ -87,11 +89,11 @@ class Predictive:
 
     @property
     def _drawn(self) -> np.ndarray:
-        return np.flatnonzero(self._post.weight)
+        return np.flatnonzero(self._post.weight_of_tree)
 
     @property
     def _weight(self) -> np.ndarray:
-        return self._post.weight[self._drawn]
+        return self._post.weight_of_tree[self._drawn]
 
     def _laws(self, X: np.ndarray) -> Iterator[tuple[slice, StudentT]]:
         """The law of every drawn tree at some rows at a time, (rows, trees)."""
@@ -99,7 +101,7 @@ class Predictive:
         step = max(BLOCK // len(drawn), 1)
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            node = leaves_reached(self._post.trees, X[rows])[:, drawn]
+            node = leaves_reached(self._post.distinct_trees, X[rows])[:, drawn]
             yield rows, StudentT(*(part[node] for part in self._law))
 
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from ._checks import check_choice, check_count, check_flag, check_number
 from ._special import logsumexp
+from .evidence import pooled_error, prior_mass
 from .mcmc._kernels import read_kernel
 from .mcmc._sample import chain_seeds, check_executor, check_reachable
-from .mcmc._stages import StagePlan, StageResult, Stages, log_mass, run_stages
+from .mcmc._stages import StagePlan, StageResult, Stages, run_stages
 from .mcmc._workers import n_cores
 from .model import TreeModel
 from .posterior import SampledPosterior
@@ -152,13 +153,10 @@ def progressive_mixture(
 
 
 def rows_of_s(model: TreeModel) -> np.ndarray:
-    """Rows that enter one by one, in the order of the data: those of positive weight that are not in E."""
-    counted = model.target.weights > 0.0
-    if model.leaf.uses_estimation and model.target.estimation is not None:
-        counted &= ~model.target.estimation
-    if not counted.any():
+    """Rows that enter one by one, in the order of the data."""
+    if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
-    return np.flatnonzero(counted)
+    return model.counted_rows
 
 
 def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
@@ -198,7 +196,8 @@ class ProgressiveSample(SampledPosterior):
     """Trees from all stages of the progressive mixture; made by `progressive_mixture`.
 
     All answers of a SampledPosterior are means over the stages, those with a Monte-Carlo error from the spread of the
-    repetitions. Leaf values, statistics and ``log_score`` of a draw are those of its stage; `map_tree` is the most
+    repetitions. Leaf values, statistics and ``log_score`` of a draw are those of its stage (equal trees of
+    two stages are two distinct trees); `map_tree` is the most
     probable of the trees found at the last stage.
 
     Attributes
@@ -206,11 +205,13 @@ class ProgressiveSample(SampledPosterior):
     stage : ndarray of shape (chains, draws), int64
         Examples that had entered at each draw.
     stage_log_evidence : ndarray of shape (chains, stages), float64
-        Log evidence of the examples that had entered at each stage; no stages with engine "mcmc".
+        Log evidence of the examples that had entered at each stage, the log mass of the prior (0 but for a conditioned
+        process and LeafPenalty) at the first; NaN where that is not known; no stages with engine "mcmc".
     n_resampled : ndarray of shape (chains,), int64
         How often each population was resampled and moved.
     """
 
+    sees_all_rows = False
     stage: np.ndarray
     stage_log_evidence: np.ndarray
     n_resampled: np.ndarray
@@ -228,9 +229,11 @@ class ProgressiveSample(SampledPosterior):
         post.n_resampled = np.array([result.n_resampled for result in results])
         found = [result.best for result in results if result.best is not None]
         post._best = SampledPosterior.from_chains(model, found, moves, 0.0, by_stats=True) if found else None
-        post.stage_log_evidence = np.array([result.log_evidence for result in results])
+        by_stage = np.array([result.log_evidence for result in results])
         shares = np.array([result.stump_share for result in results])
-        post._log_evidence, post._log_evidence_se = _joined_evidence(model, post.stage_log_evidence, shares)
+        post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, shares)
+        log_mass = prior_mass(model).log_from(float(shares.mean()))
+        post.stage_log_evidence = by_stage + (np.nan if log_mass is None else log_mass)
         return post
 
     @property
@@ -240,7 +243,11 @@ class ProgressiveSample(SampledPosterior):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence, from the spread of the repetitions; None where it was not estimated."""
+        """Standard error of the log evidence, from the spread of the repetitions; None where it was not estimated.
+
+        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t, which for few
+        repetitions (``chains``) is large, 6.4 for two of them, 1.2 for eight.
+        """
         return self._log_evidence_se
 
     def map_tree(self) -> Tree:
@@ -282,7 +289,7 @@ class ProgressiveSample(SampledPosterior):
     def __repr__(self) -> str:
         return (
             f"ProgressiveSample({self.n_chains} repetitions x {self.n_draws} draws over {self.stage.max() + 1} stages, "
-            f"{self.weight @ self.n_leaves:.1f} leaves)"
+            f"{self.n_leaves.mean():.1f} leaves)"
         )
 
 
@@ -292,13 +299,12 @@ def _joined_evidence(
     """Log of the mean evidence of the repetitions, and its standard error."""
     if by_stage.shape[1] == 0:
         return None, None
-    share, n = float(stump_share.mean()), len(stump_share)
-    mass = log_mass(model, share)
-    if mass is None:
+    mass, share = prior_mass(model), float(stump_share.mean())
+    log_mass = mass.log_from(share)
+    if log_mass is None:
         return None, None
     each = by_stage[:, -1]
-    mean = float(logsumexp(each) - math.log(n))
-    variance = float(np.var(np.exp(each - mean), ddof=1)) / n
-    if mass != 0.0:
-        variance += float(np.var(stump_share, ddof=1)) / (n * share**2)
-    return mean + mass, math.sqrt(variance)
+    mean = float(logsumexp(each) - math.log(len(each)))
+    if mass.log_mass is None:
+        each = each - stump_share / share
+    return mean + log_mass, pooled_error(each, 0.0, 1)

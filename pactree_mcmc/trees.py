@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._checks import check_count, check_type, in_words, read_array, read_numbers, settle
-from ._columns import MAX_CATEGORIES, Columns
+from ._columns import DATES, MAX_CATEGORIES, NUMBER, TRUTH, Columns, date_words
 from ._numba import jit
 from ._routing import Routes, routes
 
@@ -80,6 +80,8 @@ class Tree:
         Names and categories of the features, for tables with nominal columns and for printing.
     classes : array of shape (K,), optional
         Class labels; makes ``predict`` return labels.
+    rows : array of shape (m,), optional
+        Training rows in each node, those with a weight as often as it says; trees of a posterior have them.
 
     Raises
     ------
@@ -104,6 +106,7 @@ class Tree:
     value: np.ndarray | None = None
     columns: Columns | None = field(default=None, repr=False)
     classes: np.ndarray | None = field(default=None, repr=False)
+    rows: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         m = read_array("feature", self.feature).size
@@ -125,6 +128,10 @@ class Tree:
             settle(self, "value", read_numbers("value", self.value))
         if self.classes is not None:
             settle(self, "classes", read_array("classes", self.classes))
+        if self.rows is not None:
+            settle(self, "rows", read_numbers("rows", self.rows))
+            if self.rows.shape != (m,):
+                raise ValueError(f"rows has shape {self.rows.shape}; give a number for each node, ({m},).")
         if self.columns is not None:
             check_type("columns", self.columns, Columns, "those of a model, model.columns")
         check_tree(self)
@@ -208,7 +215,9 @@ class Tree:
         name = f"x{k}" if self.columns is None else self.columns.names[k]
         if self.categories[node] < 0:
             lacks = self.columns is not None and k in self.columns.twins
-            return name + ordered_words(float(self.threshold[node]), bool(self.default_left[node]) if lacks else None)
+            missing_left = bool(self.default_left[node]) if lacks else None
+            kind = NUMBER if self.columns is None else self.columns.kind(k)
+            return name + ordered_words(float(self.threshold[node]), missing_left, kind)
         mask = int(self.categories[node])
         if self.columns is None:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
@@ -218,6 +227,9 @@ class Tree:
 
     def format(self) -> str:
         """The tree as indented text, one line a node, the yes branch first.
+
+        Trees of a posterior tell the training rows in each node (``rows``; a row of weight 2 is two of them). Truth
+        values are asked about as ``= no``, dates are dates.
 
         Examples
         --------
@@ -299,16 +311,30 @@ class Tree:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
 
 
-def ordered_words(threshold: float, missing_left: bool | None) -> str:
-    """What an ordered question asks of its feature; ``missing_left`` is None where no value is missing."""
+def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:
+    """What an ordered question asks of a feature of this kind; ``missing_left`` is None where no value is missing."""
     if missing_left is not None and abs(threshold) == LARGEST:
         return " is missing" if missing_left else " is known"
-    return f" <= {threshold:.6g}" + (" or missing" if missing_left else "")
+    return f" {side_words(threshold, True, kind)}" + (" or missing" if missing_left else "")
+
+
+def side_words(threshold: float, left: bool, kind: str = NUMBER) -> str:
+    """What is known of the values on one side of a threshold."""
+    if kind == TRUTH and 0.0 <= threshold < 1.0:
+        return "= no" if left else "= yes"
+    return f"{'<=' if left else '>'} {date_words(threshold, kind) if kind in DATES else f'{threshold:.6g}'}"
 
 
 def one_of(labels: Iterable[Any]) -> str:
     """What a nominal question asks of its feature."""
-    return f" in {{{', '.join(sorted('missing' if c is None else str(c) for c in labels))}}}"
+    return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
+
+
+def label_words(label: Any) -> str:
+    """A category as text."""
+    if isinstance(label, bool):
+        return "yes" if label else "no"
+    return "missing" if label is None else str(label)
 
 
 def _field(name: str, given: Any, dtype: type) -> np.ndarray:

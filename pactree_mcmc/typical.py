@@ -55,7 +55,7 @@ def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Any = 0) -> Tre
     if isinstance(posterior, SampledPosterior):
         if posterior.tree_of_draw.size == 0:
             raise ValueError("the posterior has no draws; sample at least one.")
-        stacked, value, tree = posterior.trees, posterior.node_values, posterior.tree
+        stacked, value, tree = posterior.distinct_trees, posterior.node_values, posterior.distinct_tree
     else:
         drawn = posterior.draw_trees(check_count("n_draws", n_draws), rng)
         stacked, value, tree = stack_trees(drawn), np.concatenate([t.value for t in drawn]), drawn.__getitem__

@@ -16,7 +16,7 @@ for questions in (pt.LocalCuts(), pt.LocalCuts(min_leaf=3), pt.GridCuts(5), pt.D
     nominal = None if isinstance(questions, pt.DyadicCuts) else [0]
     model = pt.TreeModel(X, y, questions=questions, nominal=nominal)
     post = pt.sample(model, 20, tune=10, chains=1, rng=2, progress=False)
-    assert np.isfinite(post.log_score).all() and np.isfinite(post.predict_proba(X)).all()
+    assert np.isfinite(post.log_score_of_tree).all() and np.isfinite(post.predict_proba(X)).all()
     few = pt.TreeModel(X[:7], y[:7], questions=questions, nominal=nominal)
     truth = exact.solve(few)
     truth.predict_proba(X), truth.n_leaves_pmf(), truth.draw_trees(3, 1), truth.map_tree()

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.cli import main
+from pactree_mcmc.cli._words import OPTIONS, in_options
+from pactree_mcmc.mcmc import _progress
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ["--kernel", "grow-prune", "--draws", "200", "--tune", "100", "--chains", "2", "--seed", "3", "--quiet"]
@@ -69,7 +72,7 @@ class TestFit:
         pmf = post.n_leaves_pmf()
         assert told["n_leaves_pmf"] == {str(m): pmf[m] for m in np.flatnonzero(pmf)}
         assert told["best_tree"]["text"] == post.map_tree().format()
-        assert told["summary"]["n_leaves"]["mean"] == pytest.approx(post.weight @ post.n_leaves)
+        assert told["summary"]["n_leaves"]["mean"] == pytest.approx(post.n_leaves.mean())
 
     def test_tables_for_people(self, capsys, data):
         code, out, err = run(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
@@ -110,7 +113,9 @@ class TestFit:
         assert "3 lines with missing values are left out." in told["notes"]
         code, _, err = run(capsys, *command)
         assert code == 1
-        assert "line 5: no value in column 'colour' (2 lines in all); fill it in, leave such lines" in err
+        assert (
+            "line 5: no value in column 'colour' (2 lines in all), line 7: no value in column 'size'; fill it in" in err
+        )
 
     def test_other_separators_and_gzip(self, capsys, tmp_path):
         path = tmp_path / "shop.csv.gz"
@@ -129,6 +134,90 @@ class TestFit:
         assert not plt.get_fignums()
         for path in told["pictures"]:
             assert plt.imread(path).std() > 0.0
+
+
+class TestOptions:
+    COMMAND = ("--target", "bought", "--ignore", "price", *RUN)
+
+    def test_priors_and_leaves_are_those_of_the_library(self, capsys, data):
+        for options, words in (
+            (("--tree-prior", "chipman", "--alpha", ".5", "--beta", "1", "--max-depth", "3"), CHIPMAN),
+            (("--tree-prior", "branching", "--rho", ".3"), "tree_prior=BranchingProcess(rho=0.3, max_depth=10"),
+            (("--tree-prior", "penalty", "--cost", "2.5"), "tree_prior=LeafPenalty(cost=2.5, max_depth=None, "),
+            (("--min-leaf", "4", "--max-cuts", "3"), "questions=LocalCuts(trivial=False, min_leaf=4, max_cuts=3"),
+        ):
+            assert words in answer(capsys, "fit", data, *self.COMMAND, *options)["model"], options
+
+    def test_leaves_of_numbers_make_a_regression(self, capsys, data):
+        command = ("fit", data, "--target", "age", "--ignore", "bought,price", *RUN)
+        for leaf, name in (("normal", "NormalInverseGamma("), ("poisson", "PoissonGamma(")):
+            told = answer(capsys, *command, "--leaf", leaf)
+            assert told["classes"] is None
+            assert f"leaf={name}" in told["model"]
+        assert "leaf=DirichletMultinomial(" in answer(capsys, *command, "--leaf", "dirichlet")["model"]
+
+    def test_a_ladder(self, capsys, data):
+        assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
+        for betas in ("4", "1,.5,0"):
+            told = answer(capsys, "fit", data, *self.COMMAND, "--betas", betas, "--thin", "2", "--proposals", "10")
+            assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
+
+    def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):
+        path = tmp_path / "run.nc"
+        told = answer(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
+        again = answer(capsys, "resume", path, "--quiet")
+        assert again["summary"] == told["summary"]
+        more = answer(capsys, "resume", path, "--draws", "50", "--quiet", "--out", tmp_path / "more.nc")
+        assert (more["draws"], more["saved"]) == (250, str(tmp_path / "more.nc"))
+        code, _, err = run(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
+        assert code == 1
+        assert f"--checkpoint {path} exists already; python -m pactree_mcmc resume {path} goes on from it" in err
+
+    def test_parameters_of_another_prior_are_refused(self, capsys, data):
+        code, out, err = run(capsys, "fit", data, *self.COMMAND, "--rho", ".5")
+        assert (code, out) == (2, "")
+        assert "--rho is of --tree-prior branching, not of chipman" in err
+
+    def test_lines_of_progress_where_there_is_no_terminal(self, capsys, data, monkeypatch):
+        monkeypatch.setattr(_progress, "SECONDS", 0.0)
+        loud = [option for option in self.COMMAND if option != "--quiet"]
+        code, _, err = run(capsys, "fit", data, *loud)
+        assert code == 0
+        assert re.search(r"^\d+ of 600 draws after \d+ s, acceptance 0\.\d+, leaves \d", err, re.MULTILINE)
+        assert "of 600 draws" not in run(capsys, "fit", data, *self.COMMAND)[2]
+
+
+CHIPMAN = "tree_prior=ChipmanPrior(alpha=0.5, beta=1.0, max_depth=3)"
+
+
+def test_advice_names_options_that_exist(capsys):
+    """Whatever the library advises of the arguments that a run has."""
+    known = run(capsys, "fit", "--help")[1] + run(capsys, "compare", "--help")[1]
+    assert all(option in known for option in OPTIONS.values())
+    for said, told in {
+        "The chains sit in different places and stay there: try temperatures=8.": "stay there: try --betas 8.",
+        "try betas=16 first": "try --betas 16 first",
+        "raise tune by 200 or more": "raise --tune by 200 or more",
+        "about 3 times as many draws (draws=3000)": "as many draws (--draws 3000)",
+        "give chains=4; here": "give --chains 4; here",
+        'or missing="branch".': "or --missing branch.",
+        "make it categorical, or name it in nominal=.": "or name it in --nominal.",
+        "betas=[1.0, 2.0] is no ladder": "--betas 1.0,2.0 is no ladder",
+        "fits: LocalCuts(max_cuts=3), max_depth=2 of the tree prior, max_cells=1_200;": "--max-cuts 3, --max-depth 2",
+    }.items():
+        assert told in in_options(said)
+
+
+def test_advice_of_a_real_run_names_options(capsys, tmp_path):
+    """Chains that stay where they start are advised to temper, in words that can be typed."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 4))
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(X[:, 0] ^ X[:, 1] ^ X[:, 2], "yes", "no"))
+    frame.to_csv(tmp_path / "parity.csv", index=False)
+    command = (tmp_path / "parity.csv", "--target", "y", "--kernel", "blanchard", "--draws", "60", "--tune", "0")
+    notes = answer(capsys, "fit", *command, "--proposals", "1", "--seed", "1", "--quiet")["notes"]
+    assert any("--" in note for note in notes)
+    assert not any(re.search(r"\b(temperatures|betas|draws|tune|chains)=", note) for note in notes)
 
 
 class TestPredict:
@@ -192,7 +281,17 @@ class TestCompare:
         code, out, err = run(capsys, "compare", data, *self.COMMAND, *RUN, "--max-cells", "5")
         assert (code, out) == (1, "")
         assert len(err.splitlines()) == 1
-        assert err.startswith("error: the exact sum needs at least")
+        assert err.startswith("error: the exact sum needs more than the 5 cells allowed. Any one of these fits: --max-")
+        assert "--max-cells " in err
+        assert "=" not in err
+
+    def test_what_fits_is_what_to_give(self, capsys, data):
+        command = ("compare", data, "--target", "bought", "--ignore", "price", *RUN)
+        err = run(capsys, *command, "--max-cells", "500")[2]
+        options = re.findall(r"(--max-[a-z]+) ([\d_]+)", err)
+        assert {name for name, _ in options} == {"--max-cuts", "--max-depth", "--max-cells"}
+        for name, value in options:
+            assert run(capsys, *command, "--max-cells", "500", name, value)[0] == 0, name
 
 
 BAD_FILES = {
@@ -208,6 +307,14 @@ BAD_FILES = {
     "long row": ("a,y\n1,2\n2,3,4\n", "line 3: 3 fields where the header has 2"),
     "short row": ("a,y\n1,2\n2\n", "line 3: 1 fields where the header has 2"),
     "missing": ("a,y\n1,2\nNaN,3\n", "line 3: no value in column 'a'; fill it in, leave such lines out with"),
+    "missing in two columns": (
+        "a,b,y\n1,,2\nNaN,3,3\n",
+        "line 3: no value in column 'a', line 2: no value in column 'b'; fill it in",
+    ),
+    "text among numbers of two columns": (
+        "a,b,y\n1,2,1\n2,x,2\nq,3,3\n",
+        "2 columns cannot be used:",
+    ),
     "missing target": ("a,y\n1,2\n2,\n", "line 3: no value in column 'y'"),
     "infinite": ("a,y\n1,2\ninf,3\n", "line 3: column 'a' is infinite"),
     "text in the target": ("a,y\n1,2\n2,3\n4,b\n", "line 4: text 'b' in column 'y'"),

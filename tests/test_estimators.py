@@ -100,7 +100,7 @@ def test_weights_are_repetitions(kind):
     repeated = kind(**SHORT).fit(X.repeat(weight, axis=0), y.repeat(weight))
     weighted = kind(**SHORT).fit(X[mixed], y[mixed], sample_weight=weight[mixed])
     assert np.allclose(getattr(repeated, answer)(X), getattr(weighted, answer)(X))
-    assert not np.allclose(kind(**SHORT).fit(X, y).posterior_.stats.sum(), weighted.posterior_.stats.sum())
+    assert not np.allclose(kind(**SHORT).fit(X, y).posterior_.node_stats.sum(), weighted.posterior_.node_stats.sum())
     kept = weighted.rows_
     assert np.all(weight[mixed][kept] > 0) and len(kept) == np.sum(weight > 0)
     assert np.array_equal(weighted.posterior_.model.target.weights, weight[mixed][kept])
@@ -124,7 +124,7 @@ def test_importances_are_those_of_the_posterior():
     inclusion = fitted.posterior_.feature_inclusion()
     assert np.allclose(fitted.feature_importances_, inclusion / inclusion.sum())
     assert fitted.feature_importances_[2] == 0.0
-    drawn = fitted.posterior_.split_counts[fitted.posterior_.tree_of_draw]
+    drawn = fitted.posterior_.split_counts
     assert np.allclose(fitted.split_counts_, drawn.mean(axis=(0, 1)))
     lone = pt.BayesianTreeClassifier(**SHORT).fit([[0.0], [0.0]], [0, 1])
     assert lone.feature_importances_.tolist() == [0.0]
@@ -187,3 +187,20 @@ def test_intervals():
     nominal = pt.BayesianTreeRegressor(**SHORT).fit(table, table["size"] + (table["colour"] == "red"))
     assert nominal.predict_interval(table.head(3)).shape == (3, 2)
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
+
+
+def test_the_error_of_many_classes_is_that_of_the_worst():
+    """A mean over ten classes hides one whose probability is not known: nine in ten are near zero at a row."""
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 6))
+    y = (10 * np.abs(np.sin(7.0 * X[:, 0]) * X[:, 1])).astype(int) % 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.ConvergenceWarning)
+        fitted = pt.BayesianTreeClassifier(chains=4, draws=5, tune=2, random_state=0).fit(X, y)
+    by_chain = fitted.posterior_.values_by_draw(X).mean(axis=1)
+    error = by_chain.std(axis=0, ddof=1) / np.sqrt(4)
+    of_row = error.max(axis=1)
+    found = fitted.monte_carlo_error_
+    assert found == pytest.approx(np.quantile(of_row, 0.9), rel=1e-6)
+    assert (of_row > found * (1.0 + 1e-9)).mean() <= 0.1
+    assert np.sqrt(np.mean(error**2)) < 0.6 * found  # what was reported before

@@ -1,11 +1,17 @@
-"""The ratio of two normalisers by draws of both laws, and the standard error of a ladder of such ratios."""
+"""The ratio of two normalisers by draws of both laws, the error of a ladder of such ratios, the mass of the prior."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
+from scipy.special import ndtr
 
-from pactree_mcmc.evidence import gather, log_ratio
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import evidence
+from pactree_mcmc.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
 from pactree_mcmc.mcmc._tempering import LadderReport
 
 
@@ -28,33 +34,192 @@ def test_two_normal_laws():
 
 BETAS = np.array([1.0, 0.5, 0.2, 0.0])
 LADDERS = 150
+ONE = PriorMass(0.0, -0.7)
+"""A normalised prior."""
+TO_BE_TOLD = PriorMass(None, math.log(0.5))
 
 
-def ladder(rng, n):
-    """Independent draws at each power of a score s whose law at power 0 is standard normal: Z(b) = exp(b^2/2)."""
-    scores = BETAS + rng.standard_normal((n, len(BETAS)))
+def ladder(rng, n, time=1.0, shift=0.0):
+    """Draws at each power of a score s whose law at power 0 is normal of variance 1: Z(b) = exp(b^2/2 + b shift).
+
+    From draw to draw a score is an autoregression with integrated autocorrelation time ``time``.
+    """
+    phi = (time - 1.0) / (time + 1.0)
+    noise = rng.standard_normal((n, len(BETAS)))
+    noise[1:] *= math.sqrt(1.0 - phi**2)
+    scores = lfilter([1.0], [1.0, -phi], noise, axis=0) + BETAS + shift
     return LadderReport(BETAS, scores, np.zeros(n, dtype=bool), np.ones(len(BETAS) - 1), 0)
 
 
-def test_a_ladder_with_known_evidence():
-    """The estimate misses by as much as it says: over all ladders z has mean 0 and deviation 1 to four errors."""
-    rng, z = np.random.default_rng(2), []
-    for _ in range(LADDERS):
-        found = gather([ladder(rng, 100)], None)
-        z.append((found.log_evidence - 0.5) / found.log_evidence_se)
-    assert abs(np.mean(z)) < 4.0 / math.sqrt(LADDERS)
-    assert abs(np.std(z) - 1.0) < 4.0 * math.sqrt(0.5 / LADDERS) + 0.5 / 19  # the error of 20 blocks varies by itself
-    assert found.log_evidence_se < 0.3
+def coverage(make, mass, truth, seed, repeats=LADDERS):
+    """How often two standard errors to both sides hold the truth; how often an error is stated."""
+    rng, held = np.random.default_rng(seed), []
+    for _ in range(repeats):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pt.ConvergenceWarning)
+            found = gather(make(rng), mass)
+        if found.log_evidence_se is not None:
+            held.append(abs(found.log_evidence - truth) < 2.0 * found.log_evidence_se)
+    return np.mean(held), len(held) / repeats
+
+
+@pytest.mark.parametrize(
+    ("chains", "draws", "time"), [(1, 400, 1.0), (1, 800, 10.0), (1, 2000, 40.0), (2, 1000, 20.0), (4, 500, 40.0)]
+)
+def test_two_errors_hold_the_evidence_of_a_ladder(chains, draws, time):
+    """95 in 100, whatever the autocorrelation."""
+    share, stated = coverage(lambda rng: [ladder(rng, draws, time) for _ in range(chains)], ONE, 0.5, 2)
+    assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < share
+    assert stated > 0.9
+
+
+@pytest.mark.planted
+def test_blocks_too_short_are_noticed(monkeypatch):
+    """Were draws taken for independent, two errors would hold the truth far too rarely."""
+    monkeypatch.setattr(evidence, "autocorrelation_times", lambda values: np.ones(len(values)))
+    share, _ = coverage(lambda rng: [ladder(rng, 2000, 40.0)], ONE, 0.5, 2)
+    assert share < 0.85
+
+
+def test_two_errors_hold_where_stumps_tell_the_mass():
+    """Stumps make half of the weights and three in five draws, and come in runs."""
+
+    def make(rng):
+        one = ladder(rng, 500)
+        return [one._replace(is_stump=ndtr(0.6 * lfilter([1.0], [1.0, -0.8], rng.standard_normal(500))) < 0.6)]
+
+    share, stated = coverage(make, TO_BE_TOLD, 0.5 + math.log(0.5 / 0.6), 3)
+    assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < share
+    assert stated == 1.0
+
+
+def test_errors_are_no_wider_than_they_need_be():
+    """Independent draws: the error is that of 400 draws at all levels together."""
+    rng = np.random.default_rng(5)
+    found = [gather([ladder(rng, 400)], ONE) for _ in range(60)]
+    spread = np.std([one.log_evidence for one in found])
+    assert np.mean([one.log_evidence_se for one in found]) == pytest.approx(spread, rel=0.4)
 
 
 def test_chains_that_disagree_raise_the_error():
     rng = np.random.default_rng(3)
-    one, other = ladder(rng, 400), ladder(rng, 400)
+    one, other, third = (ladder(rng, 400) for _ in range(3))
     apart = other._replace(scores=other.scores + 3.0)
-    assert gather([one, apart], None).log_evidence_se > 10.0 * gather([one, other], None).log_evidence_se
+    error = gather([one, apart], ONE).log_evidence_se
+    assert error > 20.0 * gather([one, other], ONE).log_evidence_se
+    assert error > 2.5 * gather([one, apart, third], ONE).log_evidence_se  # of two chains, t has one degree of freedom
+
+
+def test_the_error_of_chains_alone_is_that_of_students_t():
+    each = np.array([0.0, 0.3, -0.4])
+    assert 2.0 * pooled_error(each, 0.0, 1) == pytest.approx(4.302653 * each.std(ddof=1) / math.sqrt(3.0), rel=1e-6)
+    within = 99.0 * 34.0 * each.var(ddof=1)  # 34 blocks a chain, which explain the distances
+    assert 2.0 * pooled_error(each, within, 34) < 0.5 * 2.0 * pooled_error(each, 0.0, 1)
 
 
 def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
     short = ladder(np.random.default_rng(4), 50)._replace(temperatures=np.array([1.0, 0.5, 0.2, 0.1]))
-    assert gather([short], None).log_evidence is None
-    assert gather([ladder(np.random.default_rng(4), 50)], -1.0).log_evidence is None
+    assert gather([short], ONE).log_evidence is None
+    assert gather([ladder(np.random.default_rng(4), 50)], TO_BE_TOLD).log_evidence is None
+
+
+def with_stumps(n_stumps):
+    found = ladder(np.random.default_rng(4), 500)
+    return found._replace(is_stump=np.arange(500) * n_stumps % 500 < n_stumps)
+
+
+@pytest.mark.parametrize(
+    ("reports", "mass", "words"),
+    [
+        ([ladder(np.random.default_rng(4), 3)], ONE, "3 draws a chain are too few"),
+        ([ladder(np.random.default_rng(4), 300, 40.0)], ONE, "depends? on each other over .* of 300 draws.*draws="),
+        ([with_stumps(6)], TO_BE_TOLD, "6 stumps at the last level"),
+        (
+            [ladder(np.random.default_rng(4), 200)._replace(scores=np.repeat(BETAS * 2e3, 200).reshape(4, 200).T)],
+            ONE,
+            "overlap by .* only.*temperatures=",
+        ),
+    ],
+)
+def test_no_error_is_stated_from_too_few_draws(reports, mass, words):
+    with pytest.warns(pt.ConvergenceWarning, match=words):
+        found = gather(reports, mass)
+    assert np.isfinite(found.log_evidence) and found.log_evidence_se is None
+
+
+QUESTIONS = {
+    "local": pt.LocalCuts(),
+    "min_leaf": pt.LocalCuts(min_leaf=2),
+    "trivial": pt.LocalCuts(trivial=True),
+    "grid": pt.GridCuts([[0.5, 1.5], [0.5]]),
+    "dyadic": pt.DyadicCuts(2),
+    "dyadic, one feature": pt.DyadicCuts(2, feature_weights=[1.0, 0.0]),
+    "cyclic": pt.DyadicCuts(1, cyclic=True),
+    "fixed": pt.FixedTree(pt.Tree([0, 1, -1, -1, -1], [0.5, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])),
+}
+PRIORS = {
+    "conditioned": pt.BranchingProcess(0.45, 3, conditioned=True),
+    "conditioned, flat": pt.BranchingProcess(0.6, 2, conditioned=True),
+    "conditioned by depth": pt.BranchingProcess([0.7, 0.3, 0.2, 0.1], 3, conditioned=True),
+    "conditioned, no limit": pt.BranchingProcess(0.4, None, conditioned=True),
+    "stopped": pt.BranchingProcess(0.45, 3),
+    "chipman": pt.ChipmanPrior(max_depth=3),
+    "penalty": pt.LeafPenalty(0.8, max_depth=3),
+}
+KNOWN = {("conditioned, flat", "dyadic"), ("conditioned, flat", "cyclic"), ("conditioned", "dyadic")}
+KNOWN |= {(prior, "trivial") for prior in PRIORS if prior != "penalty"}
+KNOWN |= {(prior, "fixed") for prior in PRIORS if prior != "penalty"}
+KNOWN |= {(prior, questions) for prior in ("stopped", "chipman") for questions in QUESTIONS}
+KNOWN |= {("conditioned, flat", "dyadic, one feature"), ("conditioned by depth", "dyadic")}
+
+
+def without_scores(prior, questions):
+    """A model whose rows weigh nothing, so that its evidence is the mass of its prior."""
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [2.0, 0.0]])
+    return pt.TreeModel(
+        X, [0, 1, 1, 0, 0], tree_prior=PRIORS[prior], questions=QUESTIONS[questions], sample_weight=np.zeros(5)
+    )
+
+
+REFUSED = {("conditioned, no limit", "trivial"), ("conditioned by depth", "fixed")}
+POSSIBLE = [(p, q) for p in PRIORS for q in QUESTIONS if (p, q) not in REFUSED]
+
+
+@pytest.mark.parametrize(("prior", "questions"), POSSIBLE)
+def test_the_mass_of_a_prior(prior, questions):
+    """What is claimed without looking at cells is the sum over all trees; the share of stumps tells the rest."""
+    model = without_scores(prior, questions)
+    truth, mass = exact.solve(model), prior_mass(model)
+    assert (mass.log_mass is not None) == ((prior, questions) in KNOWN)
+    share = float(truth.n_leaves_pmf()[1])
+    assert mass.log_from(share) == pytest.approx(truth.log_evidence, abs=1e-12)
+
+
+def test_the_mass_with_missing_values():
+    """The two coordinates of a feature with missing values share its halves: nothing is claimed."""
+    prior = pt.BranchingProcess(0.45, 2, conditioned=True)
+    X = [[0.0, 0.0], [1.0, np.nan], [np.nan, 1.0], [2.0, 1.0]]
+    model = pt.TreeModel(X, [0, 1, 1, 0], tree_prior=prior, questions=pt.DyadicCuts(1), missing="branch")
+    assert prior_mass(model).log_mass is None
+
+
+SAMPLED = [("conditioned", "local"), ("conditioned, flat", "min_leaf"), ("conditioned, no limit", "grid")]
+SAMPLED += [("conditioned by depth", "dyadic, one feature"), ("conditioned", "fixed"), ("penalty", "local")]
+
+
+@pytest.mark.parametrize(("prior", "questions"), SAMPLED)
+def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, questions):
+    """Under a prior whose mass is not one, as under any other, the evidence is the sum over trees."""
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, 3, size=(12, 2)).astype(float)
+    X[:2] = [[0.0, 0.0], [2.0, 1.0]]
+    y = (X[:, 0] + rng.normal(size=12) > 1).astype(int)
+    model = pt.TreeModel(X, y, tree_prior=PRIORS[prior], questions=QUESTIONS[questions])
+    truth = exact.solve(model).log_evidence
+    how = {"tune": 100, "chains": 2, "temperatures": 4, "proposals": 20, "progress": False, "kernel": "grow-prune"}
+    post = pt.sample(model, 1500, rng=3, **how)
+    assert abs(post.log_evidence - truth) < 2.5 * post.log_evidence_se < 0.25
+    mixture = pt.progressive_mixture(model, chains=16, particles=100, draws=20, steps=20, kernel="grow-prune", rng=5)
+    assert abs(mixture.log_evidence - truth) < 2.5 * mixture.log_evidence_se < 0.4
+    stages = exact.progressive_mixture(model).stage_log_evidence[0]
+    assert mixture.stage_log_evidence.mean(axis=0) == pytest.approx(stages, abs=0.15)

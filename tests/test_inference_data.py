@@ -112,14 +112,16 @@ def test_coords(sampled, data):
     assert data["posterior"]["draw"].values.tolist() == list(range(25))
     assert data["posterior"]["feature"].values.tolist() == ["size", "weight of it", "colour"]
     assert data["sample_stats"]["move"].values.tolist() == list(sampled.moves)
-    for group in ("observed_data", "constant_data", "log_likelihood"):
+    for group in ("observed_data", "constant_data"):
         assert data[group]["row"].values.tolist() == list(range(40))
+    counted = np.flatnonzero(sampled.model.target.weight)
+    assert data["log_likelihood"]["row"].values.tolist() == counted.tolist()
 
 
 def test_posterior_values(sampled, data):
     model, p = sampled.model, data["posterior"]
     for c, t in np.ndindex(sampled.tree_of_draw.shape):
-        tree = sampled.tree(int(sampled.tree_of_draw[c, t]))
+        tree = sampled.distinct_tree(int(sampled.tree_of_draw[c, t]))
         assert p["n_leaves"].values[c, t] == tree.n_leaves
         assert p["depth"].values[c, t] == tree.depth
         asked = np.bincount(tree.feature[tree.feature >= 0], minlength=3)
@@ -212,24 +214,22 @@ def problems():
 
 @pytest.mark.parametrize("problem", problems())
 def test_log_likelihood_equals_a_plain_recomputation(problem):
+    """Score of the tree with the row less that without it."""
     X, y, options = problems()[problem]
     options["tree_prior"] = pt.ChipmanPrior(0.95, 0.3, max_depth=5)
     model = pt.TreeModel(X, y, **options)
     trees = prior_trees(pt.TreeModel(X, y, **{k: v for k, v in options.items() if k != "sample_weight"}), 8)
     assert max(tree.n_leaves for tree in trees) > 3
     data = to_arviz(by_hand(model, trees, [[0, 1, 2, 3], [4, 5, 6, 7]]), log_likelihood=True)
-    unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-    target, n_stats = model.target, model.leaf.n_stats(model.target)
-    for t, tree in enumerate(trees):
-        expected = np.full(model.n_rows, np.nan)
-        for node, cell, _ in model.visit(tree):
-            if tree.feature[node] < 0:
-                here = np.isin(unit, cell.index)
-                stats = np.tile(cell.stats(n_stats), (model.n_rows, 1))
-                expected[here] = model.leaf.log_density(stats, target.values, target)[here]
-        np.testing.assert_allclose(
-            data["log_likelihood"]["y"].values[t // 4, t % 4], expected, rtol=1.1e-10, atol=1.1e-10
-        )
+    found = data["log_likelihood"]["y"]
+    assert found["row"].values.tolist() == model.counted_rows.tolist()
+    options["leaf"] = model.leaf
+    for i in range(0, len(found["row"]), max(len(found["row"]) // 12, 1)):
+        weight = model.target.weights.copy()
+        weight[found["row"].values[i]] = 0.0
+        others = pt.TreeModel(X, y, **options | {"sample_weight": weight})
+        expected = [model.log_score(tree) - others.log_score(tree) for tree in trees]
+        np.testing.assert_allclose(found.values[:, :, i].ravel(), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("max_cuts", [None, 3])
@@ -242,11 +242,13 @@ def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
     got = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
     number = np.searchsorted(model.classes_, y)
     for c, d in np.ndindex(2, 40):
-        leaf = post.tree(int(post.tree_of_draw[c, d])).apply(X)
+        leaf = post.distinct_tree(int(post.tree_of_draw[c, d])).apply(X)
         counts = np.zeros((leaf.max() + 1, 3))
         np.add.at(counts, (leaf, number), weight)
-        chance = (counts[leaf, number] + 1.0) / (counts[leaf].sum(axis=1) + 3.0)
-        np.testing.assert_allclose(got[c, d], np.log(chance), rtol=1.1e-10, atol=1.1e-10)
+        of_class, all_in = counts[leaf, number] - weight, counts[leaf].sum(axis=1) - weight
+        chance = (of_class + 1.0) / (all_in + 3.0)
+        again = np.where(weight == 2.0, (of_class + 2.0) / (all_in + 4.0), 1.0)
+        np.testing.assert_allclose(got[c, d], np.log(chance * again), rtol=1.1e-10, atol=1.1e-10)
 
 
 def test_ties_at_the_least_log_likelihood_are_parted():
@@ -339,11 +341,21 @@ def test_ess_and_rhat_want_chains_and_draws():
 
 def test_summary(sampled):
     frame = summary(sampled)
-    assert list(frame.index) == [*SCALARS, "lp"]
+    assert list(frame.index)[:5] == [*SCALARS, "lp"]
+    for name in list(frame.index)[5:]:
+        what, feature = name.rsplit("feature ", 1)
+        k = sampled.model.columns.names.index(feature.strip("'"))
+        holds = sampled.root_feature == k if what == "root " else sampled.split_counts[:, :, k] > 0
+        assert 0.02 < holds.mean() < 0.98
+        assert frame.loc[name, ["mean", "ess_bulk", "rhat"]].tolist() == pytest.approx(
+            [holds.mean(), ess(holds), rhat(holds)]
+        )
+    assert "root feature 'size'" in frame.index
+    assert frame.attrs["verdict"].startswith("too few draws to judge convergence: 75")
     assert list(frame.columns) == ["mean", "sd", "ess_bulk", "rhat"]
-    lp = (sampled.log_prior + sampled.log_score)[sampled.tree_of_draw]
+    lp = sampled.log_prior + sampled.log_score
     assert frame.loc["lp"].tolist() == pytest.approx([lp.mean(), lp.std(ddof=1), ess(lp), rhat(lp)])
-    m = sampled.n_leaves[sampled.tree_of_draw]
+    m = sampled.n_leaves
     assert frame.loc["n_leaves"].tolist() == pytest.approx([m.mean(), m.std(ddof=1), ess(m), rhat(m)])
     shares = sampled.accepted.sum(axis=(0, 1)) / sampled.proposed.sum(axis=(0, 1))
     assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.moves, shares, strict=True)))

@@ -47,10 +47,10 @@ def test_draws_of_the_exact_posterior_agree_with_the_model(questions):
     """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
     of = model(questions)
     drawn = exact.solve(of).sample(40, rng=1)
-    for t in range(drawn.n_trees):
-        tree = drawn.tree(t)
-        assert of.log_prior(tree) == pytest.approx(drawn.log_prior[t], abs=1e-9)
-        assert of.log_score(tree) == pytest.approx(drawn.log_score[t], abs=1e-9)
+    for t in range(drawn.n_distinct_trees):
+        tree = drawn.distinct_tree(t)
+        assert of.log_prior(tree) == pytest.approx(drawn.log_prior_of_tree[t], abs=1e-9)
+        assert of.log_score(tree) == pytest.approx(drawn.log_score_of_tree[t], abs=1e-9)
 
 
 def test_start_from_a_tree_with_sides():
@@ -58,10 +58,10 @@ def test_start_from_a_tree_with_sides():
     of = model()
     best = exact.solve(of).map_tree()
     post = pt.sample(of, 1, tune=0, chains=8, rng=0, kernel={"swap": 1.0}, start=best, progress=False, proposals=1)
-    drawn = [post.tree(int(t)) for t in post.tree_of_draw[:, 0]]
+    drawn = [post.distinct_tree(int(t)) for t in post.tree_of_draw[:, 0]]
     assert sum(tree == best for tree in drawn) >= 4
-    assert post.log_score[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in drawn])
-    assert post.log_prior[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in drawn])
+    assert post.log_score_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in drawn])
+    assert post.log_prior_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in drawn])
 
 
 def test_saved_and_resumed(tmp_path):
@@ -72,7 +72,7 @@ def test_saved_and_resumed(tmp_path):
     assert (again.predict_proba(NEW) == post.predict_proba(NEW)).all()
     assert again.model.columns.categories[1].tolist() == ["a", "b", None]
     more, whole = pt.resume(again, 30), draws(of, 90)
-    assert (more.log_score[more.tree_of_draw] == whole.log_score[whole.tree_of_draw]).all()
+    assert (more.log_score == whole.log_score).all()
     assert (more.predict_proba(NEW) == whole.predict_proba(NEW)).all()
 
 
@@ -80,8 +80,12 @@ def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
     post = draws(model())
     X, y = table()
     found = np.exp(post.to_arviz(log_likelihood=True).log_likelihood["y"].to_numpy())[0, -1]
-    tree = post.tree(int(post.tree_of_draw[0, -1]))
-    assert found == pytest.approx(tree.value[tree.apply(X)][np.arange(len(y)), np.searchsorted(np.unique(y), y)])
+    tree = post.distinct_tree(int(post.tree_of_draw[0, -1]))
+    leaf, alike = tree.apply(X), np.asarray(y)[:, None] == np.asarray(y)
+    together = leaf[:, None] == leaf
+    # the row's own count is not among those of its leaf
+    expected = ((together & alike).sum(axis=1) - 1 + 1.0) / (together.sum(axis=1) - 1 + len(np.unique(y)))
+    assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -154,3 +158,17 @@ def test_estimators():
     assert np.isfinite(of_numbers.predict([[NAN, 1.0]])).all()
     with pytest.raises(ValueError, match="NaN"):
         pt.BayesianTreeRegressor(chains=2, draws=5).fit(numbers, numbers[:, 1])
+
+
+def test_cuts_of_a_table_with_gaps_are_those_of_the_model():
+    """`GridCuts.from_table(missing="branch")` of a model's own table is `GridCuts` of a number."""
+    X, _ = table()
+    with pytest.raises(ValueError, match="column 'x' contains NaN"):
+        pt.GridCuts.from_table(X[["x", "z"]], 5)
+    cuts = pt.GridCuts.from_table(X, 5, missing="branch")
+    assert [None if c is None else len(c) for c in cuts.cuts] == [5, None, 2]
+    given, counted = exact.solve(model(cuts)), exact.solve(model(pt.GridCuts(5)))
+    assert given.log_evidence == counted.log_evidence
+    assert np.array_equal(given.predict_proba(NEW), counted.predict_proba(NEW))
+    known = X["x"].dropna().to_numpy()
+    assert np.array_equal(cuts.cuts[0], pt.GridCuts.from_table(known[:, None], 5).cuts[0])

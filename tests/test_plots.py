@@ -1,9 +1,12 @@
 """Pictures: what is drawn is what is asked, nothing overlaps, and every size of tree and posterior can be drawn."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc._columns import Columns
 from pactree_mcmc.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
@@ -157,9 +160,11 @@ def check_legible(ax, smallest=5.0):
 )
 def test_trees_of_every_size_are_legible(n_leaves, n_values):
     classes = None if n_values == 1 else TEN[:n_values]
-    ax = plot_tree(random_tree(n_leaves, n_values, seed=n_leaves, classes=classes))
-    check_legible(ax)
-    assert words(ax).count("yes") == words(ax).count("no") == n_leaves - 1
+    tree = random_tree(n_leaves, n_values, seed=n_leaves, classes=classes)
+    for shown in (tree, replace(tree, rows=np.full(tree.n_nodes, 123456))):
+        ax = plot_tree(shown)
+        check_legible(ax)
+        assert words(ax).count("yes") == words(ax).count("no") == n_leaves - 1
 
 
 @pytest.mark.parametrize("skew", [False, True])
@@ -176,6 +181,35 @@ def test_every_question_and_mean_is_drawn():
             assert tree.question(node).replace("<=", "≤") in drawn
         else:
             assert f"{tree.value[node, 0]:.4g}" in drawn
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_rows_are_drawn_in_every_node(regression):
+    post = posterior(9, regression)
+    tree = post.map_tree()
+    axes = plot_tree(tree)
+    check_legible(axes)
+    told = [text.get_text().split("\n")[-1] for text in axes.texts]
+    assert sorted(line for line in told if line.endswith(" rows")) == sorted(f"{n:.0f} rows" for n in tree.rows)
+
+
+def test_a_posterior_is_drawn_by_its_most_probable_tree():
+    post = posterior(5, False)
+    axes = plot_tree(post)
+    check_legible(axes)
+    assert [t.get_text() for t in axes.texts] == [t.get_text() for t in plot_tree(post.map_tree()).texts]
+    best = np.argmax(post.log_prior_of_tree + post.log_score_of_tree)
+    assert (
+        axes.get_title()
+        == f"most probable of {post.n_distinct_trees} trees drawn, {post.weight_of_tree[best]:.2g} of the draws"
+    )
+    x = np.arange(12.0)
+    truth = exact.solve(pt.TreeModel(x[:, None], x > 5))
+    probability = np.exp(truth.model.log_posterior(truth.map_tree()) - truth.log_evidence)
+    assert plot_tree(truth).get_title() == f"most probable tree, probability {probability:.2g}"
+    assert plot_tree(Exact(post.model, [0.0, 1.0])).get_title() == "most probable tree"
+    with pytest.raises(TypeError, match=r"tree is 'tree', a str; give a Tree, or a posterior"):
+        plot_tree("tree")
 
 
 def test_yes_is_left():
@@ -331,9 +365,9 @@ def test_inclusion_of_many_features_and_of_an_exact_posterior():
 def test_trace_has_a_line_for_each_chain():
     post = posterior(5, False)
     first, second = plot_trace(post)
-    lp = (post.log_prior + post.log_score)[post.tree_of_draw]
+    lp = post.log_prior + post.log_score
     np.testing.assert_array_equal([line.get_ydata() for line in first.lines], lp)
-    np.testing.assert_array_equal([line.get_ydata() for line in second.lines], post.n_leaves[post.tree_of_draw])
+    np.testing.assert_array_equal([line.get_ydata() for line in second.lines], post.n_leaves)
     assert "R-hat" in first.get_title()
 
 

@@ -202,11 +202,11 @@ class TestSurface:
 class TestPartition:
     def test_the_leaves_of_a_tree(self):
         post = some()
-        ax = plot_partition(post, tree=post.tree(1))
+        ax = plot_partition(post, tree=post.distinct_tree(1))
         x, y, values = cells(ax)
         assert x[1:-1].tolist() == [2.5]
         assert y[1:-1].tolist() == [0.25]
-        tree = post.tree(1)
+        tree = post.distinct_tree(1)
         assert values == pytest.approx(tree.value[np.array([[2, 4], [3, 4]]), 1])
         lines = next(c for c in ax.collections if isinstance(c, LineCollection)).get_segments()
         drawn_lines = {tuple(map(tuple, np.round(line, 9).tolist())) for line in lines}

@@ -27,15 +27,15 @@ def sampled(leaf, weighted=False):
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
     post, _ = sampled(leaf, weighted)
     target, law = post.model.target, Predictive(post)._law
-    for t in range(min(post.n_trees, 20)):
-        nodes = np.arange(post.trees.offset[t], post.trees.offset[t + 1])
-        leaves = nodes[post.trees.feature[nodes] < 0]
+    for t in range(min(post.n_distinct_trees, 20)):
+        nodes = np.arange(post.distinct_trees.offset[t], post.distinct_trees.offset[t + 1])
+        leaves = nodes[post.distinct_trees.feature[nodes] < 0]
         for i, node in enumerate(leaves):
             for y in (-2.0, 0.1, 5.0):
                 away = y - target.center
-                more = post.stats[leaves].copy()
+                more = post.node_stats[leaves].copy()
                 more[i] += [1.0, away, away**2]
-                added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.stats[leaves], target)
+                added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
                 told = laws.t.logpdf(y, law.df[node], law.location[node], law.scale[node])
                 assert told == pytest.approx(added, abs=1e-8)
 
@@ -45,9 +45,9 @@ def test_mixture_is_that_of_the_trees(leaf):
     post, X = sampled(leaf)
     predictive = Predictive(post)
     law = predictive._law
-    weight, mean, second, below = post.weight, np.zeros(7), np.zeros(7), np.zeros(7)
+    weight, mean, second, below = post.weight_of_tree, np.zeros(7), np.zeros(7), np.zeros(7)
     for t, w in enumerate(weight):
-        node = post.trees.offset[t] + post.tree(t).apply(X)
+        node = post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)
         each = laws.t(law.df[node], law.location[node], law.scale[node])
         mean, second, below = (
             mean + w * each.mean(),

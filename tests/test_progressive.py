@@ -127,18 +127,18 @@ def test_statistics_of_draws_are_those_of_their_stage():
             estimation=0.5,
             sample_weight=weight,
         )
-        tree = sampled.tree(t)
-        assert sampled.log_score[t] == pytest.approx(at_stage.log_score(tree), abs=1e-9)
-        assert sampled.log_prior[t] == pytest.approx(at_stage.log_prior(tree), abs=1e-9)
+        tree = sampled.distinct_tree(t)
+        assert sampled.log_score_of_tree[t] == pytest.approx(at_stage.log_score(tree), abs=1e-9)
+        assert sampled.log_prior_of_tree[t] == pytest.approx(at_stage.log_prior(tree), abs=1e-9)
 
 
 def test_moments_of_a_regression_enter():
     model = regression_with_categories()
     sampled = pt.progressive_mixture(model, kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
     tree = sampled.map_tree()
-    assert sampled._best.log_score.max() <= 0.0
-    best = int(np.argmax(sampled._best.log_prior + sampled._best.log_score))
-    assert sampled._best.log_score[best] == pytest.approx(model.log_score(tree), abs=1e-9)
+    assert sampled._best.log_score_of_tree.max() <= 0.0
+    best = int(np.argmax(sampled._best.log_prior_of_tree + sampled._best.log_score_of_tree))
+    assert sampled._best.log_score_of_tree[best] == pytest.approx(model.log_score(tree), abs=1e-9)
 
 
 @pytest.mark.planted

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc.trees import node_depths, stack_trees
 
@@ -124,6 +125,42 @@ def test_format():
         "|   `-- no:  leaf -3",
         "`-- no:  leaf 1.23457e+06",
     ]
+
+
+def test_format_tells_the_rows_of_nodes():
+    assert tree_with(rows=[8, 7, 1, 6.5, 0]).format().split("\n") == [
+        "x0 <= 2 (8 rows)",
+        "|-- yes: x1 <= 5 (7 rows)",
+        "|   |-- yes: leaf (1 row)",
+        "|   `-- no:  leaf (6.5 rows)",
+        "`-- no:  leaf (0 rows)",
+    ]
+    with pytest.raises(ValueError, match=r"rows has shape \(2,\); give a number for each node, \(5,\)"):
+        tree_with(rows=[1, 2])
+
+
+THRICE = np.repeat(np.arange(8.0), 3)[:, None]
+
+
+@pytest.mark.parametrize(
+    "leaf", [pt.DirichletMultinomial(), pt.PacBayesLoss(2.0), pt.FrozenLaplace(), pt.NormalInverseGamma()]
+)
+def test_trees_of_posteriors_know_their_rows(leaf):
+    E = np.arange(24) % 2 == 0 if isinstance(leaf, pt.FrozenLaplace) else None
+    post = exact.solve(pt.TreeModel(THRICE, (THRICE[:, 0] > 3).astype(int), leaf=leaf, estimation=E))
+    for tree in [post.map_tree(), *post.draw_trees(5, rng=1), *post.best_trees(3).trees]:
+        reached = tree.apply(THRICE)
+        leaves = np.flatnonzero(tree.feature < 0)
+        assert tree.rows[leaves].tolist() == [np.sum(reached == i) for i in leaves]
+        inner = np.flatnonzero(tree.left)
+        assert np.array_equal(tree.rows[inner], tree.rows[tree.left[inner]] + tree.rows[tree.right[inner]])
+        assert f"({24} rows)" in tree.format().splitlines()[0]
+
+
+def test_rows_count_as_often_as_they_weigh():
+    weight = np.where(THRICE[:, 0] > 3, 2.0, 0.5)
+    post = exact.solve(pt.TreeModel(THRICE, THRICE[:, 0] > 3, sample_weight=weight))
+    assert post.map_tree().rows.tolist() == [30.0, 6.0, 24.0]
 
 
 def test_format_of_a_right_subtree_and_of_classes():

@@ -57,6 +57,13 @@ PROBLEMS = {
     "trivial": problem(
         NOMINAL, 5, pt.LocalCuts(trivial=True), pt.DirichletMultinomial(), tree_prior=pt.BranchingProcess(0.5, 3)
     ),
+    "local, conditioned": problem(
+        ORDERED,
+        11,
+        pt.LocalCuts(min_leaf=2),
+        pt.DirichletMultinomial(0.8),
+        tree_prior=pt.BranchingProcess(0.45, 4, conditioned=True),
+    ),
     "grid": problem(NOMINAL, 16, pt.GridCuts(CUTS), NUMBERS),
     "dyadic": problem(
         ORDERED,

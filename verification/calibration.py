@@ -81,11 +81,11 @@ def truth(model, tree, new_y, noise):
 def drawn(post, row, rng):
     """The quantities of the draws of a posterior at a row of numbers."""
     model, draws = post.model, post.tree_of_draw.ravel()
-    reached = leaves_reached(post.trees, row[None])[0]
-    stats, noise = post.stats[reached][draws], post.noise_variance.ravel()
+    reached = leaves_reached(post.distinct_trees, row[None])[0]
+    stats, noise = post.node_stats[reached][draws], post.noise_variance.ravel()
     prediction = post.node_values[reached, -1][draws]
     new_y = new_values(model, stats, prediction, noise, rng)
-    return Values(post.n_leaves[draws], post.log_score[draws], prediction, new_y, noise)
+    return Values(post.n_leaves.ravel(), post.log_score.ravel(), prediction, new_y, noise)
 
 
 def new_values(model, stats, prediction, noise, rng):

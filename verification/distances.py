@@ -32,9 +32,9 @@ class Distance(NamedTuple):
 
 def values_drawn(post):
     """The root question and the leaves of each draw, as objects (chains, draws)."""
-    roots = np.empty(post.n_trees, dtype=object)
-    roots[:] = [root_key(post.model, post.trees, int(i)) for i in post.trees.offset[:-1]]
-    return {"root": roots[post.tree_of_draw], "leaves": post.n_leaves.astype(object)[post.tree_of_draw]}
+    roots = np.empty(post.n_distinct_trees, dtype=object)
+    roots[:] = [root_key(post.model, post.distinct_trees, int(i)) for i in post.distinct_trees.offset[:-1]]
+    return {"root": roots[post.tree_of_draw], "leaves": post.n_leaves.astype(object)}
 
 
 def distance(drawn, law, floor, false_alarm):
@@ -65,8 +65,7 @@ def run(model, sampler, draws, seed):
 
 def distances(post, laws, false_alarm):
     """The distance of each law."""
-    draws = post.tree_of_draw
-    floor = min(ess(post.n_leaves[draws].astype(float)), ess((post.log_prior + post.log_score)[draws]))
+    floor = min(ess(post.n_leaves.astype(float)), ess(post.log_prior + post.log_score))
     drawn = values_drawn(post)
     return {name: distance(drawn[name], getattr(laws, name), floor, false_alarm) for name in LAWS}
 

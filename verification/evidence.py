@@ -22,7 +22,8 @@ def estimates(model, kernel, draws, seed):
     for source in np.random.SeedSequence(seed).spawn(RUNS):
         how = {"chains": 1, "temperatures": TEMPERATURES, "proposals": PROPOSALS, "start": "stump", "progress": False}
         post = pt.sample(model, draws, tune=TUNE, rng=source, kernel=kernel, **how)
-        found.append((post.log_evidence, post.log_evidence_se))
+        error = post.log_evidence_se
+        found.append((post.log_evidence, np.nan if error is None else error))
     return np.array(found).T
 
 
@@ -44,7 +45,7 @@ def verify(quick, folder):
         t, error = t_of(values, truth)
         if abs(t) > limit:
             failures.append(f"{name}, {kernel}: t = {t:.2f}")
-        calibrated = float(np.mean(((values - truth) / told) ** 2))
+        calibrated = float(np.nanmean(((values - truth) / told) ** 2)) if np.isfinite(told).any() else np.nan
         lines.append(
             (name, kernel, f"{truth:.4f}", f"{values.mean():.4f}", f"{error:.4f}", f"{t:.2f}", f"{calibrated:.2f}")
         )
@@ -82,7 +83,8 @@ TEXT = """
 The log evidence by {runs} independent tempered chains (`pt.sample(model, temperatures={temperatures})`, {draws} draws
 each) against `exact.solve(model).log_evidence`; under a shared variance the exact one is the integral, over the
 variance, of the evidence given it. A t test over the chains: a check fails beyond |t| = {limit:.2f}. The last column
-says whether the standard error that a chain tells of itself (`log_evidence_se`) is right: it should be about 1.
+says whether the standard error that a chain tells of itself (`log_evidence_se`) is right: it should be about 1, or
+less, for it is widened so that two of them cover 95 %.
 
 {table}
 

@@ -84,7 +84,12 @@ def step(sampler, model, tree, rng):
     chain.save()
     saved = module("mcmc._saving").trimmed(chain.saved)
     post = module("posterior").SampledPosterior.from_chains(model, [saved], (), 0.0)
-    return post.tree(0), float(post.log_prior[0]), float(post.log_score[0]), float(post.noise_variance[0, 0])
+    return (
+        post.distinct_tree(0),
+        float(post.log_prior_of_tree[0]),
+        float(post.log_score_of_tree[0]),
+        float(post.noise_variance[0, 0]),
+    )
 
 
 def data_given(code, template, tree, noise, rng):

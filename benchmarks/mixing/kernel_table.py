@@ -38,8 +38,8 @@ def _figures(name, kernel, limit):
     post, drawn = run.post, roots(run.post)
     rates = {
         "root": effective(drawn.has(max(law, key=law.get))) / run.seconds,
-        "leaves": effective(post.n_leaves[post.tree_of_draw]) / run.seconds,
-        "log score": effective(post.log_score[post.tree_of_draw]) / run.seconds,
+        "leaves": effective(post.n_leaves) / run.seconds,
+        "log score": effective(post.log_score) / run.seconds,
     }
     slowest = min(rates, key=rates.get)
     apart = total_variation(law, drawn.law())

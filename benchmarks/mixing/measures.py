@@ -46,16 +46,18 @@ class Roots(NamedTuple):
 
 def roots(post):
     """The root questions of the draws."""
-    at = post.trees.offset[:-1]
-    told = np.rec.fromarrays([getattr(post.trees, name)[at] for name in ("feature", "threshold", "categories")])
+    at = post.distinct_trees.offset[:-1]
+    told = np.rec.fromarrays(
+        [getattr(post.distinct_trees, name)[at] for name in ("feature", "threshold", "categories")]
+    )
     _, first, of_tree = np.unique(told, return_index=True, return_inverse=True)
-    keys = [root_key(post.model, post.trees, int(at[t])) for t in first]
+    keys = [root_key(post.model, post.distinct_trees, int(at[t])) for t in first]
     return Roots(keys, of_tree.reshape(-1)[post.tree_of_draw])
 
 
 def root_features(post):
     """Feature of the root of each draw, (chains, draws); -1 for the tree of one leaf."""
-    return post.trees.feature[post.trees.offset[:-1]][post.tree_of_draw]
+    return post.root_feature
 
 
 def total_variation(exact, sampled):
@@ -71,7 +73,7 @@ def effective(values):
 
 def log_posterior(post):
     """Unnormalised log posterior of each draw, (chains, draws)."""
-    return (post.log_prior + post.log_score)[post.tree_of_draw]
+    return post.log_prior + post.log_score
 
 
 def z_score(values, exact, exact_sd=0.0, floor=1.0):

@@ -43,7 +43,7 @@ def _rhats(run, X):
     post = run.post
     predictions = post.values_by_draw(X)[..., 1]
     return {
-        "the number of leaves": rhat(post.n_leaves[post.tree_of_draw]),
+        "the number of leaves": rhat(post.n_leaves),
         "the log posterior": rhat(log_posterior(post)),
         f"P(class 1), the largest at {len(X)} rows": max(rhat(predictions[:, :, i]) for i in range(len(X))),
     }

@@ -30,7 +30,7 @@ def seconds_a_draw(n, kernel):
 
     run(1)
     before, after = (min((run(tune) for _ in range(REPEATS)), key=_seconds) for tune in (BURN_IN, BURN_IN + MEASURED))
-    return (after.seconds - before.seconds) / MEASURED, int(after.n_leaves[-1])
+    return (after.seconds - before.seconds) / MEASURED, int(after.n_leaves[0, -1])
 
 
 def _seconds(post):

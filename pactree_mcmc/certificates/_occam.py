@@ -17,13 +17,15 @@ from .._numba import jit
 from ..trees import LEAF, Tree
 from ._bound import Bound, check_delta
 
+MOST_LEVEL = 500.0
+"""Largest ``ln(2/delta)`` of the root fragment's bound; with one bit for the path and two below it 524 is the limit."""
+
 
 class _Counted(NamedTuple):
     errors: np.ndarray
     """(m,) int64: errors of the tree on the rows that end in each leaf; 0 at other nodes."""
     rows: np.ndarray
     """(m,) int64: rows that pass through each node."""
-    n_classes: int
 
     @property
     def n(self) -> int:
@@ -72,7 +74,7 @@ def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
     return _sum_below(tree.feature, tree.left, tree.right, own)
 
 
-def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: float = 0.05) -> Bound:
+def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
     """Risk of a tree by its code length: ``risk + sqrt((|T| ln 2 + ln(1/delta)) / (2 n))``.
 
     Parameters
@@ -85,6 +87,8 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: float 
         Their labels.
     question_bits : float, or array of shape (n_nodes,)
         Code length of the questions, bits.
+    n_classes : int, default 2
+        Labels a leaf can have, known before the rows were seen: the code must not depend on them.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1).
 
@@ -95,7 +99,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: float 
     Raises
     ------
     ValueError
-        If the tree has no classes, X and y do not fit, or an argument is out of range.
+        If the tree has no classes or more than ``n_classes``, X and y do not fit, or an argument is out of range.
 
     Notes
     -----
@@ -109,8 +113,8 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: float 
     0.2093
     """
     delta = check_delta(delta)
-    counted = _count(tree, X, y)
-    bits = float(tree_bits(tree, question_bits, counted.n_classes)[0])
+    counted = _count(tree, X, y, n_classes)
+    bits = float(tree_bits(tree, question_bits, n_classes)[0])
     penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * counted.n))
     terms = {"empirical risk": counted.risk, "penalty": penalty, "bits of the tree": bits}
     return Bound("Occam, naive", counted.risk + penalty, delta, terms)
@@ -143,9 +147,9 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     question_bits : float, or array of shape (n_nodes,)
         Code length of the questions, bits.
     n_classes : int, default 2
-        Labels a leaf can have.
+        Labels a leaf can have, >= 2.
     delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+        Probability that the bound fails, in (0, 1), not below 1.4e-217.
 
     Returns
     -------
@@ -168,7 +172,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     [0]
     """
     check_type("tree", tree, Tree, "a Tree")
-    delta, n = check_delta(delta), read_numbers("rows", rows)
+    delta, n, n_classes = check_delta(delta), read_numbers("rows", rows), check_count("n_classes", n_classes, 2)
     if n.shape == (tree.n_nodes,) and not np.isfinite(n).all():
         raise ValueError("rows holds NaN or infinity; give the rows of each node.")
     inner = np.flatnonzero(tree.feature != LEAF)
@@ -183,6 +187,11 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     for i in inner:
         path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
     level = math.log(2.0 / delta)
+    if level > MOST_LEVEL:
+        raise ValueError(
+            f"delta={delta} is too small: the theorem's terms are proved up to ln(2/delta) = {MOST_LEVEL:g}; give "
+            f"delta >= {2.0 * math.exp(-MOST_LEVEL):.2g}."
+        )
     subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
     paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
     ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
@@ -190,7 +199,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     return RootFragment(sum(parts), ends, *parts)
 
 
-def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: float = 0.05) -> Bound:
+def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
     """Risk of a tree by its best root fragment: ``risk + min over R of f(T, S, R, delta)``.
 
     Parameters, returns and errors as for `naive_occam`; every node of the tree must hold a row.
@@ -198,8 +207,8 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: floa
     Notes
     -----
     Cost O(n depth). Mansour and McAllester (2000), Theorem 3. The last line of its proof bounds the coefficient of
-    ``sqrt(ln(2/delta) / n_v)``, which is ``sqrt 2 + 1 / sqrt 2 = 2.12``, by 2; the slack of the other terms makes up
-    for it while ``ln(2/delta) < 540``, so the theorem stands.
+    ``sqrt(ln(2/delta) / n_v)``, which is ``sqrt 2 + 1 / sqrt 2 = 2.12``, by 2; with two labels or more the slack of
+    the other terms makes up for it while ``ln(2/delta) <= 500``. Smaller deltas are refused.
 
     Examples
     --------
@@ -208,8 +217,8 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, delta: floa
     >>> round(root_fragment(tree, x[:, None], x > 49.5, question_bits=np.log2(10)).value, 4)
     0.0763
     """
-    counted = _count(tree, X, y)
-    best = compute_R(tree, counted.rows, question_bits=question_bits, n_classes=counted.n_classes, delta=delta)
+    counted = _count(tree, X, y, n_classes)
+    best = compute_R(tree, counted.rows, question_bits=question_bits, n_classes=n_classes, delta=delta)
     terms = {
         "empirical risk": counted.risk,
         "subtrees": best.subtrees,
@@ -288,14 +297,14 @@ def dyadic_penalty(
     return np.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
 
 
-def dyadic_tree(tree: Tree, X: Any, y: Any, *, delta: float = 0.05, cyclic: bool = False) -> Bound:
+def dyadic_tree(tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False) -> Bound:
     """Risk of a dyadic tree: the empirical one plus the spatially adaptive penalty of its leaves.
 
     Parameters
     ----------
     tree : Tree
         Its questions must be midpoints of a dyadic partition whose bounds do not depend on the rows.
-    X, y, delta
+    X, y, n_classes, delta
         As for `naive_occam`; each of the two events of the theorem takes half of delta.
     cyclic : bool, default False
         Whether depth tells the coordinate.
@@ -321,10 +330,10 @@ def dyadic_tree(tree: Tree, X: Any, y: Any, *, delta: float = 0.05, cyclic: bool
     0.107
     """
     delta = check_delta(delta)
-    counted = _count(tree, X, y)
+    counted = _count(tree, X, y, n_classes)
     leaf = tree.feature == LEAF
     p = Table(X).n_features
-    sizes = {"n_classes": counted.n_classes, "cyclic": cyclic}
+    sizes = {"n_classes": n_classes, "cyclic": cyclic}
     penalty = dyadic_penalty(counted.rows[leaf], tree.node_depth[leaf], counted.n, p, delta / 2.0, **sizes)
     terms = {"empirical risk": counted.risk, "penalty": float(penalty.sum()), "leaves": float(leaf.sum())}
     return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
@@ -341,10 +350,15 @@ def _asked_bits(tree: Tree, question_bits: Any) -> np.ndarray:
     return bits
 
 
-def _count(tree: Tree, X: Any, y: Any) -> _Counted:
+def _count(tree: Tree, X: Any, y: Any, n_classes: int) -> _Counted:
     check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
         raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
+    if check_count("n_classes", n_classes, 2) < len(tree.classes):
+        raise ValueError(
+            f"the tree has {len(tree.classes)} classes and n_classes={n_classes}; give how many labels there can be, "
+            "known before the rows were seen: classes learnt from counted rows make the code depend on them."
+        )
     labels = read_labels(y)
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
@@ -352,7 +366,7 @@ def _count(tree: Tree, X: Any, y: Any) -> _Counted:
     wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     errors = np.bincount(leaf[wrong], minlength=tree.n_nodes)
     rows = _sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
-    return _Counted(errors, rows.astype(np.int64), len(tree.classes))
+    return _Counted(errors, rows.astype(np.int64))
 
 
 @jit

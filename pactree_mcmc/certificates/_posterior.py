@@ -95,7 +95,7 @@ def certify(post: Posterior, delta: float) -> Certificate:
     delta = check_delta(delta)
     refuse_if_seen(post.model)
     n, risk, tandem = losses(post)
-    kl = max(post.kl_to_prior(), 0.0)
+    kl = post.kl_to_prior()
     half = delta / 2.0
     return Certificate(
         n,
@@ -135,51 +135,6 @@ def refuse_if_seen(model: TreeModel) -> None:
     ValueError
         With the reason and what to give instead.
     """
-    reason = _leaf_reason(model) or model.questions.use_of_rows or _prior_reason(model) or _label_reason(model)
+    reason = model.certificate_obstacle()
     if reason is not None:
         raise ValueError(f"no certificate: {reason}, or use holdout_certificate on fresh rows.")
-
-
-def _leaf_reason(model: TreeModel) -> str | None:
-    leaf, target = model.leaf, model.target
-    if not leaf.is_classifier:
-        return (
-            f"{type(leaf).__name__} is a regression, and the bounds are for losses in [0, 1]; "
-            "give a classification model with PacBayesLoss and estimation="
-        )
-    if not leaf.uses_estimation or target.estimation is None:
-        return (
-            f"{type(leaf).__name__} learns leaf values from every row, counted ones too; give PacBayesLoss or "
-            "FrozenLaplace with estimation=, so that E fixes them and the rest is counted"
-        )
-    if target.estimation.all():
-        return "the estimation mask holds every row, so none is left to count; leave some out"
-    if np.any(target.weights[~target.estimation] != 1.0):
-        return "sample_weight differs from 1 on counted rows, and a bound counts independent rows once; drop it"
-    return None
-
-
-def _prior_reason(model: TreeModel) -> str | None:
-    if model.prior_tables.empty_bonus != 0.0:
-        return "the price of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
-    return None
-
-
-def _label_reason(model: TreeModel) -> str | None:
-    units, k = model.units, model.target.n_classes
-    known = units.label < k
-    if not np.any(units.label[known] == 0):
-        smallest = model.classes_.tolist()[0]
-        return (
-            f"class {smallest!r}, the label of a cell without rows of E, occurs only in counted rows; "
-            "choose E so that it holds the smallest class"
-        )
-    for j in np.flatnonzero(model.columns.is_nominal):
-        missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, known])
-        if len(missing):
-            name, category = model.columns.names[j], model.columns.categories[j].tolist()[missing[0]]
-            return (
-                f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over ways to part "
-                "the categories depends on them; merge it with another, or choose E so that it holds all"
-            )
-    return None

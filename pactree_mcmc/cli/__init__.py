@@ -1,4 +1,4 @@
-"""The command line, a face over the sampler and the exact engine: fit, predict, summary, compare.
+"""The command line, a face over the sampler and the exact engine: fit, resume, predict, summary, compare.
 
 Exit codes: 0 done; 1 data or files that cannot be used; 2 arguments that cannot be used; 130 interrupted. Answers go to
 the standard output, everything else to the standard error; an error is one line.
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from ._arguments import UsageError, read_arguments
+from ._words import in_options
 
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{err.filename}: " if err.filename else ""
         return _failed(f"{where}{err.strerror or err}", BAD_DATA)
     except ValueError as err:
-        return _failed(err, BAD_DATA)
+        return _failed(in_options(str(err)), BAD_DATA)
     except KeyboardInterrupt as err:
         return _failed(str(err) or "interrupted", INTERRUPTED)
     return DONE

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any, NoReturn
 
+TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
+"""Tree priors and the options that are theirs."""
+LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
 KERNELS = ("default", "cgm", "grow-prune", "blanchard")
 EPILOG = "The first run of a kernel compiles it, which takes one to two minutes; later runs find it in the cache."
 
@@ -54,6 +57,14 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     fit.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
     summary.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
     predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
+    resume = command(
+        "resume", "Let a run go on, or finish a checkpoint, and report it.", "a saved run, or a checkpoint"
+    )
+    resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")
+    resume.add_argument("--out", metavar="RUN.nc", help="save the run")
+    resume.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    _add_checkpoint(resume)
+    resume.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     compare.add_argument(
         "--max-cells",
         type=_count(1),
@@ -65,7 +76,18 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
         _add_model(sub, required=sub is fit)
         _add_run(sub)
         sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    return parser.parse_args(list(argv))
+    return _with_prior_checked(parser.parse_args(list(argv)))
+
+
+def _with_prior_checked(args: argparse.Namespace) -> argparse.Namespace:
+    """Refuse a parameter of a tree prior that is not the chosen one."""
+    for prior, names in TREE_PRIORS.items():
+        for name in names:
+            if getattr(args, name, None) is not None and args.tree_prior != prior:
+                raise UsageError(
+                    f"--{name} is of --tree-prior {prior}, not of {args.tree_prior}; give one or the other"
+                )
+    return args
 
 
 def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -88,6 +110,28 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "missing values go (%(default)s)",
     )
     model.add_argument("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
+    model.add_argument("--min-leaf", type=_count(1), default=1, metavar="N", help="rows in a leaf (%(default)s)")
+    model.add_argument(
+        "--tree-prior",
+        choices=tuple(TREE_PRIORS),
+        default="chipman",
+        help="how large trees are beforehand (%(default)s): a split at depth d has probability alpha (1 + d)^-beta; "
+        "or rho; or each leaf costs so many nats",
+    )
+    for name, what in (
+        ("alpha", "of chipman (0.95)"),
+        ("beta", "of chipman (2)"),
+        ("rho", "of branching (0.5)"),
+        ("cost", "of penalty (1)"),
+    ):
+        model.add_argument(f"--{name}", type=_number, metavar="X", help=what)
+    model.add_argument("--max-depth", type=_count(0), metavar="N", help="splits on the way to a leaf, at most")
+    model.add_argument(
+        "--leaf",
+        choices=LEAVES,
+        help="what a leaf believes of its rows: class probabilities (default for classes); a mean and a variance "
+        "(default of a regression); a mean, the variance being that of all leaves; a rate of counts",
+    )
     model.add_argument("--separator", default=",", metavar="C", help="between the fields of a line (%(default)s)")
 
 
@@ -101,7 +145,36 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         run.add_argument(name, type=_count(least), default=default, metavar="N", help=f"{what} (%(default)s)")
     run.add_argument("--seed", type=_count(0), metavar="S", help="same seed, same draws")
     run.add_argument("--kernel", choices=KERNELS, default="default", help="mixture of moves (%(default)s)")
-    run.add_argument("--quiet", action="store_true", help="no progress bar")
+    run.add_argument(
+        "--betas",
+        type=_betas,
+        metavar="N|1,B,..",
+        help="temper the score, for chains that stay in different places: how many powers from 1 to 0, or the powers",
+    )
+    run.add_argument("--thin", type=_count(1), default=1, metavar="N", help="keep every N-th draw (%(default)s)")
+    run.add_argument(
+        "--proposals", type=_count(1), default=100, metavar="N", help="proposals between two draws (%(default)s)"
+    )
+    _add_checkpoint(run)
+
+
+def _add_checkpoint(group: Any) -> None:
+    group.add_argument(
+        "--checkpoint", metavar="RUN.nc", help="write the run there as it goes; the command resume goes on from it"
+    )
+    group.add_argument("--every", type=_number, default=60.0, metavar="S", help="seconds between that (%(default)s)")
+    group.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def _betas(text: str) -> Any:
+    return [_number(part) for part in text.split(",")] if "," in text else _count(2)(text)
 
 
 def _count(least: int) -> Any:

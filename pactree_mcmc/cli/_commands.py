@@ -8,15 +8,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 import pactree_mcmc as pt
 
+from .._columns import for_each_column
 from . import _report
-from ._arguments import UsageError
+from ._arguments import TREE_PRIORS, UsageError
 from ._tables import BadTable, CsvTable, class_warning, features, read_csv, target
+from ._words import in_options
 
 SAVED_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
 """How netCDF files begin; a folder is a Zarr store."""
@@ -30,6 +34,18 @@ def fit(args: argparse.Namespace) -> None:
     _check_plot(args.plot)
     with _noted() as notes:
         post = _sample(args, _read_model(args, notes), notes)
+    if args.out:
+        post.save(args.out)
+    pictures = _report.draw(post, args.plot) if args.plot else []
+    _report.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
+
+
+def resume(args: argparse.Namespace) -> None:
+    """Go on with a run, or finish a checkpoint; report, save, draw."""
+    _check_folder(args.out)
+    _check_plot(args.plot)
+    with _noted() as notes, _caught(notes):
+        post = pt.resume(args.source, args.draws, progress=not args.quiet, checkpoint=args.checkpoint, every=args.every)
     if args.out:
         post.save(args.out)
     pictures = _report.draw(post, args.plot) if args.plot else []
@@ -75,6 +91,7 @@ def compare(args: argparse.Namespace) -> None:
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "fit": fit,
     "predict": predict,
+    "resume": resume,
     "summary": summary,
     "compare": compare,
 }
@@ -111,12 +128,31 @@ def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:
     if not names:
         raise BadTable(f"{args.source} has no column beside the target {args.target!r}; give at least one feature")
     table = _whole_rows(args, table, [*names, args.target], notes)
-    text = [n for n in names if n in args.nominal or table.is_text(n)]
-    X, y = features(table, names, text), target(table, args.target, args.regression)
+    is_text = for_each_column([partial(table.is_text, n) for n in names if n not in args.nominal])
+    words = dict(zip([n for n in names if n not in args.nominal], is_text, strict=True))
+    text = [n for n in names if words.get(n, True)]
+    regression = args.regression or args.leaf not in (None, "dirichlet")
+    X, y = features(table, names, text), target(table, args.target, regression)
     doubt = class_warning(y)
     notes += [doubt] if doubt else []
     missing = "branch" if args.missing == "branch" else "error"
-    return pt.TreeModel(X, y, nominal=text, missing=missing, questions=pt.LocalCuts(max_cuts=args.max_cuts))
+    questions = pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts)
+    prior, leaf = _tree_prior(args), LEAVES[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")]()
+    return pt.TreeModel(X, y, nominal=text, missing=missing, tree_prior=prior, questions=questions, leaf=leaf)
+
+
+LEAVES: dict[str, Callable[[], Any]] = {
+    "dirichlet": pt.DirichletMultinomial,
+    "normal": pt.NormalInverseGamma,
+    "shared-variance": pt.NormalSharedVariance,
+    "poisson": pt.PoissonGamma,
+}
+
+
+def _tree_prior(args: argparse.Namespace) -> Any:
+    kinds = {"chipman": pt.ChipmanPrior, "branching": pt.BranchingProcess, "penalty": pt.LeafPenalty}
+    given = {name: getattr(args, name) for name in (*TREE_PRIORS[args.tree_prior], "max_depth")}
+    return kinds[args.tree_prior](**{name: value for name, value in given.items() if value is not None})
 
 
 def _whole_rows(args: argparse.Namespace, table: CsvTable, names: list[str], notes: list[str]) -> CsvTable:
@@ -150,19 +186,30 @@ def _new_rows(args: argparse.Namespace, model: pt.TreeModel) -> pd.DataFrame:
 
 def _sample(args: argparse.Namespace, model: pt.TreeModel, notes: list[str]) -> pt.SampledPosterior:
     """Draws; what the sampler warns of goes to the notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        post = pt.sample(
+    with _caught(notes):
+        return pt.sample(
             model,
             draws=args.draws,
             tune=args.tune,
             chains=args.chains,
             rng=args.seed,
             kernel=args.kernel,
+            thin=args.thin,
+            proposals=args.proposals,
+            temperatures=args.betas,
             progress=not args.quiet,
+            checkpoint=args.checkpoint,
+            every=args.every,
         )
-    notes += [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-    return post
+
+
+@contextmanager
+def _caught(notes: list[str]) -> Iterator[None]:
+    """Warnings become notes, whose advice names options."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    notes += [in_options(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
 
 
 @contextmanager

@@ -30,10 +30,12 @@ def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[st
         tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": _best_log_posterior(post)}
         tree["text"] = best.format()
         answer = {**_described(post), "summary": rows, "acceptance": table.attrs["acceptance"], "n_leaves_pmf": law}
+        answer["verdict"] = table.attrs["verdict"]
         _print_json({**answer, "feature_inclusion": inclusion, "best_tree": tree, "notes": notes, **written})
         return
     print(_headline(post), end="\n\n")
     print(table.round(3).to_string(), end="\n\n")
+    print(table.attrs["verdict"], end="\n\n")
     sizes = [(str(m), p) for m, p in enumerate(pmf.tolist()) if p >= LEAST_PROBABILITY]
     print(_listed("leaves", sizes), end="\n\n")
     print(_listed("feature", sorted(inclusion.items(), key=lambda item: -item[1])), end="\n\n")
@@ -101,7 +103,7 @@ def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
 
 
 def _best_log_posterior(post: pt.SampledPosterior) -> float:
-    return float(np.max(post.log_prior + post.log_score))
+    return float(np.max(post.log_prior_of_tree + post.log_score_of_tree))
 
 
 def _described(post: pt.SampledPosterior) -> dict[str, Any]:
@@ -116,7 +118,9 @@ def _described(post: pt.SampledPosterior) -> dict[str, Any]:
         "model": repr(model),
         "chains": post.n_chains,
         "draws": post.n_draws,
-        "n_trees": post.n_trees,
+        "n_trees": post.n_distinct_trees,
+        "log_evidence": post.log_evidence,
+        "log_evidence_se": post.log_evidence_se,
         "seconds": post.seconds,
     }
 
@@ -128,6 +132,8 @@ def _headline(post: pt.SampledPosterior) -> str:
     return (
         f"{told['n_rows']} rows, {len(told['features'])} features{nominal}; {kind}\n"
         f"{told['chains']} chains x {told['draws']} draws, {told['n_trees']} distinct trees, {told['seconds']:.1f} s"
+        + ("" if told["log_evidence"] is None else f"\nlog evidence {told['log_evidence']:.3f}")
+        + ("" if told["log_evidence_se"] is None else f" (standard error {told['log_evidence_se']:.2g})")
     )
 
 

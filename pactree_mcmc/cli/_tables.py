@@ -7,21 +7,21 @@ import difflib
 import gzip
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._columns import MAX_CATEGORIES
+from .._columns import MAX_CATEGORIES, for_each_column
+from ..model._data import MOST_WHOLE_CLASSES
 
 ENCODING = "utf-8-sig"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Fields that mean: no value."""
 MOST_LISTED = 12
 """Columns named in an error."""
-MANY_CLASSES = 30
-"""Distinct whole numbers above which a target is more likely an amount."""
 
 
 class BadTable(ValueError):
@@ -53,13 +53,16 @@ class CsvTable:
         return CsvTable(self.path, self.frame[whole], self.line[whole])
 
     def check_whole(self, names: Iterable[str], advice: str) -> None:
-        """Refuse a missing value."""
+        """Refuse missing values; the error names the columns that have some, and the first line of each."""
+        found = []
         for name in names:
             missing = self.frame[name].isna().to_numpy()
             if missing.any():
                 more = f" ({missing.sum()} lines in all)" if missing.sum() > 1 else ""
-                line = self.line[np.argmax(missing)]
-                raise BadTable(f"{self.path}, line {line}: no value in column {name!r}{more}; {advice}")
+                found.append(f"line {self.line[np.argmax(missing)]}: no value in column {name!r}{more}")
+        if found:
+            rest = [f"and in {len(found) - MOST_LISTED} columns more"] if len(found) > MOST_LISTED else []
+            raise BadTable(f"{self.path}, {', '.join([*found[:MOST_LISTED], *rest])}; {advice}")
 
     def is_text(self, name: str) -> bool:
         """Whether no value of the column is a number; a mixture is refused."""
@@ -170,19 +173,19 @@ def _line(path: str, line: int, row: list[str], header: list[str]) -> int:
 
 def features(table: CsvTable, names: Sequence[str], text: Iterable[str]) -> pd.DataFrame:
     """The columns as numbers, those in ``text`` as text; nominal columns with too many values are refused."""
-    out = {}
-    for name in names:
+
+    def read(name: str) -> np.ndarray:
         if name not in text:
-            out[name] = table.numbers(name, "correct it, or name the column in --nominal")
-            continue
+            return table.numbers(name, "correct it, or name the column in --nominal")
         labels = table.frame[name]
         if labels.nunique() > MAX_CATEGORIES:
             raise BadTable(
                 f"{table.path}: column {name!r} holds {labels.nunique()} different texts; at most {MAX_CATEGORIES} are "
                 f"allowed: merge rare ones, or leave it out with --ignore {name}"
             )
-        out[name] = labels.to_numpy(dtype=object)
-    return pd.DataFrame(out)
+        return labels.to_numpy(dtype=object)
+
+    return pd.DataFrame(dict(zip(names, for_each_column([partial(read, name) for name in names]), strict=True)))
 
 
 def target(table: CsvTable, name: str, regression: bool) -> np.ndarray:
@@ -198,7 +201,7 @@ def target(table: CsvTable, name: str, regression: bool) -> np.ndarray:
 def class_warning(y: np.ndarray) -> str | None:
     """A doubt whether whole numbers are classes."""
     n = len(np.unique(y)) if y.dtype.kind == "i" else 0
-    if n <= MANY_CLASSES:
+    if n <= MOST_WHOLE_CLASSES:
         return None
     return f"the target has {n} different whole numbers, taken as classes; give --regression if they are amounts."
 

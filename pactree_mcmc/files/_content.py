@@ -15,6 +15,7 @@ from ..evidence import Tempering
 from ..mcmc._kernels import Kernel
 from ..mcmc._run import Plan, Result
 from ..mcmc._snapshot import Cells, Replica, Rungs, Snapshot
+from ..mcmc._start import Dispersed
 from ..mcmc._state import CELL, NODE
 from ..mcmc._tempering import LadderReport
 from ..model import (
@@ -61,6 +62,11 @@ class Draws(NamedTuple):
     tempering: Tempering | None
 
 
+BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
+BY_TREE |= {"trees": "distinct_trees", "stats": "node_stats"}
+"""Fields of `Draws` that a posterior has under another name."""
+
+
 class Unfinished(NamedTuple):
     """A run on its way: plans without model, and what each chain has done; None: nothing yet."""
 
@@ -79,7 +85,7 @@ MODEL_CLASSES = (
     *(PacBayesLoss, PoissonGamma),
     *(ModelParts, Columns, Target, Scale, DyadicScale, Units, Tree),
 )
-RUN_CLASSES = (Plan, Result, Kernel, Saved, LadderReport, Snapshot, Replica, Cells, Rungs, Unfinished)
+RUN_CLASSES = (Plan, Dispersed, Result, Kernel, Saved, LadderReport, Snapshot, Replica, Cells, Rungs, Unfinished)
 CODEC = Codec(
     (*MODEL_CLASSES, *RUN_CLASSES, Draws, TreeArrays, Tempering, Course),
     {"NODE": NODE, "CELL": CELL, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
@@ -102,7 +108,7 @@ def save(posterior: Any, path: Any, *, log_likelihood: bool = False) -> None:
     path : path-like
         A file is replaced.
     log_likelihood : bool, default False
-        Add the log predictive density of each training row to the groups for ArviZ.
+        Add the log density of each row given all other rows to the groups for ArviZ.
 
     Raises
     ------
@@ -135,9 +141,14 @@ def save(posterior: Any, path: Any, *, log_likelihood: bool = False) -> None:
             "of pt.load(path) again; or, of an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
         )
     path = check_target(path)
-    draws = Draws(**{name: getattr(posterior, name) for name in Draws._fields})
-    content = _encoded({"model": posterior.model.parts, "draws": draws, "course": posterior.course}, path)
+    content = _encoded(
+        {"model": posterior.model.parts, "draws": _draws_of(posterior), "course": posterior.course}, path
+    )
     write(path, content, _datasets(posterior.to_arviz(log_likelihood=log_likelihood)))
+
+
+def _draws_of(posterior: SampledPosterior) -> Draws:
+    return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})
 
 
 def save_model(model: TreeModel, path: Any) -> None:
@@ -268,7 +279,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
     def join() -> None:
         saved = [result.shortened(least).saved for result in run.results]
         found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
-        check_draws(found[0], model)
+        check_draws(_draws_of(found[0]), model)
 
     _sensible(path, join)
     return found[0]

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from .._checks import MOST
-from .._columns import MAX_CATEGORIES, Columns
+from .._columns import KINDS, MAX_CATEGORIES, Columns
 from ..mcmc._kernels import STEPS, Kernel
 from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
+from ..mcmc._start import Dispersed
 from ..mcmc._state import CELL, MOVES, N_FREE, N_GROWABLE, N_INTERNAL, N_NODES, N_PRUNABLE, NODE, SCAN
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
@@ -56,6 +57,8 @@ def check_parts(parts: ModelParts) -> None:
     require([type(name) is str for name in columns.names], "a column has no name")
     require([type(k) is int and 0 <= k < p for k in columns.twins], "a twin is of no column")
     require(len(set(columns.twins)) == len(columns.twins), "a column has two twins")
+    require(type(columns.kinds) is tuple and len(columns.kinds) in (0, p), "the columns have no kinds")
+    require([kind in KINDS for kind in columns.kinds], "a column is of an unknown kind")
     require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
     for categories in columns.categories:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
@@ -410,6 +413,8 @@ def check_run(run: Any, model: TreeModel) -> None:
         check_kernel(plan.kernel)
         require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
         require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
+        if isinstance(plan.start, Dispersed):
+            require(type(plan.start.chain) is int and 0 <= plan.start.chain <= MOST, "a plan has no start")
         if isinstance(plan.seed, dict):
             check_generator(plan.seed)
         if result is not None and result.end is not None:

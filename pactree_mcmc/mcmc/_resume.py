@@ -130,7 +130,7 @@ def _result(post: SampledPosterior, c: int) -> Result:
     # numbered by first occurrence, as chains do
     order = np.argsort(first)
     chosen, rank = chosen[order], np.argsort(order)
-    trees, gap, offset = post.trees, post.course.gap, post.trees.offset
+    trees, gap, offset = post.distinct_trees, post.course.gap, post.distinct_trees.offset
     sizes = offset[chosen + 1] - offset[chosen]
     start = np.concatenate([[0], np.cumsum(sizes)])
     nodes = np.arange(start[-1]) + np.repeat(offset[chosen] - start[:-1], sizes)
@@ -141,10 +141,10 @@ def _result(post: SampledPosterior, c: int) -> Result:
     node.cut, node.upper = gap[nodes].T
     tree = np.zeros(len(chosen) + 1, dtype=SAVED_TREE).view(np.recarray)
     tree.start = start
-    tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior[chosen], post.log_score[chosen]
+    tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[chosen], post.log_score_of_tree[chosen]
     moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
     used = np.array([post.n_draws, len(chosen), len(nodes)], dtype=np.int64)
-    saved = Saved(rank[number], post.noise_variance[c], moves, tree, node, post.stats[nodes], used)
+    saved = Saved(rank[number], post.noise_variance[c], moves, tree, node, post.node_stats[nodes], used)
     ladder, found = None, post.tempering
     if found is not None:
         ladder = LadderReport(*(getattr(found, name)[c] for name in LadderReport._fields))

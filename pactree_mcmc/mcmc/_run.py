@@ -12,7 +12,7 @@ from ._chain import Chain
 from ._kernels import Kernel
 from ._saving import joined, trimmed
 from ._snapshot import Snapshot, chain_from, generator_from, snapshot_of
-from ._start import put_start
+from ._start import may_grow, put_start
 from ._state import ACCEPTED, MOVES, N_NODES, PROPOSED
 from ._stopped import cells_named
 from ._tempering import Ladder, read_ladder
@@ -124,11 +124,6 @@ class Run:
         return self.tuned - self.tuned_before + self.n_saved
 
     @property
-    def n_planned(self) -> int:
-        """Draws to be made, tuning included."""
-        return self.plan.draws + self.plan.tune - self.tuned_before
-
-    @property
     def acceptance(self) -> tuple[int, int]:
         """Proposals accepted and made since tuning."""
         saved, now = self.chain.saved.moves.sum(axis=(0, 2)), self.chain.state.moves.sum(axis=1)
@@ -146,7 +141,7 @@ class Run:
 def _new_chain(plan: Plan) -> Any:
     """The stump of a plan, at every level of its ladder."""
     lowered, kernel, rng = plan.model.lowered, plan.kernel, generator_from(plan.seed)
-    grown = isinstance(plan.start, str) and plan.start == "grown"
+    grown = may_grow(plan.start)
     if plan.temperatures is None:
         return Chain(lowered, kernel, rng, grown)
     return Ladder(lowered, kernel, rng, read_ladder(plan.temperatures), grown)

@@ -10,18 +10,17 @@ import numpy as np
 
 from .._checks import check_count, in_words, is_integer
 from ..convergence import warn_if_unconverged
-from ..evidence import gather
-from ..model import LeafPenalty, TreeModel
+from ..evidence import gather, prior_mass
+from ..model import TreeModel
 from ..posterior import SampledPosterior
-from ..trees import LEAF, Tree
+from ..trees import Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
 from ._run import Plan
+from ._start import Dispersed
 from ._state import line_sums
 from ._tempering import read_ladder
 from ._workers import Work, do
-
-MANY_ROWS = 2000
 
 
 def sample(
@@ -34,7 +33,7 @@ def sample(
     kernel: Any = "default",
     thin: int = 1,
     proposals: int = PROPOSALS_PER_DRAW,
-    start: Any = None,
+    start: Any = "dispersed",
     temperatures: Any = None,
     executor: Executor | None = None,
     progress: bool = True,
@@ -67,9 +66,11 @@ def sample(
     proposals : int, default 100
         Proposals between two draws before thinning, >= 1. Fewer give more draws a second, less apart: for small
         problems, where a hundred proposals move further than to the next draw worth keeping.
-    start : {"grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; optional
+    start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
-        lookahead sum says; chains differ by chance. Default: "grown" from 2,000 rows on, else "prior".
+        lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
+        of the first four chains, where there are as many, and below it the likelihood to the power 1, 1/2 or 1/4 in
+        turn: chains begin further apart than the posterior is wide, and have to find each other.
     temperatures : int >= 2, or decreasing sequence of powers from 1, optional
         Temper the score: run a replica of each chain at every power, neighbours exchanging places after each draw. A
         number stands for a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With
@@ -78,7 +79,8 @@ def sample(
         Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). Chains whose worker dies are
         named in a warning and left out. Default: threads, as many as there are cores.
     progress : bool, default True
-        Show a bar on a terminal: draws per second, acceptance, leaves.
+        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: draws, acceptance, leaves
+        (on an executor the draws of finished chains). Code that must be compiled first is announced there.
     checkpoint : path-like, optional
         A new netCDF file (.nc) to which the run is written at the start and ``every`` so often, each time whole or not
         at all: after a crash ``resume(checkpoint)`` finishes it, with the draws of a run that was not cut. At the end
@@ -142,7 +144,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     done = do(work)
     results, tempering, course = done.results, None, None
     if results[0].ladder is not None:
-        tempering = gather([result.ladder for result in results], _log_prior_of_stump(first.model))
+        tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
         course = first.kernel, first.thin, tuple(result.end for result in results)
     seconds += time.perf_counter() - began
@@ -171,13 +173,6 @@ def check_executor(executor: Any) -> None:
         raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
 
 
-def _log_prior_of_stump(model: TreeModel) -> float | None:
-    """Log prior of the tree of one leaf under a prior that is not normalised; None under others."""
-    if not isinstance(model.tree_prior, LeafPenalty):
-        return None
-    return model.log_prior(Tree([LEAF], [0.0], [0], [0]))
-
-
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
     """One source of randomness for each chain."""
     if isinstance(rng, list | tuple):
@@ -204,15 +199,14 @@ def _check_source(rng: Any) -> None:
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
-    if start is None:
-        return ["grown" if model.n_rows >= MANY_ROWS else "prior"] * chains
     if isinstance(start, str):
-        if start not in ("grown", "prior", "stump"):
-            allowed = "'grown', 'prior', 'stump', a Tree, or one a chain"
+        if start not in ("dispersed", "grown", "prior", "stump"):
+            allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"
             raise ValueError(f"start={in_words(start)} is unknown; give {allowed}.")
-        return [start] * chains
+        return [Dispersed(c) if start == "dispersed" else start for c in range(chains)]
     if not isinstance(start, Tree | list | tuple):
-        raise TypeError(f"start is {in_words(start)}; give 'grown', 'prior', 'stump', a Tree, or one Tree a chain.")
+        allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one Tree a chain"
+        raise TypeError(f"start is {in_words(start)}; give {allowed}.")
     trees = [start] * chains if isinstance(start, Tree) else list(start)
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")

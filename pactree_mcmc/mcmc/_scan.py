@@ -86,7 +86,15 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
     for k in range(len(rule.feature)):
         state.feature_weight[k] = exp(state.table[place, k] - largest)
         total += state.feature_weight[k]
-    k = pick_weighted(rng, state.feature_weight, total)
+    return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.feature_weight, total))
+
+
+@jit
+def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
+    """A question of a splittable node about a feature whose part of W is not zero, in proportion to its term."""
+    place, rule = scanned(model, state, node), model.questions
+    if rule.kind == FIXED:
+        return fixed_question(model, state, node)
     n = fill_bins(model, state, node, k)
     weight, ways = rule.feature[k].weight, state.ways[place, k]
     walk_ways(model, state, node, k, n, True, rng.random(), state.table[place, k] - log(weight / ways))

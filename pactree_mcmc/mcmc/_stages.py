@@ -18,7 +18,6 @@ from numba.typed import List
 from .._numba import jit, struct
 from .._saved import Saved
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
-from ..trees import LEAF, Tree
 from ._chain import Chain
 from ._kernels import Kernel
 from ._moves._growth import hang_children, keep_growth
@@ -337,15 +336,6 @@ def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Inc
 
 def _is_conditioned(model: TreeModel) -> bool:
     return isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned
-
-
-def log_mass(model: TreeModel, stump_share: float) -> float | None:
-    """Log of the sum of the prior's weights, from how often its draws are the stump; None where none is."""
-    if not _is_conditioned(model) and not isinstance(model.tree_prior, LeafPenalty):
-        return 0.0
-    if stump_share == 0.0:
-        return None
-    return model.log_prior(Tree([LEAF], [0.0], [0], [0])) - math.log(stump_share)
 
 
 def twin(chain: Chain) -> Chain:

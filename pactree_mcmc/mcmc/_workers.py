@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import warnings
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 
 from .._not_finite import NotFinite
 from ._checkpoint import Checkpoint
+from ._progress import Progress
 from ._run import Plan, Result, Run, run_chain, still_to_do
 
 
@@ -48,6 +48,11 @@ def do(work: Work) -> Done:
 
 def _on_executor(work: Work) -> Done:
     """Each chain as one task; with a checkpoint as one after another, each of about its interval."""
+    with _progress(work, 0) as progress:
+        return _tasks(work, progress)
+
+
+def _tasks(work: Work, progress: Progress) -> Done:
     seconds = math.inf if work.checkpoint is None else work.checkpoint.every
     results, lost = list(work.before), {}
     while True:
@@ -71,10 +76,21 @@ def _on_executor(work: Work) -> Done:
                 except Exception as error:
                     lost[c] = error
                 del futures[c]
+                progress.update(_n_draws(results) - _n_draws(work.before))
         except KeyboardInterrupt:
             return _interrupted_tasks(work, results, futures)
         if work.checkpoint is not None:
             work.checkpoint.write(results)
+
+
+def _n_draws(results: list[Result | None]) -> int:
+    return sum(0 if result is None else result.n_draws for result in results)
+
+
+def _progress(work: Work, tune: int) -> Progress:
+    """Of the draws still to be made, and ``tune`` before them."""
+    left = sum(plan.draws for plan in work.plans) - _n_draws(work.before)
+    return Progress(left + tune, work.progress, work.plans[0].kernel, work.plans[0].start == "grown")
 
 
 def _is_done(plan: Plan, result: Result | None) -> bool:
@@ -92,7 +108,7 @@ def _without_lost(work: Work, results: list[Result | None], lost: dict[int, Exce
             raise error
         rest = "" if work.checkpoint is None else f", and pt.resume({str(work.checkpoint.path)!r}) finishes the lost"
         warnings.warn(
-            f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.", stacklevel=6
+            f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.", stacklevel=7
         )
     return Done(kept, not lost)
 
@@ -108,15 +124,19 @@ def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[i
     done = [result for plan, result in zip(work.plans, results, strict=True) if _is_done(plan, result)]
     if not done:
         raise KeyboardInterrupt("interrupted before a chain had finished; nothing to return")
-    warnings.warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.", stacklevel=6)
+    warnings.warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.", stacklevel=7)
     return Done(done, False)
 
 
 def _in_threads(work: Work) -> Done:
     ends = [None if result is None else result.end for result in work.before]
     plans = [still_to_do(plan, result) for plan, result in zip(work.plans, work.before, strict=True)]
-    runs = [Run(plan, end) for plan, end in zip(plans, ends, strict=True)]
-    bar = _Bar(runs, shown=work.progress and sys.stderr.isatty())
+    tune = sum(plan.tune - (0 if end is None else end.tuned) for plan, end in zip(plans, ends, strict=True))
+    with _progress(work, tune) as progress:
+        return _advance(work, [Run(plan, end) for plan, end in zip(plans, ends, strict=True)], progress)
+
+
+def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
     pool = ThreadPoolExecutor(min(len(runs), n_cores()))
     pending: dict[Future, int] = {}
     looks = _Looks(work, runs)
@@ -130,7 +150,8 @@ def _in_threads(work: Work) -> Done:
                 if not runs[c].finished:
                     pending[pool.submit(runs[c].advance)] = c
             looks.write()
-            bar.update()
+            if progress.shown:
+                progress.update(*_so_far(runs))
     except KeyboardInterrupt:
         for future in pending:
             future.cancel()
@@ -138,8 +159,16 @@ def _in_threads(work: Work) -> Done:
         return _interrupted(work, looks.all())
     finally:
         pool.shutdown(cancel_futures=True)
-        bar.close()
+        if progress.shown:
+            progress.update(*_so_far(runs))
     return Done(looks.all(), True)
+
+
+def _so_far(runs: list[Run]) -> tuple[int, str]:
+    """Draws made, tuning included, and how the chains are."""
+    kept, made = np.sum([run.acceptance for run in runs], axis=0)
+    leaves = np.mean([run.n_leaves for run in runs])
+    return sum(run.n_done for run in runs), f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}"
 
 
 class _Looks:
@@ -183,30 +212,5 @@ def _interrupted(work: Work, results: list[Result]) -> Done:
     least = min(result.n_draws for result in results)
     if least == 0:
         raise KeyboardInterrupt("interrupted before every chain had a draw; nothing to return")
-    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=6)
+    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=7)
     return Done([result.shortened(least) for result in results], False)
-
-
-class _Bar:
-    """The progress bar over all chains."""
-
-    def __init__(self, runs: list[Run], shown: bool) -> None:
-        self.runs = runs
-        total = sum(run.n_planned for run in runs)
-        from tqdm.auto import tqdm
-
-        self.bar = tqdm(total=total, unit="draws", disable=not shown, dynamic_ncols=True, mininterval=0.2)
-
-    def update(self) -> None:
-        """Show how far the chains are."""
-        if self.bar.disable:
-            return
-        self.bar.n = sum(run.n_done for run in self.runs)
-        kept, made = np.sum([run.acceptance for run in self.runs], axis=0)
-        leaves = np.mean([run.n_leaves for run in self.runs])
-        self.bar.set_postfix_str(f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}", refresh=True)
-
-    def close(self) -> None:
-        """Leave the last state on the screen."""
-        self.update()
-        self.bar.close()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._checks import as_number, in_words, read_array, read_numbers
-from .._columns import is_missing
+from .._columns import refuse_missing
 from .._numba import jit
 from ._leaves import DirichletMultinomial, Leaf, Target
 from ._number_leaves import NormalInverseGamma
+
+MOST_WHOLE_CLASSES = 20
+"""Different whole numbers above which they are more likely amounts than labels."""
 
 
 class Units(NamedTuple):
@@ -71,6 +75,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if kind == "f" and not np.isfinite(labels).all():
         row = int(np.argmax(~np.isfinite(labels)))
         raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
+    chosen = leaf is not None
     if leaf is None:
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
     if not isinstance(leaf, Leaf):
@@ -83,7 +88,15 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
             f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss split the sample."
         )
     if leaf.is_classifier:
-        return _class_target(labels, weight, mask), leaf
+        target = _class_target(labels, weight, mask)
+        if kind in "iu" and not chosen and target.n_classes > MOST_WHOLE_CLASSES:
+            warnings.warn(
+                f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes. Give "
+                "floats for a regression, y.astype(float); give strings, or leaf=DirichletMultinomial(), if classes "
+                "are meant, and this warning goes.",
+                stacklevel=3,
+            )
+        return target, leaf
     if kind not in "fiub":
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
     with np.errstate(over="ignore"):
@@ -95,10 +108,8 @@ def _all_strings(labels: np.ndarray) -> bool:
 
 
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
+    refuse_missing(labels)
     values = labels.tolist()
-    for row, value in enumerate(values):
-        if is_missing(value):
-            raise ValueError(f"y is missing in row {row}; give it a label, or drop the row.")
     if all(isinstance(v, str) for v in values):
         return np.array(values, dtype=str)
     if all(isinstance(v, bool | np.bool_) for v in values):

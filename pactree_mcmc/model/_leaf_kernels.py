@@ -1,6 +1,6 @@
 """The leaf scores as compiled code takes them: an integer code, parameters, additive statistics."""
 
-from math import lgamma, log, log1p, pi, sqrt
+from math import lgamma, log, log1p, nan, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +68,11 @@ def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray,
         score = _known_normal(params, lookup, stats, row)
     elif kind == POISSON:
         score = _poisson(params, stats, row)
-    else:
+    elif kind == LOSS:
         score = _loss(params, stats, row)
+    else:
+        # no code of a score: what is not finite is refused where it is met
+        score = nan
     return score
 
 

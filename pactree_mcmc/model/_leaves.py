@@ -12,7 +12,7 @@ import numpy as np
 
 from .._checks import check_number, read_numbers, settle
 from . import _leaf_kernels as codes
-from ._gamma import log_shares, stirling_rest
+from ._gamma import log_gamma_ratio, log_shares, stirling_rest
 from ._leaf_kernels import LeafRule
 
 MOST_LOOKED_UP = 4_000_000
@@ -54,11 +54,13 @@ class Target(NamedTuple):
 
 
 class Leaf:
-    """A leaf model: subclass it, give it a score code, and list it in ``docs`` and in the tests' table of leaves."""
+    """A leaf model: subclass it, give it a score code, and list it in `_known` and in the tests' table of leaves."""
 
     kind: ClassVar[int]
     is_classifier: ClassVar[bool]
     uses_estimation: ClassVar[bool] = False
+    depends_on_n_classes: ClassVar[bool] = True
+    """Whether a class that no row of a cell has changes what the cell predicts."""
     separates: ClassVar[bool] = True
     """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
     has_likelihood: ClassVar[bool] = True
@@ -95,17 +97,36 @@ class Leaf:
         """The model with what all leaves of a tree share drawn from its prior."""
         return self
 
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        """Weight (m,) of the rows of cells with ``stats`` (m, n_stats); their number where none has a weight."""
+        return stats[:, 0]
+
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, 1)."""
         raise NotImplementedError
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        """Log predictive density (m,) of ``y`` (m,) in cells with ``stats`` (m, n_stats)."""
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        """Log predictive density (m,) of ``y`` (m,), observed ``weight`` times, in cells with ``stats`` (m, n_stats).
+
+        That is, what the score of a cell gains by a row of this weight.
+        """
         raise NotImplementedError
 
-    def log_density_given(self, noise: np.ndarray, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        """As `log_density`, (d, m), for each of ``noise`` (d,), the variances all leaves share; where there is one."""
-        raise NotImplementedError
+    def row_stats(self, target: Target) -> np.ndarray:
+        """What each row adds to the statistics of its cell, (n, n_stats)."""
+        if not self.is_classifier:
+            weight, moments = self.moments(target)
+            return np.column_stack([np.ones(len(target.values)) if weight is None else weight, *moments])
+        out = np.zeros((len(target.values), self.n_stats(target)))
+        out[np.arange(len(out)), self.labels(target)] = target.weights
+        return out
+
+    def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        """Log density (n,) of every row given all other rows and the tree: what the score of the tree gains by it.
+
+        ``others`` (n, n_stats) the statistics of a row's leaf without the row, ``node`` (n,) the number of the leaf.
+        """
+        return self.log_density(others, target.values, target, target.weights)
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         """New y for the ``rows`` of one cell: its parameters from their prior, then the data."""
@@ -126,6 +147,9 @@ class _ClassLeaf(Leaf):
     def n_stats(self, target: Target) -> int:
         return target.n_classes * (2 if self.splits_sample(target) else 1)
 
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        return stats.sum(axis=1)
+
     def splits_sample(self, target: Target) -> bool:
         """Whether the statistics keep E and S apart."""
         return self.uses_estimation and target.estimation is not None
@@ -135,8 +159,8 @@ class _ClassLeaf(Leaf):
             return target.values
         return target.values + target.n_classes * ~target.estimation
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        return np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +226,13 @@ class DirichletMultinomial(_ClassLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats + self._alpha(target)
         return counts / counts.sum(axis=1, keepdims=True)
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        weight = np.broadcast_to(weight, len(y))
+        once = super().log_density(stats, y, target)
+        counts = stats + self._alpha(target)
+        of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
+        return np.where(weight == 1.0, once, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         return rng.choice(target.n_classes, size=len(rows), p=rng.dirichlet(self._alpha(target)))
@@ -290,6 +321,7 @@ class PacBayesLoss(_ClassLeaf):
     lambda2: float = 0.0
     kind = codes.LOSS
     uses_estimation = True
+    depends_on_n_classes = False
     has_likelihood = False
 
     def __post_init__(self) -> None:
@@ -314,7 +346,7 @@ class PacBayesLoss(_ClassLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return np.eye(target.n_classes)[np.argmax(stats[:, : target.n_classes], axis=1)]
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         raise ValueError("PacBayesLoss is a loss, not a likelihood; there is no log_likelihood.")
 
 

@@ -9,15 +9,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._checks import in_words
+from .._checks import check_flag, in_words
 from .._columns import Columns, Table, learn_columns
 from .._not_finite import not_finite
 from ..trees import LEAF, Tree, check_tree
 from ._cells import PlainCell, Question, root_cell
 from ._coding import AnyScale, encode
 from ._data import Merged, Units, first_rows, merge_rows, read_target
+from ._known import check_known
 from ._leaves import Leaf, Target
 from ._lowered import Lowered
+from ._obstacles import obstacle_to_certificate
 from ._questions import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
 from ._tree_priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
 
@@ -54,9 +56,11 @@ class TreeModel:
     Parameters
     ----------
     X : table of shape (n, p)
-        Array, pandas or polars frame; at least two rows. Pandas and polars categoricals are nominal.
+        Array, pandas or polars frame; at least two rows. Columns of a frame that hold text or categories are nominal;
+        dates (datetime64) are ordered numbers, days since 1970.
     y : array-like of shape (n,)
-        Integers, booleans or strings are class labels; floats are a regression, unless ``leaf`` says otherwise.
+        Integers, booleans or strings are class labels; floats are a regression, unless ``leaf`` says otherwise. More
+        than 20 different integers are taken as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
     questions : LocalCuts, GridCuts, DyadicCuts or FixedTree, optional
@@ -70,7 +74,8 @@ class TreeModel:
         Under local cuts they may part from all others, as if they were -inf or +inf. In a nominal column they are one
         more category, in new rows too. A missing value in a column that had none in X follows the larger branch.
     sample_weight : array-like of shape (n,), optional
-        Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. Questions do not see them.
+        Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. The prior does not see them:
+        where questions count rows (``min_leaf``, quantiles) each row counts one, whatever it weighs.
     estimation : bool array of shape (n,), or float, optional
         Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
         fraction of the rows, the last ones, that are E: shuffle a sorted table first.
@@ -87,9 +92,14 @@ class TreeModel:
     Raises
     ------
     ValueError
-        If an input cannot be used; the message says what was received and what is allowed.
+        If an input cannot be used; the message says what was received and what is allowed, and of columns names all.
     TypeError
         If a part of the model has the wrong type.
+
+    Warns
+    -----
+    UserWarning
+        If y holds more than 20 different whole numbers and no ``leaf`` is given.
 
     Notes
     -----
@@ -125,6 +135,7 @@ class TreeModel:
             raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
         if not isinstance(self.questions, Questions):
             raise TypeError(f"questions is {in_words(questions)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
+        check_known(self.tree_prior, self.questions, leaf if isinstance(leaf, Leaf) else None)
         if self.questions.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
         table = Table(X)
@@ -183,6 +194,14 @@ class TreeModel:
         return self.target.classes
 
     @cached_property
+    def counted_rows(self) -> np.ndarray:
+        """Rows (m,) that the score of a tree counts: of positive weight, and not in E where E freezes the leaves."""
+        counted = self.target.weights > 0.0
+        if self.leaf.uses_estimation and self.target.estimation is not None:
+            counted = counted & ~self.target.estimation
+        return np.flatnonzero(counted)
+
+    @cached_property
     def n_codes(self) -> np.ndarray:
         """Codes of each coordinate, (q,) int64."""
         return np.array([scale.n_codes for scale in self.scales], dtype=np.int64)
@@ -200,6 +219,7 @@ class TreeModel:
     @cached_property
     def lowered(self) -> Lowered:
         """The model as compiled code takes it."""
+        check_known(self.tree_prior, self.questions, self.leaf)
         rule = self._rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
@@ -216,6 +236,41 @@ class TreeModel:
             lacks = np.isinf(self.scales[c].low[codes[c]]) if local else codes[c] != codes[k]
             out[lacks, k] = np.nan
         return out
+
+    def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
+        """Why posteriors of this model have no certificate: what in the prior may depend on the rows counted.
+
+        The same reason with which `Posterior.certificate` refuses, known before anything is summed or sampled: leaves
+        that learn from counted rows, questions that look at them, classes, categories or missing values that only they
+        have, weights, prices of empty leaves.
+
+        Parameters
+        ----------
+        sampled : bool, default False
+            Ask for draws, which do not tell the constant of LeafPenalty; ``exact.solve`` sums it.
+
+        Returns
+        -------
+        str or None
+            The first reason found and what to give instead; None: nothing is in the way.
+
+        Raises
+        ------
+        ValueError
+            If ``sampled`` is no flag.
+
+        Notes
+        -----
+        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are taken at the caller's word.
+
+        Examples
+        --------
+        >>> model = TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        >>> model.certificate_obstacle().partition(";")[0]
+        'DirichletMultinomial learns leaf values from every row, counted ones too'
+        """
+        check_flag("sampled", sampled)
+        return obstacle_to_certificate(self, bool(sampled))
 
     def root_cell(self) -> PlainCell:
         """The cell that holds every row."""
@@ -357,5 +412,6 @@ class TreeModel:
         return None if cut is None else Question(c, cut, -1)
 
     def __repr__(self) -> str:
+        kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
         parts = f"tree_prior={self.tree_prior!r}, questions={self.questions!r}, leaf={self.leaf!r}"
-        return f"TreeModel(n={self.n_rows}, p={self.n_features}, {parts})"
+        return f"TreeModel(n={self.n_rows}, p={self.n_features}, {kind}, {parts})"

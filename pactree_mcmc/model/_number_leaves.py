@@ -149,19 +149,27 @@ class NormalInverseGamma(MomentLeaf):
         _, kn, an, bn = self._posterior(stats, target)
         return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn * (kn + 1.0) / (an * kn)))
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         mn, kn, an, bn = self._posterior(stats, target)
-        spread = bn * (kn + 1.0) / (an * kn)
-        apart = y - target.center - mn
-        return (
-            log_gamma_ratio(an, 0.5)
-            - 0.5 * np.log(2.0 * np.pi * an * spread)
-            - (an + 0.5) * np.log1p(apart**2 / (2.0 * an * spread))
-        )
+        return log_student_density(y - target.center - mn, weight, kn, an, bn)
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         sigma2 = self.b0 / rng.gamma(self.a0)
         return rng.normal(rng.normal(self.m0, math.sqrt(sigma2 / self.k0)), math.sqrt(sigma2), size=len(rows))
+
+
+def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
+    """Log density of a y observed ``weight`` times, ``apart`` from the posterior mean; mean, variance integrated out.
+
+    The variance is ``InverseGamma(an, bn)``, the mean has ``kn`` rows' worth of precision; of weight 1 a Student law.
+    """
+    spread, half = (kn + weight) / kn, np.asarray(weight) / 2.0
+    return (
+        log_gamma_ratio(an, half)
+        - half * np.log(2.0 * np.pi * bn)
+        - 0.5 * np.log(spread)
+        - (an + half) * np.log1p(half * apart**2 / (bn * spread))
+    )
 
 
 def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
@@ -237,10 +245,11 @@ class NormalKnownVariance(MomentLeaf):
         scale = np.sqrt(self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
         return StudentT(np.full(len(stats), np.inf), self.value(stats, target)[:, 0], scale)
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        spread = self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0]))
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        spread, half = 1.0 + weight / (self.k0 + stats[:, 0]), np.asarray(weight) / 2.0
         apart = y - target.center - self.mean_from_center(stats, target)
-        return -0.5 * np.log(2.0 * np.pi * spread) - apart**2 / (2.0 * spread)
+        misfit = half * apart**2 / (self.sigma2 * spread)
+        return -half * np.log(2.0 * np.pi * self.sigma2) - 0.5 * np.log(spread) - misfit
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         return rng.normal(rng.normal(self.m0, math.sqrt(self.sigma2 / self.k0)), math.sqrt(self.sigma2), size=len(rows))
@@ -340,12 +349,13 @@ class PoissonGamma(MomentLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return ((self.shape + stats[:, 1]) / (self.rate + stats[:, 0]))[:, None]
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         shape, rate, e = self.shape + stats[:, 1], self.rate + stats[:, 0], self._exposure(target)
-        per_rate, some = (shape + y) / (rate + e), np.maximum(y, 1.0)
+        count = weight * y
+        per_rate, some = (shape + count) / (rate + weight * e), np.maximum(y, 1.0)
         peak = np.where(y > 0.0, HALF_LOG_TWO_PI + 0.5 * np.log(some) + stirling_rest(some), 0.0)
-        rest = stirling_rest(shape + y) - stirling_rest(shape) - 0.5 * np.log1p(y / shape)
-        return rest - peak - divergence(y, e * per_rate) - divergence(shape, rate * per_rate)
+        rest = stirling_rest(shape + count) - stirling_rest(shape) - 0.5 * np.log1p(count / shape)
+        return rest - weight * (peak + divergence(y, e * per_rate)) - divergence(shape, rate * per_rate)
 
     def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
         return rng.poisson(rng.gamma(self.shape) / self.rate * self._exposure(target)[rows]).astype(np.float64)

@@ -99,6 +99,10 @@ class Questions:
         """No tree can be deeper, for want of questions."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
+    def fewest_questions(self, columns: Columns) -> int:
+        """How many questions in a row every way down from the root is sure to find."""
+        return 0
+
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
         """Number of the finest cell of each row (n,), where it is known without coding the row; else None."""
         return None
@@ -160,9 +164,12 @@ class LocalCuts(Questions):
         True adds the two trivial ways, everything left and everything right: ``I + 1`` ways for I distinct values
         (one for an empty cell), every feature always admissible. The tree prior then needs a ``max_depth``.
     min_leaf : int, default 1
-        Rows each side needs, >= 1; 1 when ``trivial``.
+        Rows of X that each side needs, >= 1; 1 when ``trivial``. Rows count one each, merged or not and whatever
+        they weigh, as for scikit-learn's ``min_samples_leaf`` and rpart's ``minbucket``: a row of weight 2 is one
+        row here, the row given twice is two, a row of weight 0 is one.
     max_cuts : int or None, default None
-        Thin the candidate cuts of a feature to that many quantiles first, for large n. None: every midpoint.
+        Thin the candidate cuts of a feature to that many quantiles of the rows first, for large n; weights do not
+        count. None: every midpoint.
     feature_weights : array of shape (p,), optional
         Weights of the features, >= 0, not all 0. Default: equal.
 
@@ -218,6 +225,9 @@ class LocalCuts(Questions):
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return 1 << 62 if self.trivial else n_units - 1
+
+    def fewest_questions(self, columns: Columns) -> int:
+        return 1 << 62 if self.trivial else 0
 
     def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
         present, rows = cell.rows_by_code(feature)
@@ -288,7 +298,7 @@ class GridCuts(_BoxQuestions):
     ----------
     cuts : int or sequence of p arrays
         Increasing finite cut points of each feature (None or empty for a nominal one); or at most how many quantiles
-        of each feature serve as cuts.
+        of each feature, over the rows whatever they weigh, serve as cuts.
     feature_weights : array of shape (p,), optional
         Weights of the features, >= 0, not all 0. Default: equal.
 
@@ -326,7 +336,9 @@ class GridCuts(_BoxQuestions):
                 raise ValueError(f"cuts of feature {k} are {what}: {listed}; give strictly increasing cuts.")
 
     @classmethod
-    def from_table(cls, X: Any, cuts: int, *, nominal: Any = None, feature_weights: Any = None) -> Self:
+    def from_table(
+        cls, X: Any, cuts: int, *, nominal: Any = None, missing: str = "error", feature_weights: Any = None
+    ) -> Self:
         """At most ``cuts`` quantiles of each feature of another table, such as the rows of E.
 
         Parameters
@@ -335,8 +347,8 @@ class GridCuts(_BoxQuestions):
             With the columns of the model's X.
         cuts : int
             Cuts a feature, >= 1.
-        nominal, feature_weights
-            As for TreeModel and GridCuts.
+        nominal, missing, feature_weights
+            As for TreeModel and GridCuts. With ``missing="branch"`` quantiles are those of the values that are known.
 
         Raises
         ------
@@ -350,8 +362,9 @@ class GridCuts(_BoxQuestions):
         """
         check_count("cuts", cuts)
         table = Table(X)
-        columns = learn_columns(table, nominal)
-        scales = cls(cuts).scales(table, columns)
+        columns = learn_columns(table, nominal, missing)
+        # the second coordinate of a feature with missing values has the same cuts
+        scales = cls(cuts).scales(table, columns)[: columns.n_features]
         known = zip(scales, columns.categories, strict=True)
         return cls([scale.cuts if c is None else None for scale, c in known], feature_weights)
 
@@ -486,6 +499,13 @@ class DyadicCuts(_BoxQuestions):
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return int(self.levels) * len(n_codes)
+
+    def fewest_questions(self, columns: Columns) -> int:
+        weight = self.coordinate_weights(columns)
+        n_asked = np.count_nonzero(weight)
+        if len(weight) > columns.n_features or (self.cyclic and n_asked < len(weight)):
+            return 0
+        return int(self.levels) * int(n_asked)
 
     def ways(self, cell: PlainCell, feature: int) -> int:
         if self.cyclic and cell.columns.source[feature] != cell.depth % cell.columns.n_features:

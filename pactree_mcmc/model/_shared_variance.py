@@ -11,7 +11,7 @@ import numpy as np
 from . import _leaf_kernels as codes
 from ._gamma import log_gamma_ratio
 from ._leaves import Target, check_finite, settle_parameters
-from ._number_leaves import MomentLeaf, NormalKnownVariance, StudentT, known_normal_params
+from ._number_leaves import MomentLeaf, NormalKnownVariance, StudentT, known_normal_params, log_student_density
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,19 @@ class NormalSharedVariance(MomentLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return self.given(1.0).value(stats, target)
 
-    def log_density_given(self, noise: np.ndarray, stats: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-        apart = (y - target.center - self.given(1.0).mean_from_center(stats, target)) ** 2
-        spread = noise[:, None] * (1.0 + 1.0 / (self.k0 + stats[:, 0]))
-        return -0.5 * np.log(2.0 * np.pi * spread) - apart / (2.0 * spread)
+    def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        """The variance integrated out given the other rows of the whole tree, so that the one drawn is not needed."""
+        weight, own = target.weights, self.row_stats(target)
+        leaves = np.array([np.bincount(node, weights=part) for part in own.T]).T
+        elsewhere = sums_of_others(self._misfit(leaves, target))[node]
+        an = self.a0 + (sums_of_others(leaves[:, 0])[node] + others[:, 0]) / 2.0
+        bn = self.b0 + (elsewhere + self._misfit(others, target)) / 2.0
+        apart = target.values - target.center - self.given(1.0).mean_from_center(others, target)
+        return log_student_density(apart, weight, self.k0 + others[:, 0], an, bn)
+
+
+def sums_of_others(values: np.ndarray) -> np.ndarray:
+    """Sum of all ``values`` (m,) but each, without taking a difference."""
+    before = np.concatenate([[0.0], np.cumsum(values[:-1])])
+    behind = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
+    return before + behind

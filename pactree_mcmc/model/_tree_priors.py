@@ -59,13 +59,14 @@ class FixedShape(NamedTuple):
 
 
 class TreePrior(Protocol):
-    """What a tree prior offers: factors of nodes, one or many, given by depth and by number in the fixed tree (-1)."""
+    """What the tree priors of `_known` offer: factors of nodes, one or many, by depth and number in the fixed tree."""
 
     max_depth: int | None
 
     def log_split(self, depth: Any, node: Any) -> Any: ...
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any: ...
     def log_constant(self, shape: FixedShape | None) -> float: ...
+    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None: ...
 
 
 def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
@@ -93,7 +94,8 @@ class BranchingProcess:
     Stopped (the default): a node at ``max_depth``, or in a cell without admissible question, is a leaf with
     probability one. Conditioned: the unstopped process given that no node is deeper than ``max_depth``; every leaf
     pays ``1 - rho``, and the whole is divided by ``z``: ``z_0 = 1 - rho``, ``z_{j+1} = (1 - rho) + rho z_j^2``.
-    When questions run out the conditioned prior has mass below one.
+    When questions run out the conditioned prior has mass below one: an evidence is the sum over trees of this prior
+    times the score, the same in both engines, and not divided by that mass.
 
     Parameters
     ----------
@@ -174,10 +176,20 @@ class BranchingProcess:
             return -math.log(z)
         return -math.log(self._mass_by_node(shape))
 
+    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
+        """Log of the sum of the prior over all trees; None where it takes the cells to know.
+
+        ``n_questions``: as of `Questions.fewest_questions`.
+        """
+        if not self.conditioned or (self.max_depth is not None and n_questions >= self.max_depth):
+            return 0.0
+        return None if shape is None else math.log(self._mass_by_node(shape)) + self.log_constant(shape)
+
     def _mass_by_node(self, shape: FixedShape) -> float:
         """``z`` by node of the fixed tree: a joint node multiplies the masses of its children."""
         rho = self._rho(shape.depth, np.arange(len(shape.depth)))
-        return float(mass_of_root(np.array(rho), shape.joint, shape.inner(self.max_depth), shape.left, shape.right))
+        inner = shape.inner(DEPTH_CEILING if self.max_depth is None else self.max_depth)
+        return float(mass_of_root(np.array(rho), shape.joint, inner, shape.left, shape.right))
 
 
 @dataclass(frozen=True)
@@ -225,6 +237,10 @@ class ChipmanPrior:
 
     def log_constant(self, shape: FixedShape | None) -> float:
         """Zero: the prior is normalised."""
+        return 0.0
+
+    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
+        """Zero: the prior sums to one, whatever the questions."""
         return 0.0
 
 
@@ -275,6 +291,10 @@ class LeafPenalty:
     def log_constant(self, shape: FixedShape | None) -> float:
         """Zero: evidences are relative to the sum of the weights."""
         return 0.0
+
+    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
+        """None: the sum of the weights takes the cells to know."""
+        return None
 
 
 @jit

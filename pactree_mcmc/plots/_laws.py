@@ -63,10 +63,10 @@ def plot_depth(posterior: Posterior, ax: Any = None, truth: Posterior | None = N
 
 
 def _plot_law(posterior: Posterior, ax: Any, truth: Posterior | None, what: tuple[str, str, str]) -> Any:
-    """Bars of the law of a whole number of the tree: its name by tree, the name of its law, its name in words."""
+    """Bars of the law of a whole number of the tree: its name by draw, the name of its law, its name in words."""
     from matplotlib.ticker import MaxNLocator
 
-    ax, (by_tree, pmf, words) = axes_or_new(ax, 5.0, 3.2), what
+    ax, (by_draw, pmf, words) = axes_or_new(ax, 5.0, 3.2), what
     ax.set(xlabel=words, ylabel="probability")
     if has_no_draws(posterior):
         return say_no_draws(ax)
@@ -78,7 +78,7 @@ def _plot_law(posterior: Posterior, ax: Any, truth: Posterior | None, what: tupl
     for here, law, label in zip(place, laws, (_label(posterior), "exact"), strict=False):
         ax.bar(here, law[values], width, label=label)
     if is_sampled(posterior):
-        drawn = getattr(posterior, by_tree)[posterior.tree_of_draw]
+        drawn = getattr(posterior, by_draw)
         ax.errorbar(place[0], laws[0, values], yerr=two_errors([drawn == m for m in values]), **ERRORS)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
@@ -126,7 +126,7 @@ def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20,
     bars = ax.barh(place, inclusion, 0.75, label=_label(posterior))
     if is_sampled(posterior):
         asked = posterior.split_counts > 0
-        error = two_errors([asked[posterior.tree_of_draw, k] for k in order])
+        error = two_errors([asked[:, :, k] for k in order])
         ax.errorbar(inclusion, place, xerr=error, **ERRORS)
     if truth is not None:
         known = truth.feature_inclusion()[order]

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_count
+from .._checks import check_count, check_type
+from ..export import rows_words
+from ..posterior import Posterior, SampledPosterior
 from ..trees import LEAF, Tree
 from ._axes import shortened
 
@@ -23,13 +25,15 @@ SLOT, QUESTION, BARS = 0.8, 1.5, 0.36
 MOST_COLORS = 20
 
 
-def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
+def plot_tree(tree: Tree | Posterior, ax: Any = None, max_depth: int | None = None) -> Any:
     """Draw a tree: questions in the nodes, yes to the left, no to the right.
 
     Parameters
     ----------
-    tree : Tree
-        A leaf shows a bar for each class, with the most probable one and its probability, or its mean, or nothing.
+    tree : Tree or posterior
+        A leaf shows a bar for each class, with the most probable one and its probability, or its mean, or nothing; each
+        node the training rows in it, where they are known. Of a posterior the most probable tree (of draws, of them),
+        with a title that says so and how probable it is.
     ax : matplotlib Axes, optional
         The drawing, text included, is scaled down to it. Default: a new figure, large enough to read all text.
     max_depth : int, optional
@@ -43,6 +47,8 @@ def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
     ------
     ValueError
         If ``max_depth`` is negative or no integer.
+    TypeError
+        If ``tree`` is neither a tree nor a posterior.
 
     Examples
     --------
@@ -51,6 +57,12 @@ def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
     'x0 ≤ 2.5'
     """
     check_count("max_depth", 0 if max_depth is None else max_depth, 0)
+    if isinstance(tree, Posterior):
+        tree, title = _most_probable(tree)
+        ax = plot_tree(tree, ax, max_depth)
+        ax.set_title(title, fontsize=FONT + 1.0)
+        return ax
+    check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
     drawing = _Drawing(tree, ax, max_depth)
     for node in drawing.inner:
         drawing.draw_question(node)
@@ -58,6 +70,20 @@ def plot_tree(tree: Tree, ax: Any = None, max_depth: int | None = None) -> Any:
         drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
     (drawing.draw_classes if drawing.labels else drawing.draw_means)()
     return drawing.ax
+
+
+def _most_probable(post: Posterior) -> tuple[Tree, str]:
+    tree = post.map_tree()
+    if isinstance(post, SampledPosterior):
+        best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
+        return (
+            tree,
+            f"most probable of {post.n_distinct_trees} trees drawn, {post.weight_of_tree[best]:.2g} of the draws",
+        )
+    log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
+    if log_joint is None or log_evidence is None:
+        return tree, "most probable tree"
+    return tree, f"most probable tree, probability {math.exp(log_joint - log_evidence):.2g}"
 
 
 class _Drawing:
@@ -82,7 +108,8 @@ class _Drawing:
         self.questions = {i: _question_lines(tree, i) for i in self.inner}
         self.height = max(map(len, self.questions.values()), default=0) * LINE
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
-        foot = float(self.y[depth <= deepest].min()) - 2.0 * LINE - 2.0 * PADDING - bool(self.labels) * BARS
+        below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + bool(self.labels) * BARS
+        foot = float(self.y[depth <= deepest].min()) - below
         # the legend below: columns of one width
         self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
         self.legend_top, width = foot - 0.1, max(ends.sum(), 3) * SLOT
@@ -134,7 +161,8 @@ class _Drawing:
         shade = np.interp(mean, [mean.min(initial=np.inf), mean.max(initial=-np.inf)], [0.05, 0.65])
         for node, number, color in zip(at, mean, self.colormaps["Blues"](shade), strict=True):
             text, face = ("leaf", "none") if value is None else (f"{number:.4g}", color)
-            self.box(node, 0.9 * SLOT, LINE, text, face)
+            lines = [text, *_rows_lines(self.tree, node)]
+            self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), face)
 
     def draw_classes(self) -> None:
         """Leaves of a classification: a bar for each class, below them the most probable one; the legend."""
@@ -147,8 +175,8 @@ class _Drawing:
             here = x + ((j + 0.5) / k - 0.5) * width
             self.bars(here, low, width / k, share[:, j] * BARS, colors[j], edgecolor="none")
         for i, best in enumerate(np.argmax(share, axis=1)):
-            text = f"{shortened(self.labels[best], 12)}\n{share[i, best]:.2f}"
-            self.text(x[i], low[i] - 0.03, text, 0.95 * SLOT, va="top")
+            lines = [shortened(self.labels[best], 12), f"{share[i, best]:.2f}", *_rows_lines(self.tree, self.leaves[i])]
+            self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * SLOT, va="top")
         for j, label in enumerate(self.legend):
             row, column = divmod(j, self.n_columns)
             left = self.middle[0] + (column - self.n_columns / 2.0) * self.column
@@ -171,7 +199,12 @@ def _question_lines(tree: Tree, node: int) -> list[str]:
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
     rest = tree.question(node)[len(name) :].replace(" <= ", " ≤\u00a0")
     lines = textwrap.wrap(shortened(name, 2 * LETTERS) + rest, LETTERS, max_lines=5, placeholder=" ...")
-    return [line.replace("\u00a0", " ") for line in lines]
+    return [*(line.replace("\u00a0", " ") for line in lines), *_rows_lines(tree, node)]
+
+
+def _rows_lines(tree: Tree, node: int) -> list[str]:
+    """The line that tells the rows of a node, if they are known."""
+    return [] if tree.rows is None else [rows_words(tree, node)]
 
 
 def _text_width(text: str) -> float:

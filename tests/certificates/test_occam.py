@@ -1,5 +1,6 @@
 """Bounds for one tree: code lengths, the best root fragment against all fragments, Scott's penalty."""
 
+import itertools
 import math
 
 import numpy as np
@@ -175,6 +176,55 @@ def test_monotone(name):
     assert raw(100) > raw(1_000) > raw(100_000)
     assert raw(1_000, delta=0.001) > raw(1_000) > raw(1_000, delta=0.5)
     assert raw(1_000, wrong=0.0) < raw(1_000) < raw(1_000, wrong=0.2)
+
+
+def slack(level, path, below, n):
+    """Terms of Theorem 3 for one leaf of the fragment minus those its proof arrives at, times the root of its rows."""
+    nats = path * math.log(2.0)
+    proof = math.sqrt(2.0 * (nats + level)) + 2.0 * (nats + level) / math.sqrt(n)
+    proof += math.sqrt((nats + below * math.log(2.0) + level) / 2.0)
+    stated = math.sqrt(below * math.log(2.0) / 2.0) + 2.0 * (math.sqrt(path) + path / math.sqrt(n))
+    return stated + 2.0 * (math.sqrt(level) + level / math.sqrt(n)) - proof
+
+
+def test_the_root_fragment_stands_up_to_500():
+    """The last line of the paper's proof is false, its theorem true where the text and the code say."""
+    levels = np.concatenate([np.linspace(0.0, 500.0, 501), [math.log(2.0)]])
+    for path, below, n in itertools.product([1, 2, 3, 10, 100], [2, 3, 5, 50, 1000], [1, 100, 10**6, 10**18]):
+        assert min(slack(level, path, below, n) for level in levels) > 0.0
+    assert slack(524.0, 1, 2, 10**18) > 0.0 > slack(526.0, 1, 2, 10**18)
+    assert slack(540.0, 1, 2, 10**9) < 0.0  # what the text once said
+    assert "ln(2/delta) <= 500" in pc.root_fragment.__doc__
+    allowed, refused = 2.0 * math.exp(-499.9), 2.0 * math.exp(-500.1)
+    assert pc.root_fragment(STUMP, X, Y, question_bits=1.0, delta=allowed).raw > 1.0
+    with pytest.raises(
+        ValueError, match=r"delta=\S+ is too small: .*up to ln\(2/delta\) = 500; give delta >= 1.4e-217"
+    ):
+        pc.root_fragment(STUMP, X, Y, question_bits=1.0, delta=refused)
+
+
+@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree"])
+def test_labels_are_told_and_not_taken_from_the_rows(name):
+    """The number of labels is part of the code, so it is not that of the classes that counted rows happen to have."""
+    x, more = (np.arange(400) + 0.5) / 400, {} if name == "dyadic_tree" else {"question_bits": 3.0}
+
+    def bound(y, **n_classes):
+        classes = np.unique(y)
+        tree = Tree(
+            [0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(len(classes))[[0, 0, 1]], classes=classes
+        )
+        return getattr(pc, name)(tree, x[:, None], y, **more, **n_classes)
+
+    y = np.where(x > 0.5, "b", "a")
+    raws = [bound(y, n_classes=k).raw for k in (2, 3, 10)]
+    assert raws == sorted(set(raws))
+    assert bound(y).raw == raws[0]
+    y[0] = "c"
+    with pytest.raises(ValueError, match="the tree has 3 classes and n_classes=2; give how many labels there can be"):
+        bound(y)
+    assert bound(y, n_classes=3).raw - 1 / 400 == pytest.approx(raws[1])
+    with pytest.raises(ValueError, match="n_classes=1 is out of range"):
+        bound(y, n_classes=1)
 
 
 X, Y = np.arange(10.0)[:, None], np.arange(10) % 2

@@ -52,6 +52,21 @@ def test_formulas():
     assert vacuous.value == 1.0 < vacuous.raw
 
 
+@pytest.mark.parametrize("m", [None, 50, 400, 40_000])
+def test_disagreement_on_rows_without_labels(m):
+    """The disagreement is bounded from below by the rows it was counted on, the risk by those with labels."""
+    kl, delta, counted = 3.0, 0.1, 400 if m is None else m
+    bound = pc.vote_disagreement(0.2, 0.3, kl, 400, delta, m)
+    high, low = bound.terms["bound on R(Q)"], bound.terms["bound on D(Q)"]
+    assert low < 0.3 and high > 0.2
+    assert pc.binary_kl(0.2, high) == pytest.approx((kl + math.log(2.0 * math.sqrt(400) / (delta / 2.0))) / 400)
+    confidence = math.log(2.0 * math.sqrt(counted) / (delta / 2.0))
+    assert pc.binary_kl(0.3, low) == pytest.approx((2.0 * kl + confidence) / counted)
+    assert bound.raw == pytest.approx(4.0 * high - 2.0 * low)
+    if m is not None:
+        assert (bound.raw > pc.vote_disagreement(0.2, 0.3, kl, 400, delta).raw) == (m < 400)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_cantelli_is_the_best_mu(seed):
     rng = np.random.default_rng(seed)

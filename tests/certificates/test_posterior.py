@@ -83,13 +83,15 @@ def test_exact_equals_forty_thousand_draws(solved):
     draws = solved.sample(40_000, rng=1)
     certificate = solved.certificate(0.05)
     X, y, E = steps()
-    values = pt.posterior.leaf_values(draws.trees, draws.node_values, X[~E])  # one row of draws.trees a tree
+    values = pt.posterior.leaf_values(
+        draws.distinct_trees, draws.node_values, X[~E]
+    )  # one row of draws.distinct_trees a tree
     label = (y[~E] == "b").astype(int)
     wrong = 1.0 - values[:, np.arange(len(label)), label]
     tree = draws.tree_of_draw[0]
     by_draw = wrong.mean(axis=1)[tree]
     pairs = np.array([wrong[a] @ wrong[b] for a, b in tree.reshape(-1, 2)[:5_000]]) / len(label)
-    log_ratio = draws.log_score[tree] - solved.log_evidence
+    log_ratio = draws.log_score_of_tree[tree] - solved.log_evidence
     for exactly, estimates in [
         (certificate.risk, by_draw),
         (certificate.tandem_loss, pairs),
@@ -108,7 +110,7 @@ def test_draws_are_a_finite_posterior(solved):
     draws = solved.sample(50, rng=2)
     X, y, E = steps()
     shares = np.bincount(draws.tree_of_draw[0]) / 50
-    assert draws.kl_to_prior() == pytest.approx(sum(q * math.log(q) for q in shares) - shares @ draws.log_prior)
+    assert draws.kl_to_prior() == pytest.approx(sum(q * math.log(q) for q in shares) - shares @ draws.log_prior_of_tree)
     found = losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
     assert found.n == (~E).sum()
@@ -188,8 +190,13 @@ def test_nominal_features_and_cuts_of_another_table():
     ],
 )
 def test_refused_with_the_reason(changes, reason):
-    with pytest.raises(ValueError, match=f"no certificate: .*{reason}.* or use holdout_certificate"):
-        refuse_if_seen(step_model(**changes))
+    model = step_model(**changes)
+    with pytest.raises(ValueError, match=f"no certificate: .*{reason}.* or use holdout_certificate") as refusal:
+        refuse_if_seen(model)
+    assert (
+        str(refusal.value)
+        == f"no certificate: {model.certificate_obstacle()}, or use holdout_certificate on fresh rows."
+    )
 
 
 def test_refused_for_want_of_categories_or_one_price():
@@ -205,6 +212,113 @@ def test_refused_for_want_of_categories_or_one_price():
     model = pt.TreeModel(X, y, tree_prior=prior, questions=CUTS, leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="give LeafPenalty one cost"):
         refuse_if_seen(model)
+
+
+def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
+    """A third class in one row of S takes a pseudocount from the others in every leaf that E alone should freeze."""
+    X, y, E = steps()
+    strange = y.copy()
+    strange[np.flatnonzero(~E)[0]] = "c"
+    stump, given = pt.Tree([-1], [0.0], [0], [0]), {"questions": CUTS, "estimation": E}
+    values = []
+    for labels in (y, strange):
+        model = pt.TreeModel(X, labels, leaf=pt.FrozenLaplace(50.0), tree_prior=pt.ChipmanPrior(0.0, 1.0), **given)
+        values.append(exact.solve(model).predict_proba(X[:1])[0, :2])
+    assert abs(values[0] - values[1]).min() > 0.04
+    told = (
+        "class 'c' occurs only in counted rows, and the number of classes sets the probabilities of every FrozenLaplace"
+    )
+    assert told in model.certificate_obstacle()
+    with pytest.raises(ValueError, match=told):
+        exact.solve(model).certificate()
+    with pytest.raises(ValueError, match=told):
+        pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", draws=10, chains=2, rng=0).certificate()
+    # the labels of PacBayesLoss are those of E whatever S holds; its new class is an error of every tree
+    loss = pt.TreeModel(X, strange, leaf=pt.PacBayesLoss(0.2), **given)
+    assert loss.certificate_obstacle() is None
+    risks = [
+        losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **given))).risk for labels in (y, strange)
+    ]
+    assert risks[1] != risks[0] == pytest.approx(risks[1], abs=1.0 / (~E).sum())
+    assert model.log_prior(stump) == 0.0
+
+
+def parted_table(seed, n=60, n_counted=40):
+    """Rows of E, always the same, and rows of S that differ from draw to draw, in everything they may differ in."""
+    fixed, rng = np.random.default_rng(0), np.random.default_rng([seed, 1])
+    plain = {"n_classes": 2, "letters": "pq", "u_lacks": 0.0, "v_lacks": 0.2}
+    other = [{}, {"n_classes": 3}, {"letters": "pqr"}, {"u_lacks": 0.2}, {"v_lacks": 0.0}][seed % 5]
+    parts = []
+    for source, size, has in [(fixed, n - n_counted, plain), (rng, n_counted, plain | other)]:
+        parts.append(
+            {
+                "u": np.where(
+                    source.random(size) < has["u_lacks"], np.nan, source.random(size) * (1 + 2 * (source is rng))
+                ),
+                "v": np.where(source.random(size) < has["v_lacks"], np.nan, source.random(size)),
+                "c": source.choice(list(has["letters"]), size),
+                "y": source.integers(has["n_classes"], size=size),
+            }
+        )
+    frame = pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
+    return frame[["u", "v", "c"]], frame["y"].to_numpy(), np.arange(n) < n - n_counted
+
+
+@pytest.mark.parametrize("leaf", [pt.FrozenLaplace(), pt.PacBayesLoss(1.0)], ids=["laplace", "loss"])
+@pytest.mark.parametrize("questions", ["grid", "dyadic", "quantiles", "range", "local"])
+def test_without_obstacle_prior_and_leaves_are_functions_of_E(questions, leaf):
+    """Other rows of S, the same E: the prior of every tree and what its leaves predict stay, or a model objects."""
+    asked = {
+        "grid": pt.GridCuts([[0.3, 0.6], [0.5], None]),
+        "dyadic": pt.DyadicCuts(2, bounds=[[0.0, 1.0]] * 2),
+        "quantiles": pt.GridCuts(3),
+        "range": pt.DyadicCuts(1),
+        "local": pt.LocalCuts(),
+    }[questions]
+    columns = ["u", "v"] if questions in ("dyadic", "range") else ["u", "v", "c"]
+    found, objected = [], 0
+    for seed in range(12):
+        X, y, E = parted_table(seed)
+        model = pt.TreeModel(
+            X[columns], y, questions=asked, leaf=leaf, estimation=E, missing="branch",
+            nominal=["c"] if "c" in columns else None, tree_prior=pt.ChipmanPrior(0.7, 1.0, max_depth=2),
+        )  # fmt: skip
+        if model.certificate_obstacle() is not None:
+            objected += 1
+            continue
+        if not found:
+            trees = exact.solve(model).draw_trees(30, 0)
+        told = []
+        for tree in trees:
+            cells = [cell for number, cell, _ in model.visit(tree) if tree.feature[number] == -1]
+            stats = np.array([cell.stats(model.leaf.n_stats(model.target)) for cell in cells])
+            value = model.leaf.value(stats, model.target)
+            told.append((round(model.log_prior(tree), 9), value[:, :2].round(12).tolist(), abs(value[:, 2:]).sum()))
+        found.append(told)
+    if questions in ("quantiles", "range", "local"):
+        assert objected == 12
+    else:
+        assert 2 <= objected <= 10
+        assert all(told == found[0] for told in found)
+
+
+def test_obstacles_are_known_before_anything_is_sampled():
+    X, y, E = steps()
+    assert step_model().certificate_obstacle() is None
+    assert step_model().certificate_obstacle(sampled=True) is None
+    penalised = pt.TreeModel(
+        X, y, tree_prior=pt.LeafPenalty(1.0, max_depth=2), questions=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E
+    )
+    assert penalised.certificate_obstacle() is None
+    assert "draws do not tell its constant" in penalised.certificate_obstacle(sampled=True)
+    with pytest.raises(ValueError, match="sampled=1 is no boolean"):
+        penalised.certificate_obstacle(sampled=1)
+    gap = X.copy()
+    gap[np.flatnonzero(~E)[0], 1] = np.nan
+    given = {"questions": CUTS, "leaf": pt.PacBayesLoss(1.0), "estimation": E, "missing": "branch"}
+    assert "column 'x1' lacks values only in counted rows" in pt.TreeModel(gap, y, **given).certificate_obstacle()
+    gap[np.flatnonzero(E)[0], 1] = np.nan
+    assert pt.TreeModel(gap, y, **given).certificate_obstacle() is None
 
 
 def test_regressions_and_levels_are_refused(solved):

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -88,6 +89,14 @@ def test_a_buffer_may_be_filled_anew():
     again = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
     X[:], y[:] = 0.0, 1
     assert again.solve(tree_prior=PRIOR).log_evidence == expected
+
+
+@pytest.mark.parametrize("kind", [object, "category"])
+def test_nominal_columns_are_refused(kind):
+    """Each piece would number its categories anew."""
+    piece = pd.DataFrame({"x": [0.1, 0.9], "colour": pd.Series(["red", "blue"], dtype=kind)})
+    with pytest.raises(ValueError, match="column 'colour' is nominal; a stream takes ordered columns only"):
+        exact.DesignCounts(DESIGNS["grid"]).update(piece, [0, 1])
 
 
 def test_counts_survive_a_pickle():

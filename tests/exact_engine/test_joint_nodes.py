@@ -46,8 +46,8 @@ def test_joint_nodes_equal_enumeration(prior, seed):
         assert (pmf[m] if m < len(pmf) else 0.0) == pytest.approx(law.get(m, 0.0), **TOLERANCE)
     assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
     draws = truth.sample(20, rng=seed)
-    for t in range(draws.n_trees):
-        assert model.log_prior(draws.tree(t)) == pytest.approx(draws.log_prior[t], **TOLERANCE)
+    for t in range(draws.n_distinct_trees):
+        assert model.log_prior(draws.distinct_tree(t)) == pytest.approx(draws.log_prior_of_tree[t], **TOLERANCE)
 
 
 def test_a_joint_node_is_never_a_leaf_and_adds_no_depth():

@@ -46,6 +46,43 @@ def test_terms_of_corollary_two():
     assert -model.log_prior(TRUTH) / 61 < bound.prior + bound.questions
 
 
+def nominal_model(columns, n=60, **questions):
+    """Questions about a number of 60 values, and 20 and 4 categories."""
+    i = np.arange(n)
+    X = np.column_stack([i / n, i % 20, i % 4])[:, columns]
+    return pt.TreeModel(
+        X, i % 2, nominal=[j for j, c in enumerate(columns) if c > 0], questions=pt.LocalCuts(**questions),
+        tree_prior=pt.BranchingProcess(0.5, 5), leaf=pt.FrozenLaplace(), estimation=0.5,
+    )  # fmt: skip
+
+
+def test_terms_of_corollary_two_with_a_nominal_feature():
+    """Twenty categories are parted in 2^19 - 1 ways, more than the N + 1 of an ordered feature."""
+    split = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b101, -1, -1])
+    model = nominal_model([1])
+    bound = exact.kullback_bound(model, split)
+    assert bound.prior == pytest.approx(math.log(8) / 31)
+    assert bound.questions == pytest.approx(math.log(2**19 - 1) / 31)
+    assert bound.prior + bound.questions == pytest.approx(-model.log_prior(split) / 31)
+    assert round(bound.prior + bound.questions, 3) == 0.492 > round((math.log(8) + 2 * math.log(62)) / 31, 3) == 0.333
+    trivial = nominal_model([1], trivial=True)
+    assert exact.kullback_bound(trivial, split).questions == pytest.approx(math.log(2**19 + 1) / 31)
+
+
+def test_the_ways_of_a_nominal_question_are_those_of_its_cell():
+    """Four categories at the root, two of them and five of the numbers below: ways 7, 1 and 29."""
+    tree = pt.Tree(
+        [1, 1, -1, -1, 0, -1, -1], [0, 0, 0, 0, 0.5, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0],
+        [0b0011, 0b0001, -1, -1, -1, -1, -1],
+    )  # fmt: skip
+    model = nominal_model([0, 2])
+    bound = exact.kullback_bound(model, tree)
+    assert bound.questions == pytest.approx((math.log(7) + math.log(1) + math.log(29)) / 31)
+    assert bound.prior == pytest.approx(-math.log(0.5**7 * 0.5**3) / 31)
+    ordered = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    assert exact.kullback_bound(model, ordered).questions == pytest.approx(2 * math.log(62) / 31)
+
+
 def test_the_mean_risk_on_fresh_data_obeys_corollary_one():
     rng = np.random.default_rng(1)
     X = rng.random((2_000, 2))

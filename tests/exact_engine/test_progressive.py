@@ -196,8 +196,8 @@ def test_draws_follow_the_mean_law():
     X = np.random.default_rng(9).random((20, 2))
     assert abs(draws.predict_proba(X) - mixture.predict_proba(X)).max() < 5 * np.sqrt(0.25 / n)
     for t in range(5):
-        assert draws.log_prior[t] == pytest.approx(model.log_prior(draws.tree(t)), abs=1e-9)
-        assert draws.log_score[t] == pytest.approx(model.log_score(draws.tree(t)), abs=1e-9)
+        assert draws.log_prior_of_tree[t] == pytest.approx(model.log_prior(draws.distinct_tree(t)), abs=1e-9)
+        assert draws.log_score_of_tree[t] == pytest.approx(model.log_score(draws.distinct_tree(t)), abs=1e-9)
     assert len(mixture.draw_trees(3, rng=1)) == 3
     assert mixture.map_tree().n_leaves == exact.solve(model).map_tree().n_leaves
 
@@ -247,3 +247,126 @@ def test_bad_samples():
         exact.progressive_mixture(X)
     with pytest.raises(ValueError, match="selects no row"):
         pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.zeros(6, dtype=bool))
+
+
+def ordered_features(rng, n, p):
+    X = rng.random((n, p))
+    return X, rng.uniform(-0.1, 1.1, (40, p)), {}
+
+
+def with_ties(rng, n, p):
+    return rng.integers(4, size=(n, p)) / 4.0, rng.uniform(-0.1, 1.1, (40, p)), {}
+
+
+def with_a_nominal_feature(rng, n, p):
+    X = np.column_stack([rng.random((n, p - 1)), rng.integers(4, size=n)])
+    new = np.column_stack([rng.uniform(-0.1, 1.1, (40, p - 1)), rng.integers(5, size=40)])  # 4 is unknown
+    return X, new, {"nominal": [p - 1]}
+
+
+def with_missing_values(rng, n, p):
+    X, new = rng.random((n, p)), rng.uniform(-0.1, 1.1, (40, p))
+    X[rng.random(n) < 0.3, 0] = np.nan
+    X[0, 0], X[1, 0] = np.nan, 0.5
+    new[rng.random(40) < 0.3, 0] = np.nan
+    new[rng.random(40) < 0.3, 1] = np.nan  # a column that lacks none in X
+    return X, new, {"missing": "branch"}
+
+
+LOCAL_TABLES = [ordered_features, with_ties, with_a_nominal_feature, with_missing_values]
+
+
+def staged_model(rng, made, n=9, p=2, questions=None, leaf=None, max_depth=3):
+    """A model, the rows of a table to predict, and what makes the model anew with other weights and rows of E."""
+    X, new, more = made(rng, n, p)
+    y = np.append([0, 1, 2], rng.integers(3, size=n - 3))
+    E = None if leaf is not None else np.arange(n) % 3 == 0
+
+    def model(weight=None, estimation=E):
+        frozen = {} if estimation is None else {"estimation": estimation}
+        return pt.TreeModel(
+            X, y, tree_prior=pt.ChipmanPrior(0.8, 0.7, max_depth=max_depth), leaf=leaf or pt.FrozenLaplace(0.3),
+            questions=questions or pt.LocalCuts(), sample_weight=weight, **frozen, **more,
+        )  # fmt: skip
+
+    return model, np.concatenate([X, new])
+
+
+def mean_of_solutions(model, orders, rows):
+    """Mean over the stages of all orders of the exact posterior given the examples that have entered."""
+    means = []
+    for order in orders:
+        for seen in range(len(order.staged) + 1):
+            weight = np.ones(model().n_rows)
+            weight[order.staged[seen:]] = 0.0
+            means.append(exact.solve(model(weight, order.estimation)).predict_proba(rows))
+    return np.mean(means, axis=0)
+
+
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize("made", LOCAL_TABLES, ids=lambda made: made.__name__)
+def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made, p):
+    """Between the rows a new one lies in a cell by some ways from the root and not by others."""
+    model, rows = staged_model(np.random.default_rng([p, LOCAL_TABLES.index(made)]), made, p=p)
+    mixture = exact.progressive_mixture(model())
+    expected = mean_of_solutions(model, mixture._orders, rows)
+    assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
+    # the averaged questions, asked one after another, are right at the rows of X and wrong between them
+    walked = mixture._marginals._values(mixture.model.columns.numbers(rows))
+    assert abs(walked - expected)[:9].max() < 1e-12 < 1e-5 < abs(walked - expected)[9:].max()
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "orders"),
+    [
+        (ordered_features, {}, {"orders": 3, "rng": 1}),
+        (with_a_nominal_feature, {}, {"orders": 2, "resplit": True, "rng": 2}),
+        (with_ties, {"leaf": pt.DirichletMultinomial(0.5)}, {}),
+        (with_a_nominal_feature, {"questions": pt.LocalCuts(trivial=True), "n": 8, "max_depth": 2}, {}),
+        (ordered_features, {"questions": pt.LocalCuts(min_leaf=2), "n": 12}, {}),
+        (ordered_features, {"questions": pt.LocalCuts(max_cuts=3), "n": 12}, {}),
+        (with_a_nominal_feature, {"questions": pt.GridCuts([[0.3, 0.6], None])}, {}),
+        (with_missing_values, {"questions": pt.GridCuts([[0.3, 0.6], [0.5]])}, {"orders": 2, "rng": 3}),
+        (with_missing_values, {"questions": pt.DyadicCuts(2), "n": 12}, {}),
+        (with_missing_values, {"questions": pt.DyadicCuts(2, cyclic=True), "n": 12}, {}),
+    ],
+)
+def test_new_rows_are_predicted_by_the_mean_of_the_stages(made, given, orders):
+    model, rows = staged_model(np.random.default_rng(7), made, **given)
+    mixture = exact.progressive_mixture(model(), **orders)
+    expected = mean_of_solutions(model, mixture._orders, rows)
+    assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
+    assert mixture.predict(rows).tolist() == np.argmax(mixture.predict_proba(rows), axis=1).tolist()
+
+
+def test_one_feature_needs_no_walk_through_the_stages(monkeypatch):
+    """In one dimension, and in boxes, every way to a cell takes the same new rows there."""
+    monkeypatch.setattr(exact.ProgressiveMixture, "_values_by_stage", None)
+    for made, given in [
+        (ordered_features, {"p": 1}),
+        (with_ties, {"questions": pt.GridCuts([[0.2, 0.7], [0.5]])}),
+        (with_ties, {"questions": pt.DyadicCuts(2)}),
+        (ordered_features, {"questions": pt.LocalCuts(feature_weights=[0.0, 1.0])}),
+    ]:
+        model, rows = staged_model(np.random.default_rng(3), made, **given)
+        mixture = exact.progressive_mixture(model())
+        expected = mean_of_solutions(model, mixture._orders, rows)
+        assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
+
+
+@pytest.mark.parametrize("base", ["kd", "dyadic"])
+def test_the_classifier_predicts_new_rows_by_the_mean_of_the_stages(base):
+    rng = np.random.default_rng(4)
+    X = rng.random((24, 2))
+    fitted = exact.ProgressiveMixtureClassifier(base, orders=2, random_state=0).fit(X, X[:, 0] + X[:, 1] > 1)
+    mixture, rows = fitted.mixture_, rng.uniform(-0.2, 1.2, (40, 2))
+    y = mixture.model.target.values
+
+    def model(weight=None, estimation=None):
+        given = {name: getattr(mixture.model, name) for name in ("tree_prior", "questions", "leaf")}
+        return pt.TreeModel(
+            X[fitted.rows_], y, sample_weight=weight, **given,
+            estimation=mixture.model.target.estimation if estimation is None else estimation,
+        )  # fmt: skip
+
+    assert fitted.predict_proba(rows) == pytest.approx(mean_of_solutions(model, mixture._orders, rows), **TIGHT)

@@ -186,11 +186,11 @@ def test_arviz_and_xarray_read_the_file(tmp_path):
         data = az.from_netcdf(str(tmp_path / "run.nc"))
         table = az.summary(data, var_names=["n_leaves", "log_score"])
     assert list(table.index) == ["n_leaves", "log_score"]
-    assert_equal(np.asarray(data["posterior"]["n_leaves"]), post.n_leaves[post.tree_of_draw])
+    assert_equal(np.asarray(data["posterior"]["n_leaves"]), post.n_leaves)
     assert data["log_likelihood"]["y"].shape == (2, 12, len(X))
     assert data["observed_data"]["y"].values.tolist() == LABELS.tolist()
     with xr.open_dataset(tmp_path / "run.nc", group="pactree_mcmc", engine="h5netcdf") as own:
-        assert_equal(own["draws.trees.threshold"].values, post.trees.threshold)
+        assert_equal(own["draws.trees.threshold"].values, post.distinct_trees.threshold)
         assert own.attrs["format"] == 1
 
 

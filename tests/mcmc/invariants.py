@@ -4,7 +4,7 @@ from math import isclose
 
 import numpy as np
 
-from pactree_mcmc.mcmc import _saving, _scan, _state
+from pactree_mcmc.mcmc import _line, _saving, _scan, _state
 from pactree_mcmc.model._cells import Question
 from pactree_mcmc.model._questions import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior import SampledPosterior
@@ -16,6 +16,9 @@ LISTS = (
     ("prunable", "prunable_at", _state.N_PRUNABLE),
     ("internal", "internal_at", _state.N_INTERNAL),
 )
+
+LONGEST_LINE = 5
+"""Rows of a cell whose subtrees are few enough to be summed plainly."""
 
 
 def preorder(node):
@@ -99,6 +102,7 @@ def check_contents(model, chain, plainly=None):
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
     node = Copies(state.node)
     numbers, scans = preorder(node), len(state.cell) > 1 and model.questions.kind != FIXED
+    lines = len(state.line) > 1 and model.leaf.separates
     for number, cell, question in model.visit(tree):
         i = numbers[number]
         here = node[i]
@@ -116,10 +120,32 @@ def check_contents(model, chain, plainly=None):
         if here.splittable and scans and plainly.say(few_ways, cell):
             expected = plainly.say(log_w, cell, float(state.beta[0]))
             assert isclose(_scan.scan(chain.model, chain.packed, i), expected, rel_tol=1e-9, abs_tol=1e-8)
+        if here.splittable and lines and len(cell.index) <= LONGEST_LINE:
+            check_line(chain, i, cell, plainly)
         if question is not None:
             left, _ = model.children(cell, question)
             assert here.default_left == (2 * left.n_rows >= cell.n_rows)
             assert here.default_left == tree.default_left[number]
+
+
+def check_line(chain, node, cell, plainly):
+    """Where one ordered feature alone can part a cell, the table at hand has the sum over its subtrees: none stale."""
+    k = _line.line_feature(chain.model, chain.packed, node)
+    if k >= 0 and (n := _line.know_line(chain.model, chain.packed, node, k)) > 0:
+        found = _line.log_z_of(chain.packed, 0, n - 1, 0)
+        assert isclose(found, plainly.say(log_subtrees, cell, float(chain.state.beta[0])), rel_tol=1e-9, abs_tol=1e-8)
+
+
+def log_subtrees(model, cell, beta):
+    """Log of the sum over all subtrees of a cell, plainly."""
+    terms = [model.log_stop(cell) + beta * stats_and_score(model, cell)[1]]
+    if is_splittable(model, cell):
+        for question in all_questions(model, cell):
+            log_rule = model._rules.log_probability(cell, question)
+            if log_rule > -np.inf:
+                below = sum(log_subtrees(model, side, beta) for side in model.children(cell, question))
+                terms.append(model.log_split(cell) + log_rule + below)
+    return np.logaddexp.reduce(terms)
 
 
 def few_ways(model, cell):
@@ -186,6 +212,6 @@ def saved_tree(model, chain):
     chain.reserve(1)
     chain.save()
     drawn = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
-    assert drawn.log_prior[0] == _saving.log_prior_of(chain.model, chain.packed)
-    assert drawn.log_score[0] == _state.subtree_log_score(chain.packed, 0)
-    return drawn.tree(0)
+    assert drawn.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed)
+    assert drawn.log_score_of_tree[0] == _state.subtree_log_score(chain.packed, 0)
+    return drawn.distinct_tree(0)

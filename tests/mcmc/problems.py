@@ -164,6 +164,9 @@ LONG = {
 }
 """Eight rows of two ordered features with ties."""
 
+UNEVEN = {"X": [(0.0,), (1.0,), (1.0,), (2.0,), (2.0,), (3.0,), (3.0,), (4.0,)], "y": [0, 0, 1, 1, 1, 0, 1, 0]}
+"""Single rows at both ends of pairs: of cuts that leave two rows, the first is not the first of all."""
+
 BINARY = {
     "X": [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)],
     "y": [0, 1, 1, 0],
@@ -287,6 +290,7 @@ SMALL = {
     "dyadic": CASES["dyadic"],
     "cyclic": (WIDE, CYCLIC, 2),
     "fixed": (THREE, FIXED, 3),
+    "min_leaf_uneven": (UNEVEN, TWO_ROWS, 3),
 }
 """Spaces so small that most steps can be followed through all their outcomes."""
 
@@ -301,6 +305,7 @@ TINY = {
     "dyadic_one": (WIDE, {**DYADIC, "levels": 1}, 2),
     "cyclic": SMALL["cyclic"],
     "fixed": SMALL["fixed"],
+    "min_leaf_uneven": SMALL["min_leaf_uneven"],
 }
 """Spaces for the step with the most outcomes."""
 
@@ -326,7 +331,8 @@ def kind_of(case):
     """What sort of questions a case asks."""
     _, questions, _ = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
     few = questions.get("min_leaf", 1) > 1
-    return (questions["kind"], *(name for name in ("trivial", "cyclic") if questions.get(name)), few)
+    uneven = case == "min_leaf_uneven"
+    return (questions["kind"], *(name for name in ("trivial", "cyclic") if questions.get(name)), few, uneven)
 
 
 def shown_by(step, case, prior, leaf):

@@ -93,7 +93,8 @@ def assert_equal(one, other, at=""):
 
 def drawn(post):
     """All that a posterior has drawn and where its chains stopped, wall time apart."""
-    names = ("trees", "stats", "tree_of_draw", "log_prior", "log_score", "proposed", "accepted", "moves")
+    names = ("distinct_trees", "node_stats", "tree_of_draw", "proposed", "accepted", "moves")
+    names += ("log_prior_of_tree", "log_score_of_tree")
     out = {name: getattr(post, name) for name in (*names, "noise_variance", "tempering")}
     return out | {"course": None if post.course is None else tuple(post.course)}
 

@@ -47,7 +47,7 @@ def test_draws_so_far_are_returned(kernel, interrupt_after):
     assert 1 <= cut.n_draws < 100_000
     assert cut.n_chains == 3
     whole = sample(cut.n_draws, tune=2, kernel=kernel)
-    assert np.array_equal(cut.log_score[cut.tree_of_draw], whole.log_score[whole.tree_of_draw])
+    assert np.array_equal(cut.log_score, whole.log_score)
     assert np.array_equal(cut.proposed, whole.proposed)
     for c in range(3):
         assert chain_trees(cut, c) == chain_trees(whole, c)
@@ -58,9 +58,9 @@ def test_interrupted_posterior_holds_only_its_draws(interrupt_after):
     interrupt_after(40)
     with pytest.warns(UserWarning, match="interrupted"):
         cut = sample(100_000, tune=0)
-    assert set(np.unique(cut.tree_of_draw)) == set(range(cut.n_trees))
-    best = int(np.argmax(cut.log_prior + cut.log_score))
-    assert cut.map_tree() == cut.tree(best)
+    assert set(np.unique(cut.tree_of_draw)) == set(range(cut.n_distinct_trees))
+    best = int(np.argmax(cut.log_prior_of_tree + cut.log_score_of_tree))
+    assert cut.map_tree() == cut.distinct_tree(best)
     assert best in cut.tree_of_draw
     assert_same_draws(cut, sample(cut.n_draws, tune=0))
 

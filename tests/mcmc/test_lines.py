@@ -109,7 +109,7 @@ def test_law_of_the_root_in_one_dimension():
     exact_law = {key[1]: p for key, p in law.items() if key}
     drawn = {}
     for t, share in zip(*np.unique(post.tree_of_draw, return_counts=True), strict=True):
-        tree = post.tree(int(t))
+        tree = post.distinct_tree(int(t))
         if tree.feature[0] >= 0:
             key = float(tree.threshold[0])
             drawn[key] = drawn.get(key, 0.0) + share / post.tree_of_draw.size
@@ -148,6 +148,6 @@ def test_strong_steps(scale):
         tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=6),
     )
     post = pt.sample(model, 400, tune=100, chains=2, rng=2, proposals=20, progress=False)
-    mean = post.n_leaves[post.tree_of_draw].mean()
+    mean = post.n_leaves.mean()
     truth = exact.solve(model).n_leaves_pmf()
     assert mean == pytest.approx(truth @ np.arange(len(truth)), rel=0.1)

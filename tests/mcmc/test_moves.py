@@ -15,7 +15,9 @@ OFF = {
     "redraw": {"cyclic", "fixed"},
     "change": {"cyclic", "fixed"},
     "shift": {"min_leaf_mixed", "trivial_pair", "dyadic", "cyclic", "fixed"},
-    "swap": {"depth_1", "trivial_diagonal", "feature_without_weight", "grid_line", "cyclic", "fixed"},
+    "swap": {
+        *("depth_1", "trivial_diagonal", "feature_without_weight", "grid_line", "cyclic", "fixed", "min_leaf_uneven")
+    },
     "rotate": {"depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"},
     "restructure": {"trivial_line", "trivial_pair", "dyadic", "cyclic", "fixed"},
     "regrow-line": {

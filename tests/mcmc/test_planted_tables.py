@@ -5,13 +5,15 @@ from everyday import everyday
 from plain import plain_package
 
 from pactree_mcmc.mcmc import _state
+from pactree_mcmc.mcmc._line import HEADER, OF_DEPTH, OF_HASH
 
 from .planting import BALANCED, BREACH, Bug, breach, plant
 from .problems import build_model, case_problem
 from .transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
 
-AHEAD, CHAIN, GROWTH, QUESTIONS, SCAN, TURN = (
-    f"mcmc.{name}" for name in ("_ahead", "_chain", "_moves._growth", "_questions", "_scan", "_turn")
+AHEAD, CHAIN, GROWTH, QUESTIONS, REGROW_LINE, SCAN, TURN = (
+    f"mcmc.{name}"
+    for name in ("_ahead", "_chain", "_moves._growth", "_questions", "_moves.regrow_line", "_scan", "_turn")
 )
 LAST_ROW = 3
 
@@ -31,6 +33,20 @@ def lower_end_ignored(right, state, node, k):
 def last_row_ignored(right, x):
     """A set of rows hashes as the same without the last row."""
     return 0 if x == LAST_ROW else right(x)
+
+
+def line_of_another_cell(right, model, state, node, k):
+    """The table of a line is taken for that of another cell at the same depth."""
+    state.line_of[HEADER, OF_HASH] = state.node[node].hash
+    return right(model, state, node, k)
+
+
+def line_at_another_depth(right, model, state, node, k):
+    """The table of a line is taken for that of the same cell at another depth."""
+    header, here = state.line_of[HEADER], state.node[node]
+    if header[OF_HASH] == here.hash:
+        header[OF_DEPTH] = here.depth
+    return right(model, state, node, k)
 
 
 def one_place(state, node):
@@ -60,6 +76,8 @@ BUGS |= {
     f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "cell_of", not_emptied),), ONE_PLACE)
     for step in SCANNING
 }
+BUGS["regrow-line: another cell"] = Bug("regrow-line", "corners", ((REGROW_LINE, "know_line", line_of_another_cell),))
+BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "know_line", line_at_another_depth),))
 BUGS["regrow-2: another cell's sum"] = Bug("regrow-2", "grid_one", ((AHEAD, "cell_of", not_emptied),), ONE_PLACE)
 
 
@@ -106,7 +124,7 @@ def breaches_on_a_ladder(step, level, *changes):
     return found
 
 
-@pytest.mark.parametrize("step", [*SCANNING, "regrow-2"])
+@pytest.mark.parametrize("step", [*SCANNING, "regrow-2", "regrow-line"])
 def test_tables_follow_beta(step):
     assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
 
@@ -124,7 +142,7 @@ def ladders_share_tables(ladder, i):
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("step", SCANNING)
+@pytest.mark.parametrize("step", [*SCANNING, "regrow-line"])
 @pytest.mark.parametrize(
     ("wrong", "level", "change"), [(levels_share_tables, 0, go_down), (ladders_share_tables, 1, adapt)]
 )

@@ -23,9 +23,9 @@ def resumed(post, draws):
 @pytest.mark.parametrize("kernel", ["default", "every move"])
 def test_resumed_is_uninterrupted(name, kernel):
     kernel = EVERY_MOVE if kernel == "every move" else kernel
-    whole = draw(name, 20, kernel=kernel)
-    assert_same(resumed(draw(name, 7, kernel=kernel), 13), whole)
-    assert whole.n_trees > 3
+    whole = draw(name, 30, kernel=kernel)
+    assert_same(resumed(draw(name, 7, kernel=kernel), 23), whole)
+    assert whole.n_distinct_trees > 3
 
 
 @pytest.mark.parametrize("kernel", ["cgm", "grow-prune", "blanchard", {"change": 1.0, "grow-prune": 2.0}])

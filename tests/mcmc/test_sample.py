@@ -37,15 +37,15 @@ def draw(model=MODEL, draws=15, tune=3, rng=1, **rest):
 
 def chain_trees(post, chain):
     """Draws of one chain as trees."""
-    return [post.tree(int(t)) for t in post.tree_of_draw[chain]]
+    return [post.distinct_tree(int(t)) for t in post.tree_of_draw[chain]]
 
 
 def assert_same_draws(one, other):
     """Everything drawn is equal to the last bit."""
     assert np.array_equal(one.tree_of_draw, other.tree_of_draw)
-    for a, b in zip(one.trees, other.trees, strict=True):
+    for a, b in zip(one.distinct_trees, other.distinct_trees, strict=True):
         assert np.array_equal(a, b)
-    for name in ("stats", "log_prior", "log_score", "proposed", "accepted"):
+    for name in ("node_stats", "log_prior", "log_score", "proposed", "accepted"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
@@ -62,7 +62,7 @@ class PicklingExecutor(Executor):
 @pytest.mark.parametrize("kernel", ["default", "blanchard"])
 def test_same_draws_whatever_runs_the_chains(kernel):
     first = draw(kernel=kernel)
-    assert first.n_trees > 15
+    assert first.n_distinct_trees > 15
     assert_same_draws(first, draw(kernel=kernel))
     for workers in (1, 2, 4):
         with ThreadPoolExecutor(workers) as pool:
@@ -73,8 +73,8 @@ def test_same_draws_whatever_runs_the_chains(kernel):
 def test_distinct_trees_are_distinct():
     """A tree drawn twice, by one chain or two, is kept once."""
     post = draw(draws=100)
-    assert len({post.tree(t) for t in range(post.n_trees)}) == post.n_trees
-    assert set(post.tree_of_draw.ravel().tolist()) == set(range(post.n_trees))
+    assert len({post.distinct_tree(t) for t in range(post.n_distinct_trees)}) == post.n_distinct_trees
+    assert set(post.tree_of_draw.ravel().tolist()) == set(range(post.n_distinct_trees))
 
 
 def test_default_is_its_mixture():
@@ -123,8 +123,8 @@ def test_shared_variance():
     model = pt.TreeModel(X, (X[:, 0] > 14) + 0.1 * np.sin(X[:, 0]), leaf=pt.NormalSharedVariance())
     post = draw(model, draws=50)
     assert post.to_arviz()["posterior"]["noise_variance"].shape == (4, 50)
-    for t in range(min(post.n_trees, 5)):
-        assert model.log_score(post.tree(t)) == pytest.approx(post.log_score[t], abs=1e-8)
+    for t in range(min(post.n_distinct_trees, 5)):
+        assert model.log_score(post.distinct_tree(t)) == pytest.approx(post.log_score_of_tree[t], abs=1e-8)
     with pytest.raises(ValueError, match="NormalKnownVariance"):
         exact.solve(model)
 
@@ -149,8 +149,8 @@ def test_forms_of_rng():
     generator = np.random.default_rng(1)
     one, two = draw(rng=generator), draw(rng=generator)
     assert_same_draws(first, one)
-    assert not np.array_equal(one.log_score, two.log_score)
-    assert not np.array_equal(draw(rng=None).log_score, draw(rng=None).log_score)
+    assert not np.array_equal(one.log_score_of_tree, two.log_score_of_tree)
+    assert not np.array_equal(draw(rng=None).log_score_of_tree, draw(rng=None).log_score_of_tree)
 
 
 def test_a_draw_has_the_proposals_asked_for():
@@ -206,7 +206,7 @@ def test_start_at_given_trees():
 
 
 def test_start_from_the_stump():
-    assert_same_draws(draw(), draw(start="prior"))
+    assert_same_draws(draw(), draw(start="dispersed"))
     assert_same_draws(draw(start="stump"), draw(start=STUMP))
     assert_same_draws(draw(start="stump"), draw(start=[STUMP] * 4))
 
@@ -241,8 +241,8 @@ def test_start_from_the_prior(case):
     naive.weights = [0.0] * len(naive.X)
     model = build_model(pt, naive)
     post = draw(model, chains=30, start="prior", draws=1, tune=0)
-    assert post.n_trees > 3
-    assert np.isfinite(post.log_prior).all()
+    assert post.n_distinct_trees > 3
+    assert np.isfinite(post.log_prior_of_tree).all()
 
 
 def refusal(error, **arguments):
@@ -320,7 +320,7 @@ def test_progress_on_a_terminal_only(shown, monkeypatch):
     assert terminal.getvalue() == ""
     loud = pt.sample(MODEL, 300, tune=3, rng=1, progress=True)
     assert all((word in terminal.getvalue()) == shown for word in ("draws/s", "acceptance", "leaves"))
-    assert np.array_equal(quiet.log_score[quiet.tree_of_draw], loud.log_score[loud.tree_of_draw])
+    assert np.array_equal(quiet.log_score, loud.log_score)
 
 
 def test_failure_in_a_chain_is_raised():

@@ -174,7 +174,7 @@ def saved_trees(model, chain):
     """The trees of the chain's draws."""
     saving, posterior = plain_package().module("mcmc._saving"), plain_package().module("posterior")
     drawn = posterior.SampledPosterior.from_chains(model, [saving.trimmed(chain.saved)], (), 0.0)
-    return [drawn.tree(number) for number in drawn.tree_of_draw[0].tolist()]
+    return [drawn.distinct_tree(number) for number in drawn.tree_of_draw[0].tolist()]
 
 
 def present_tree(model, chain):

@@ -1,5 +1,7 @@
 """What TreeModel and its parts refuse, each with a message that says what was received and what is allowed."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -44,9 +46,16 @@ BAD_TABLES = {
     "objects": (objects(1, 2, {}, 3), r"column 'x0' holds objects \(dict \{\} in row 2\); give numbers"),
     "complex objects": (objects(1, 2, 3, 1j), r"column 'x0' holds objects \(complex 1j in row 3\)"),
     "None": (objects(1, None, 3, 4), r"column 'x0' holds objects \(NoneType None in row 1\)"),
-    "dates": (X.astype("M8[s]"), r"column 'x0' has dtype datetime64\[s\]; give real numbers or a categorical"),
-    "text in a frame": (frame(u=list("abcd")), "column 'u' holds objects|column 'u' holds text"),
-    "text in polars": (pl.DataFrame({"u": list("abcd")}), "column 'u' holds objects|column 'u' holds text"),
+    "durations": (X.astype("m8[s]"), r"column 'x0' has dtype timedelta64\[s\]; give real numbers, dates or a categ"),
+    "date objects": (frame(u=[date(2020, 3, d) for d in (1, 2, 3, 4)]), r"give dates as datetime64, pd.to_datetime"),
+    "a missing date": (frame(u=pd.to_datetime(["2020-03-01", None])), r"column 'u' contains NaN \(first in row 1\)"),
+    "a missing text": (frame(u=["a", None, "b", "a"]), r"nominal column 'u' has a missing value \(first in row 1\)"),
+    "many texts": (frame(u=[f"t{i}" for i in range(64)]), "column 'u' has 64 categories; .* or leave it out"),
+    "several columns": (
+        frame(u=[1.0, np.nan, 2.0, 3.0], v=[1.0, 2.0, 3.0, 4.0], w=[1.0, 2.0, np.inf, 3.0], s=["a", None, "b", "a"]),
+        r"(?s)3 columns cannot be used:.*'u' contains NaN.*'w' contains infinity.*nominal column 's' has a missing",
+    ),
+    "very many columns": (pd.DataFrame(np.full((4, 30), np.nan)), r"(?s)30 columns cannot be used:.*and 22 more$"),
     "null in polars": (pl.DataFrame({"u": [1, None, 2, 3]}), "column 'u' contains NaN"),
     "NA in a nullable column": (frame(u=pd.array([1, NA, 2, 3], dtype="Int64")), "column 'u' contains NaN|NAType <NA>"),
     "NA in a boolean column": (frame(u=pd.array([True, NA, True, False], dtype="boolean")), "column 'u' holds objects"),

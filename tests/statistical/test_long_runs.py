@@ -85,7 +85,7 @@ def largest_error(rows):
 def test_agrees_with_exact(problem, kernel, draws, thin):
     model = problem()
     sampled = pt.sample(model, draws=draws, tune=200, chains=4, rng=11, kernel=kernel, thin=thin, progress=False)
-    assert ess(sampled.n_leaves[sampled.tree_of_draw].astype(float)) >= 400
+    assert ess(sampled.n_leaves.astype(float)) >= 400
     rows, allowed = compared(exact.solve(model), sampled)
     assert largest_error(rows) <= MOST_ERROR
     worst = max(rows, key=lambda row: abs(row.z))

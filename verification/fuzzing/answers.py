@@ -81,9 +81,9 @@ def truth(answer: Any, given: dict[str, Any]) -> None:
 
 def sampled(answer: Any, given: dict[str, Any]) -> None:
     """As many draws as asked for, finite scores, with laws."""
-    assert np.isfinite(answer.log_score).all(), "score not finite"
-    assert np.isfinite(answer.log_prior).all(), "prior not finite"
-    assert np.allclose(answer.weight.sum(), 1.0), "draws do not add up"
+    assert np.isfinite(answer.log_score_of_tree).all(), "score not finite"
+    assert np.isfinite(answer.log_prior_of_tree).all(), "prior not finite"
+    assert np.allclose(answer.weight_of_tree.sum(), 1.0), "draws do not add up"
     chains = given.get("chains")
     assert chains is None or answer.n_chains == chains, f"{answer.n_chains} chains for {chains}"
     _laws(answer)

@@ -51,6 +51,7 @@ PARTS = [
         X="X",
         cuts="count",
         nominal="?nominal",
+        missing="?missing",
         feature_weights="?p weights",
     ),
     target(
@@ -158,7 +159,7 @@ POSTERIORS = [
         *("SampledPosterior", "sampled"),
         predict_std=(a.rows, {"X": "X"}),
         values_by_draw=(a.anything, {"X": "X"}),
-        tree=(a.tree, {"t": "count0"}),
+        distinct_tree=(a.tree, {"t": "count0"}),
     ),
     *methods(
         *("ExactPosterior", "truth"),

@@ -43,7 +43,7 @@ def _guarantee(X: Any, y: Any, sample_weight: Any = None, **settings: Any) -> An
 
 
 SAMPLING = {"chains": "count", "draws": "count", "tune": "count0", "kernel": "?kernel"}
-ESTIMATOR = {**MODEL_PARTS, **SAMPLING, "n_jobs": "?count?", "random_state": "?rng"}
+ESTIMATOR = {**MODEL_PARTS, **SAMPLING, "n_jobs": "?count?", "random_state": "?rng", "verbose": "?count"}
 VOTE = {"base": "?base", "max_depth": "?count?", "bounds": "?bounds", "coordinate": "?coordinate"}
 
 RISKS = [
@@ -213,7 +213,14 @@ ESTIMATORS = [
 ]
 RISK = {"n": "rows", "delta": "?delta"}
 COMPRESSED = {"n_nodes": "count", "n_features": "count", "n": "rows", "errors": "count0", "delta": "?delta"}
-ON_ROWS = {"tree": "tree", "X": "X", "y": "labels", "question_bits": "bits", "delta": "?delta"}
+ON_ROWS = {
+    "tree": "tree",
+    "X": "X",
+    "y": "labels",
+    "question_bits": "bits",
+    "n_classes": "?count",
+    "delta": "?delta",
+}
 BOUNDS = [
     target("binary_kl", c.binary_kl, p="share", q="share"),
     target("kl_inverse", c.kl_inverse, p="share", complexity="price", upper="?flag"),
@@ -243,6 +250,7 @@ BOUNDS = [
         tree="tree",
         X="X",
         y="labels",
+        n_classes="?count",
         delta="?delta",
         cyclic="?flag",
     ),

@@ -128,7 +128,13 @@ class World:
             for array in (units.codes, units.label, units.weight, units.moments, units.rows):
                 out.update(array.tobytes())
         for post in self.sampled.values():
-            for array in (*post.trees, post.stats, post.tree_of_draw, post.log_prior, post.log_score):
+            for array in (
+                *post.distinct_trees,
+                post.node_stats,
+                post.tree_of_draw,
+                post.log_prior_of_tree,
+                post.log_score_of_tree,
+            ):
                 out.update(array.tobytes())
         for graph in self.graphs:
             for array in (a for a in graph if isinstance(a, np.ndarray)):
@@ -204,7 +210,7 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
         *(pt.NormalSharedVariance(), pt.FrozenLaplace(), pt.PacBayesLoss(2.0)),
     ),
     "kernel": _const("default", "cgm", "grow-prune", "blanchard", {"grow-prune": 1.0, "change": 2}),
-    "start": [*_const(None, "prior", "stump"), lambda w: w.trees[0]],
+    "start": [*_const("dispersed", "grown", "prior", "stump"), lambda w: w.trees[0]],
     "temperatures": _const(None, None, 3, [1.0, 0.5, 0.0]),
     "executor": _const(None),
     "target": [lambda w: w.folder / "out.nc"],

@@ -1,0 +1,105 @@
+"""How often two standard errors to both sides of a tempered log evidence hold the exact one: asked .92 to .98.
+
+Run: python benchmarks/evidence_coverage.py [runs]. Synthetic ladders: independent chains of draws at four powers of a
+score that is normal at power 0, from draw to draw an autoregression with a given integrated autocorrelation time. Real
+ladders: short runs of `pt.sample(model, temperatures=6)` and `pt.progressive_mixture(model)` on small models that the
+exact engine answers. Runs that state no error are counted apart.
+"""
+
+import math
+import sys
+import warnings
+
+import numpy as np
+from scipy.signal import lfilter
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.evidence import PriorMass, gather
+from pactree_mcmc.mcmc._tempering import LadderReport
+
+RUNS, MORE = 200, 5
+"""Of a real ladder, and so many times more of a synthetic one, which cost little."""
+ASKED = 0.92, 0.98
+BETAS = np.array([1.0, 0.5, 0.2, 0.0])
+TRUTH = 0.5
+"""Log of the mean of exp(score), a standard normal one."""
+TIMES = (1, 2, 5, 10, 20, 40)
+SHAPES = ((1, 2000), (2, 1000), (4, 500))
+"""Chains, and draws of each."""
+TEMPERED = {"tune": 200, "temperatures": 6, "progress": False}
+REAL = {
+    "Chipman, default": ("chipman", 2, 200, {"proposals": 25}),
+    "Chipman, default, few proposals": ("chipman", 1, 600, {"proposals": 5}),
+    "Chipman, grow-prune, one proposal": ("chipman", 1, 3000, {"proposals": 1, "kernel": "grow-prune"}),
+    "conditioned, its mass unknown": ("conditioned", 2, 300, {"proposals": 10, "kernel": "grow-prune"}),
+    "penalty, its mass unknown": ("penalty", 4, 300, {"proposals": 10, "kernel": "grow-prune"}),
+}
+"""Tree prior, chains, draws, more."""
+PRIORS = {
+    "chipman": pt.ChipmanPrior(0.95, 1.0, max_depth=4),
+    "conditioned": pt.BranchingProcess(0.45, 4, conditioned=True),
+    "penalty": pt.LeafPenalty(1.0, max_depth=4),
+}
+
+
+def synthetic(rng, n, time):
+    """Report of one chain."""
+    phi = (time - 1.0) / (time + 1.0)
+    noise = rng.standard_normal((n, len(BETAS)))
+    noise[1:] *= math.sqrt(1.0 - phi**2)
+    scores = lfilter([1.0], [1.0, -phi], noise, axis=0) + BETAS
+    return LadderReport(BETAS, scores, np.zeros(n, dtype=bool), np.ones(len(BETAS) - 1), 0)
+
+
+def model_of(prior):
+    """Forty rows, two features, a regression."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.integers(0, 5, size=40), rng.integers(0, 3, size=40)]).astype(float)
+    y = (X[:, 0] > 1.5) + 0.5 * (X[:, 1] > 0.5) + rng.normal(size=40)
+    leaf = pt.NormalInverseGamma(m0=0.5, k0=0.4, a0=3.0, b0=1.5)
+    return pt.TreeModel(X, y, tree_prior=PRIORS[prior], questions=pt.LocalCuts(min_leaf=4), leaf=leaf)
+
+
+def show(what, estimates, truth):
+    """Print a row of the table; estimates: pairs of a log evidence and its error."""
+    stated = np.array([pair for pair in estimates if pair[1] is not None], dtype=float).reshape(-1, 2)
+    gaps, errors = stated[:, 0] - truth, stated[:, 1]
+    share = float(np.mean(abs(gaps) < 2.0 * errors)) if len(gaps) else math.nan
+    word = "" if ASKED[0] <= share <= ASKED[1] else "  <- missed"
+    figures = f"{np.mean(gaps):+.4f}  {np.std(gaps):.4f}  {np.median(errors):.4f}" if len(gaps) else "-"
+    print(
+        f"{what:42} {share:.3f}  stated {len(gaps)} of {len(estimates)}  gap, its sd, error: {figures}{word}",
+        flush=True,
+    )
+
+
+def main(runs):
+    """Print the table."""
+    warnings.simplefilter("ignore", pt.ConvergenceWarning)
+    for i, time in enumerate(TIMES):
+        for j, (chains, draws) in enumerate(SHAPES):
+            rng, found = np.random.default_rng([i, j]), []
+            for _ in range(MORE * runs):
+                post = gather([synthetic(rng, draws, time) for _ in range(chains)], PriorMass(0.0, -1.0))
+                found.append((post.log_evidence, post.log_evidence_se))
+            show(f"synthetic, time {time}, {chains} x {draws}", found, TRUTH)
+    for i, (what, (prior, chains, draws, how)) in enumerate(REAL.items()):
+        model = model_of(prior)
+        truth, found = exact.solve(model).log_evidence, []
+        for source in np.random.SeedSequence(100 + i).spawn(runs):
+            post = pt.sample(model, draws, chains=chains, rng=source, **{**TEMPERED, **how})
+            found.append((post.log_evidence, post.log_evidence_se))
+        show(what, found, truth)
+    for chains in (2, 8):
+        model = model_of("chipman")
+        truth, found = exact.solve(model).log_evidence, []
+        for source in np.random.SeedSequence(200 + chains).spawn(runs):
+            how = {"particles": 100, "draws": 4, "steps": 20, "kernel": "grow-prune"}
+            post = pt.progressive_mixture(model, chains=chains, rng=source, **how)
+            found.append((post.log_evidence, post.log_evidence_se))
+        show(f"progressive mixture, {chains} repetitions", found, truth)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)

@@ -1,0 +1,34 @@
+"""How many checks of scikit-learn's `check_estimator` the estimators fail: ours, and those of stochtree if installed.
+
+Run: python benchmarks/rival_estimators.py
+"""
+
+import warnings
+
+from sklearn.utils.estimator_checks import check_estimator
+
+import pactree_mcmc as pt
+
+
+def estimators():
+    yield pt.BayesianTreeRegressor(chains=2, draws=5, tune=5)
+    yield pt.BayesianTreeClassifier(chains=2, draws=5, tune=5)
+    try:
+        from stochtree import StochTreeBARTBinaryClassifier, StochTreeBARTRegressor
+    except ImportError:
+        print("stochtree is not installed (extra bench)")
+        return
+    yield StochTreeBARTRegressor()
+    yield StochTreeBARTBinaryClassifier()
+
+
+def main():
+    warnings.simplefilter("ignore")
+    print("| estimator | checks | failed |\n| --- | --- | --- |")
+    for estimator in estimators():
+        told = [check["status"] for check in check_estimator(estimator, on_fail=None, on_skip=None)]
+        print(f"| {type(estimator).__name__} | {len(told)} | {told.count('failed')} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""Divergences from the prior: of every kind of posterior, over trees merged by plain code."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc._divergence import as_divergence, same_trees
+from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.trees import LEAF, stack_trees
+
+FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
+
+
+def table(n, seed=0):
+    """A coarse number, one that lacks values and a category, and a label that follows them with noise."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "u": rng.integers(6, size=n) / 6.0,
+            "v": np.where(rng.random(n) < 0.2, np.nan, rng.integers(4, size=n)),
+            "c": pd.Categorical(np.append(list("pqr"), rng.choice(list("pqr"), n - 3))),
+        }
+    )
+    return frame, ((frame["u"] > 0.4) | (frame["c"] == "q")).to_numpy() ^ (rng.random(n) < 0.15)
+
+
+def model_with(questions, n=40, columns=("u", "v", "c"), **more):
+    X, y = table(n)
+    given = {"leaf": pt.FrozenLaplace(), "estimation": np.arange(n) % 2 == 0, **more}
+    prior = pt.ChipmanPrior(0.8, 0.8, max_depth=3)
+    return pt.TreeModel(X[list(columns)], y, tree_prior=prior, questions=questions, missing="branch", **given)
+
+
+QUESTIONS = {
+    "local": lambda: model_with(pt.LocalCuts()),
+    "trivial": lambda: model_with(pt.LocalCuts(trivial=True), columns=("u", "c")),
+    "grid": lambda: model_with(pt.GridCuts([[0.2, 0.4, 0.7], [0.5, 1.5], None])),
+    "dyadic": lambda: model_with(pt.DyadicCuts(2), columns=("u", "v")),
+    "fixed": lambda: model_with(pt.kd_tree(table(40)[0][["u"]], 3), columns=("u",)),
+}
+KINDS = {
+    "chains": lambda model, path: pt.sample(model, 100, tune=50, **FAST),
+    "tempered": lambda model, path: pt.sample(model, 60, tune=50, temperatures=[1.0, 0.5], **FAST),
+    "resumed": lambda model, path: pt.resume(pt.sample(model, 50, tune=50, **FAST), 50),
+    "loaded": lambda model, path: through_a_file(pt.sample(model, 50, tune=50, **FAST), path),
+    "exact draws": lambda model, path: exact.solve(model).sample(200, rng=1),
+    "exact progressive draws": lambda model, path: exact.progressive_mixture(model, orders=2, rng=1).sample(200, rng=1),
+    "progressive, smc": lambda model, path: pt.progressive_mixture(model, particles=20, draws=100, **FAST),
+    "progressive, mcmc": lambda model, path: pt.progressive_mixture(model, engine="mcmc", draws=100, **FAST),
+}
+
+
+def through_a_file(post, path):
+    post.save(path / "post.nc")
+    return pt.load(path / "post.nc")
+
+
+def question_in_model_terms(model, cell, question):
+    """What a question is to the model, and the sides as the model tells them apart: the one told first is first."""
+    k = question.feature
+    if model.questions.kind in (0, 1):  # local: how the rows of the cell are parted
+        left = cell.goes_left(question)
+        sides = [frozenset(cell.index[left].tolist()), frozenset(cell.index[~left].tolist())]
+        if len(cell.index) == 0:
+            return (k, "the one way of an empty cell"), False
+    elif question.categories >= 0:
+        sides = [
+            frozenset(bits(question.categories & int(cell.low[k]))),
+            frozenset(bits(~question.categories & int(cell.low[k]))),
+        ]
+    else:
+        return (k, question.cut), False
+    if question.categories >= 0 and all(sides) and model.shape is None:
+        return (k, frozenset(sides)), min(sides[1]) < min(sides[0])
+    return (k, tuple(sides)), False
+
+
+def bits(mask):
+    return [j for j in range(63) if mask >> j & 1]
+
+
+def key_of(model, tree):
+    """The tree as nested tuples of questions in the model's terms."""
+    nodes = {number: (cell, question) for number, cell, question in model.visit(tree)}
+
+    def told(i):
+        if tree.feature[i] == LEAF:
+            return LEAF
+        question, turned = question_in_model_terms(model, *nodes[i])
+        below = [told(int(tree.left[i])), told(int(tree.right[i]))]
+        return (question, *(below[::-1] if turned else below))
+
+    return told(0)
+
+
+def merged_divergence(post):
+    """The divergence of the law of the draws, and how many trees there are, one draw at a time."""
+    share, log_prior = {}, {}
+    for t in post.tree_of_draw.ravel().tolist():
+        tree = post.distinct_tree(t)
+        key = key_of(post.model, tree)
+        share[key] = share.get(key, 0.0) + 1.0 / post.tree_of_draw.size
+        log_prior[key] = post.model.log_prior(tree)
+    return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in share.items()), len(share)
+
+
+@pytest.mark.parametrize("questions", QUESTIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_divergence_is_that_of_the_merged_law(kind, questions, tmp_path):
+    post = KINDS[kind](QUESTIONS[questions](), tmp_path)
+    expected, n_different = merged_divergence(post)
+    assert post.kl_to_prior() == pytest.approx(expected, rel=1e-10, abs=1e-10)
+    assert post.kl_to_prior() >= 0.0
+    if kind.startswith("progressive"):
+        assert n_different < post.n_distinct_trees  # the same tree with the leaves of other stages
+    else:
+        assert n_different == post.n_distinct_trees
+
+
+def rewritten(model, tree, rng):
+    """A tree that asks the same questions with other thresholds, masks and sides, where these do not count."""
+    nodes = {number: (cell, question) for number, cell, question in model.visit(tree)}
+    out = []
+
+    def add(i):
+        here, k = len(out), int(tree.feature[i])
+        out.append([k, 0.0, 0, 0, -1, bool(tree.default_left[i])])
+        if k == LEAF:
+            return
+        (cell, question), sides = nodes[i], [int(tree.left[i]), int(tree.right[i])]
+        if question.categories >= 0:
+            whole = (1 << int(model.n_codes[k])) - 1
+            there = (
+                sum(1 << c for c in set(cell.codes(k).tolist())) if model.questions.kind in (0, 1) else int(cell.low[k])
+            )
+            mask = question.categories & there
+            if 0 < mask < there and rng.random() < 0.5:
+                mask, sides = there & ~mask, sides[::-1]
+            out[here][4] = mask | (int(rng.integers(whole + 1)) & ~there)
+        else:
+            out[here][1] = float(tree.threshold[i])
+            left = cell.goes_left(question)
+            if model.questions.kind == 0 and len(cell.index) and np.isfinite(model.scales[question.feature].low).all():
+                scale, codes = model.scales[question.feature], cell.codes(question.feature)
+                low, high = scale.high[codes[left].max()], scale.low[codes[~left].min()]
+                out[here][1] = float(rng.choice([low, low + 0.3 * (high - low), np.nextafter(high, low)]))
+        out[here][2] = len(out)
+        add(sides[0])
+        out[here][3] = len(out)
+        add(sides[1])
+
+    add(0)
+    return pt.Tree(*zip(*out, strict=True))
+
+
+@pytest.mark.parametrize("questions", ["local", "grid"])
+def test_trees_written_in_other_ways_are_the_same(questions):
+    model = QUESTIONS[questions]()
+    post, rng = exact.solve(model).sample(150, rng=2), np.random.default_rng(3)
+    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+    again = [rewritten(model, tree, rng) for tree in trees]
+    assert sum(a != b for a, b in zip(trees, again)) > 0.3 * len(trees)
+    for a, b in zip(trees, again):
+        assert model.log_prior(a) == pytest.approx(model.log_prior(b), abs=1e-12)
+    stacked = stack_trees(trees + again)
+    assert same_trees(model, stacked).tolist() == 2 * list(range(len(trees)))
+    none = np.zeros((1, 2 * post.n_draws, 0), dtype=np.int64)
+    both = SampledPosterior(
+        model, stacked, np.concatenate([post.node_stats, post.node_stats]),
+        np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1),
+        np.tile(post.log_prior_of_tree, 2), np.tile(post.log_score_of_tree, 2), none, none, (), 0.0,
+    )  # fmt: skip
+    assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
+
+
+def test_the_certificate_of_a_progressive_mixture():
+    """Each of many stages has its own leaves under a leaf that learns, and other counts of S under a frozen one."""
+    rng = np.random.default_rng(0)
+    x = rng.random(60)
+    y = (x > 0.4) ^ (rng.random(60) < 0.1)
+    model = pt.TreeModel(
+        x[:, None], y, questions=pt.GridCuts([[0.25, 0.5, 0.75]]), leaf=pt.FrozenLaplace(),
+        tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), estimation=np.arange(60) % 2 == 0,
+    )  # fmt: skip
+    post = pt.progressive_mixture(model, engine="mcmc", draws=120, **FAST)
+    expected, n_different = merged_divergence(post)
+    assert n_different <= 14 < 60 < post.n_distinct_trees
+    weight = np.bincount(post.tree_of_draw.ravel()) / post.tree_of_draw.size
+    assert weight @ (np.log(weight) - post.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
+    assert post.certificate().kl == pytest.approx(expected, rel=1e-12)
+    assert expected > 0.0
+
+
+@pytest.mark.parametrize("found", [-1e-6, -1.0, math.nan, -math.inf])
+def test_a_negative_divergence_is_an_error(found):
+    with pytest.raises(RuntimeError, match="and none is negative"):
+        as_divergence(found, 1.0)
+    assert as_divergence(-1e-13, 1.0) == as_divergence(-1e-6, 1e4) == 0.0
+    assert as_divergence(2.5, 1.0) == 2.5
+
+
+def test_no_posterior_hides_a_negative_divergence(monkeypatch):
+    model = QUESTIONS["grid"]()
+    truth = exact.solve(model)
+    draws = truth.sample(100, rng=0)
+    draws.log_prior_of_tree = draws.log_prior_of_tree + 100.0
+    with pytest.raises(RuntimeError, match="report it"):
+        draws.kl_to_prior()
+    monkeypatch.setattr("exact.posterior.log_sum", lambda graph: -100.0)
+    with pytest.raises(RuntimeError, match="report it"):
+        truth.kl_to_prior()

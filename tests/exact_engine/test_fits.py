@@ -1,0 +1,114 @@
+"""What Intractable says fits does fit, found without building the graph that does not."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from exact import _fits
+from exact._fits import MOST_CODES, bound, settings_that_fit
+from exact._limits import Limit
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 6, (12, 2)).astype(float)
+GAPS = np.where(np.arange(24).reshape(12, 2) == 5, np.nan, X)
+Y = RNG.integers(0, 2, 12)
+LIMITED = pt.ChipmanPrior(max_depth=3)
+PROBLEMS = {
+    "local": {},
+    "thinned": {"questions": pt.LocalCuts(max_cuts=4)},
+    "min_leaf": {"questions": pt.LocalCuts(min_leaf=2)},
+    "limited": {"tree_prior": LIMITED},
+    "nominal": {"nominal": [0]},
+    "trivial": {"questions": pt.LocalCuts(trivial=True), "tree_prior": LIMITED},
+    "grid": {"questions": pt.GridCuts(4)},
+    "grid given": {"questions": pt.GridCuts([[0.5, 1.5, 2.5, 3.5], [0.5, 2.5, 4.5]])},
+    "nominal grid": {"questions": pt.GridCuts(4), "nominal": [1]},
+    "limited grid": {"questions": pt.GridCuts(5), "tree_prior": LIMITED},
+    "dyadic": {"questions": pt.DyadicCuts(3)},
+    "cyclic": {"questions": pt.DyadicCuts(3, cyclic=True)},
+    "missing": {"missing": "branch"},
+    "missing grid": {"missing": "branch", "questions": pt.GridCuts(3)},
+    "fixed": {"questions": pt.kd_tree(X, 3)},
+}
+
+
+def model_of(name, **options):
+    given = {**PROBLEMS[name], **options}
+    return pt.TreeModel(GAPS if "missing" in given else X, Y, **given)
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "fixed"])
+def test_bounds_hold(name):
+    for depth in (1, 2, 3, None):
+        model = model_of(name, tree_prior=pt.ChipmanPrior(max_depth=depth) if depth or name != "trivial" else LIMITED)
+        graph = exact.build_graph(model)
+        cells, edges = bound(model, MOST_CODES, int(model.prior_tables.depth_limit))
+        assert graph.n_cells <= cells
+        assert graph.n_edges <= edges
+
+
+def changed(name, setting, value):
+    """The model, and the cells allowed, with a setting as the error gives it."""
+    prior = PROBLEMS[name].get("tree_prior", pt.ChipmanPrior())
+    questions = PROBLEMS[name].get("questions", pt.LocalCuts())
+    if setting == "max_depth":
+        return model_of(name, tree_prior=pt.ChipmanPrior(prior.alpha, prior.beta, max_depth=value))
+    if setting == "GridCuts":
+        return model_of(name, questions=pt.GridCuts(value))
+    if setting == "DyadicCuts":
+        return model_of(name, questions=pt.DyadicCuts(value, cyclic=questions.cyclic))
+    trivial, min_leaf = questions.trivial, questions.min_leaf
+    return model_of(name, questions=pt.LocalCuts(trivial=trivial, min_leaf=min_leaf, max_cuts=value))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_what_is_said_to_fit_does(name):
+    model = model_of(name)
+    n_cells = exact.build_graph(model).n_cells
+    seen = set()
+    for allowed in (n_cells // 2, n_cells - 1):
+        with pytest.raises(exact.Intractable) as refusal:
+            exact.solve(model, max_cells=allowed)
+        error = refusal.value
+        assert error.fits == pickle.loads(pickle.dumps(error)).fits
+        for setting, value in error.fits.items():
+            assert str(value) in str(error).replace("_", "")
+            if setting == "max_cells":
+                assert exact.solve(model, max_cells=value).graph.n_cells == n_cells
+            else:
+                assert exact.solve(changed(name, setting, value), max_cells=allowed).graph.n_cells <= allowed
+        seen |= set(error.fits)
+    assert "max_depth" in seen
+
+
+@pytest.mark.planted
+def test_a_bound_that_forgets_an_interval_is_seen(monkeypatch):
+    whole = _fits._side
+
+    def short(model, c, n_codes):
+        side = whole(model, c, n_codes)
+        return side._replace(ranges=side.ranges[:2])
+
+    monkeypatch.setattr(_fits, "_side", short)
+    with pytest.raises(AssertionError):
+        test_bounds_hold("grid")
+
+
+def test_large_problems_are_answered_at_once():
+    """Ten columns of a thousand values: the answer comes from counts of codes."""
+    wide = RNG.normal(size=(1000, 10))
+    model = pt.TreeModel(wide, wide[:, 0] > 0)
+    fits = settings_that_fit(model, Limit(20_000_000))
+    assert fits == {"max_cuts": 1, "max_depth": 1}
+    few = pt.TreeModel(wide[:, :2], wide[:, 0] > 0)
+    assert settings_that_fit(few, Limit(1_000_000))["max_cuts"] > 20
+
+
+def test_nothing_fits_where_nothing_can():
+    model = pt.TreeModel(np.arange(8.0)[:, None], np.arange(8) > 3, nominal=[0])
+    with pytest.raises(exact.Intractable, match="needs more than the 1 cells allowed") as refusal:
+        exact.solve(model, max_cells=1)
+    assert set(refusal.value.fits) <= {"max_cells"}

@@ -1,0 +1,186 @@
+"""What is said on the standard error while chains run, and while their code is compiled."""
+
+import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc import _code_cache
+from pactree_mcmc._code_cache import CodeCache
+from pactree_mcmc.mcmc import _progress
+from pactree_mcmc.mcmc._kernels import read_kernel
+from pactree_mcmc.mcmc._progress import Progress, entries, n_missing
+
+X = np.arange(40.0)[:, None]
+MODEL = pt.TreeModel(X, X[:, 0] > 19)
+RUN = {"draws": 300, "tune": 30, "chains": 2, "rng": 1, "kernel": "grow-prune"}
+
+
+class Stream(io.StringIO):
+    def __init__(self, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.fixture(params=[True, False], ids=["terminal", "file"])
+def stream(request, monkeypatch):
+    """A function that puts such a stream in the place of the standard error: pytest sets its own behind fixtures."""
+
+    def put():
+        made = Stream(request.param)
+        monkeypatch.setattr(sys, "stderr", made)
+        return made
+
+    return put
+
+
+def test_lines_where_there_is_no_terminal(monkeypatch):
+    made = Stream(False)
+    monkeypatch.setattr(sys, "stderr", made)
+    pt.sample(MODEL, **RUN)
+    assert made.getvalue() == ""
+    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    pt.sample(MODEL, **RUN)
+    last = made.getvalue().splitlines()[-1]
+    assert last.startswith("660 of 660 draws after ")
+    assert ", acceptance 0." in last
+    pt.sample(MODEL, **RUN, progress=False)
+    assert made.getvalue().splitlines()[-1] == last
+
+
+def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
+    made = Stream(False)
+    monkeypatch.setattr(sys, "stderr", made)
+    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    with ThreadPoolExecutor(1) as pool:
+        pt.sample(MODEL, **RUN, executor=pool)
+    assert [line.split(" after")[0] for line in made.getvalue().splitlines()] == [
+        "300 of 600 draws",
+        "600 of 600 draws",
+    ]
+
+
+def test_estimators_are_silent_unless_told(stream, monkeypatch):
+    stream = stream()
+    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    quiet = pt.BayesianTreeClassifier(random_state=0).fit(X, X[:, 0] > 19)
+    assert stream.getvalue() == ""
+    loud = pt.BayesianTreeClassifier(random_state=0, verbose=1).fit(X, X[:, 0] > 19)
+    assert "400" in stream.getvalue()
+    assert np.array_equal(quiet.predict_proba(X), loud.predict_proba(X))
+    with pytest.raises(ValueError, match="verbose=-1 is out of range; give an integer >= 0"):
+        pt.BayesianTreeRegressor(verbose=-1).fit(X, X[:, 0])
+
+
+class Absent(CodeCache):
+    """A cache that holds nothing, or only code for other types."""
+
+    def __init__(self, function, other_types=False):
+        super().__init__(function)
+        self.other_types = other_types
+
+    @property
+    def has_code(self):
+        return self.other_types
+
+    @property
+    def _kept(self):
+        class Nothing:
+            def load_overload(self, sig, context):
+                return None
+
+        return Nothing()
+
+
+def miss(function):
+    """What numba asks of the cache before it compiles."""
+    function._cache.load_overload(None, None)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """The kernel "grow-prune", its first and last functions not compiled yet."""
+    made = read_kernel("grow-prune")
+    functions = entries(made, False)
+    if not hasattr(functions[0], "_cache"):
+        pytest.skip("nothing is compiled")
+    for function in functions:
+        cache = Absent(function.py_func)
+        cache.__class__ = Absent if function in (functions[0], *functions[-2:]) else Known
+        monkeypatch.setattr(function, "_cache", cache)
+    return made
+
+
+class Known(Absent):
+    """A cache that holds the code asked for."""
+
+    @property
+    def has_code(self):
+        return True
+
+
+def test_compiling_is_told_once_where_there_is_no_terminal(kernel, stream):
+    stream = stream()
+    functions = entries(kernel, False)
+    with Progress(10, True, kernel, False) as progress:
+        for function in (functions[0], *functions[-2:]):
+            miss(function)
+        compiling = progress.compiling
+    assert compiling == "compiling 3 of 3"
+    if stream.terminal:
+        assert all(f"compiling {i} of 3" in stream.getvalue() for i in (1, 2, 3))
+    else:
+        assert stream.getvalue() == "compiling 1 of 3, once; later runs find it on disk\n"
+
+
+def test_nothing_is_told_when_progress_is_not_shown(kernel, stream):
+    stream = stream()
+    with Progress(10, False, kernel, False):
+        miss(entries(kernel, False)[0])
+    assert stream.getvalue() == ""
+    assert _code_cache.watchers == []
+
+
+def test_code_for_another_kind_of_table_counts_as_missing(kernel):
+    functions = entries(kernel, False)
+    assert n_missing(functions, functions[0]._cache) == 3
+    functions[0]._cache.other_types = True
+    assert n_missing(functions, functions[0]._cache) == len(functions)
+    assert n_missing(functions, functions[3]._cache) == len(functions) - 3
+
+
+def test_a_warm_start_looks_at_no_cache(monkeypatch):
+    """Only a function that is about to be compiled makes anybody count."""
+    pt.sample(MODEL, **RUN, progress=False)
+    monkeypatch.setattr(_progress, "n_missing", None)
+    monkeypatch.setattr(CodeCache, "has_code", None)
+    pt.sample(MODEL, **RUN)
+
+
+@pytest.mark.slow
+def test_entries_are_those_a_run_compiles(tmp_path):
+    """In a process with an empty cache, what is announced is what is compiled."""
+    import os
+    import subprocess
+
+    code = (
+        "import numpy as np, pactree_mcmc as pt, pactree_mcmc._code_cache as c\n"
+        "x = np.arange(40.0)[:, None]; m = pt.TreeModel(x, x[:, 0] > 19); seen = []\n"
+        "c.watchers.append(lambda cache: seen.append(cache._function.__qualname__))\n"
+        "from pactree_mcmc.mcmc._workers import Work, do\n"
+        "from pactree_mcmc.mcmc._sample import Plan, chain_seeds, read_kernel\n"
+        "k = read_kernel('grow-prune'); s = chain_seeds(1, 1)\n"
+        "do(Work([Plan(m, 20, 5, 1, k, s[0], 'stump')], [None], None, True, None)); print(seen)\n"
+    )
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    seen = eval(done.stdout)
+    expected = [function.__qualname__ for function in entries(read_kernel("grow-prune"), False)]
+    assert set(seen) == set(expected) - {"grow_as_given"}
+    assert done.stderr.splitlines()[0] == f"compiling 1 of {len(expected)}, once; later runs find it on disk"

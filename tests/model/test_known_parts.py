@@ -1,0 +1,164 @@
+"""Parts of a model that compiled code would take for something else are refused before anything is computed."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.model import Leaf, Questions
+from pactree_mcmc.model._known import LEAVES, QUESTIONS, TREE_PRIORS
+from pactree_mcmc.model._leaf_kernels import LeafRule, leaf_score
+
+X = np.arange(12.0)[:, None]
+Y = np.arange(12) > 5
+
+
+class Exponential(Leaf):
+    """A leaf of one's own, with a code that compiled code does not know."""
+
+    kind = 17
+    is_classifier = True
+
+    def n_stats(self, target):
+        return target.n_classes
+
+    def labels(self, target):
+        return target.values
+
+    def params(self, target):
+        return np.array([1.0, 0.0, 2.0])
+
+    def log_score(self, stats, target):
+        return -float(stats[0] * stats[1])
+
+
+class Other(pt.DirichletMultinomial):
+    """Another plain score than the compiled one."""
+
+    def log_score(self, stats, target):
+        return -3.0
+
+
+class OtherParams(pt.NormalInverseGamma):
+    """Another compiled score than the plain one."""
+
+    def params(self, target):
+        return 2.0 * super().params(target)
+
+
+class Middle(Questions):
+    """A question prior of one's own."""
+
+    kind = 9
+
+
+class EveryOther(pt.GridCuts):
+    """Other ways than the compiled ones."""
+
+    def ways(self, cell, feature):
+        return super().ways(cell, feature) // 2
+
+
+class Duck:
+    """Nothing of a tree prior but its methods."""
+
+    max_depth = 3
+
+    def log_split(self, depth, node):
+        return np.full(np.shape(depth), -1.0)
+
+    def log_stop(self, depth, node, *, forced, empty):
+        return np.full(np.shape(depth), -1.0)
+
+    def log_constant(self, shape):
+        return 0.0
+
+
+class Steep(pt.ChipmanPrior):
+    """Not normalised, though prior draws take it for that."""
+
+    def log_split(self, depth, node):
+        return super().log_split(depth, node) - 1.0
+
+
+STRANGE = {
+    "leaf, unknown kind": (
+        {"leaf": Exponential()},
+        r"leaf is a Exponential, which has no compiled form; give Dirichlet",
+    ),
+    "leaf, plain score": ({"leaf": Other()}, r"leaf is a Other, which changes log_score of DirichletMultinomial"),
+    "leaf, parameters": ({"leaf": OtherParams(0.0, 1.0, 1.0, 1.0)}, r"changes params of NormalInverseGamma"),
+    "questions, unknown kind": (
+        {"questions": Middle()},
+        r"questions is a Middle, which has no compiled form; give Local",
+    ),
+    "questions, ways": ({"questions": EveryOther(3)}, r"questions is a EveryOther, which changes ways of GridCuts"),
+    "prior, a duck": ({"tree_prior": Duck()}, r"tree_prior is a Duck, which has no compiled form; give Branching"),
+    "prior, not normalised": (
+        {"tree_prior": Steep()},
+        r"tree_prior is a Steep, which changes log_split of ChipmanPrior",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_a_model_of_strange_parts_is_refused(case):
+    parts, told = STRANGE[case]
+    y = np.sin(X[:, 0]) if "parameters" in case else Y
+    with pytest.raises(TypeError, match=told):
+        pt.TreeModel(X, y, **parts)
+
+
+@pytest.mark.parametrize("part", [{"questions": Middle()}, {"tree_prior": Duck()}, {"leaf": Exponential()}])
+def test_estimators_refuse_them(part):
+    with pytest.raises(TypeError, match="which has no compiled form"):
+        pt.BayesianTreeClassifier(**part).fit(X, Y)
+
+
+CALLS = {
+    "sample": lambda model: pt.sample(model, 2, tune=0, chains=1, rng=1, progress=False),
+    "solve": exact.solve,
+    "progressive_mixture": lambda model: pt.progressive_mixture(model, particles=2, draws=1, chains=2, rng=1),
+    "exact.progressive_mixture": exact.progressive_mixture,
+    "lowered": lambda model: model.lowered,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("part", ["leaf", "questions", "tree_prior"])
+def test_a_part_put_into_a_model_later_is_refused(call, part):
+    model = pt.TreeModel(X, Y)
+    setattr(model, part, {"leaf": Exponential(), "questions": Middle(), "tree_prior": Duck()}[part])
+    with pytest.raises(TypeError, match="which has no compiled form"):
+        CALLS[call](model)
+
+
+def test_what_has_no_compiled_form_may_be_changed():
+    class Mine(pt.DirichletMultinomial):
+        """Another name, another prediction."""
+
+        def __repr__(self):
+            return "Mine()"
+
+        def value(self, stats, target):
+            return np.full((len(stats), target.n_classes), 1.0 / target.n_classes)
+
+    class Deep(pt.ChipmanPrior):
+        pass
+
+    model = pt.TreeModel(X, Y, leaf=Mine(), tree_prior=Deep(0.9))
+    assert exact.solve(model).predict_proba(X[:1])[0] == pytest.approx([0.5, 0.5])
+
+
+def test_every_part_that_is_exported_is_known():
+    exported = [getattr(pt, name) for name in dir(pt)]
+    classes = [thing for thing in exported if isinstance(thing, type)]
+    assert {cls for cls in classes if issubclass(cls, Leaf)} == set(LEAVES)
+    assert {cls for cls in classes if issubclass(cls, Questions)} == set(QUESTIONS)
+    assert {cls for cls in classes if hasattr(cls, "log_stop")} == set(TREE_PRIORS)
+
+
+def test_compiled_code_scores_no_unknown_kind():
+    """Not as a loss, which is what the last branch of the dispatch was."""
+    rule = LeafRule(17, np.array([1.0, 0.0, 2.0]), 2, np.zeros((1, 1)))
+    assert np.isnan(leaf_score(rule, np.array([[3.0, 4.0]]), 0))

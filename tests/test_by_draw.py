@@ -1,0 +1,80 @@
+"""Numbers of a posterior are by draw; what is by distinct tree says so in its name."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+SCALARS = ("n_leaves", "depth", "log_prior", "log_score", "root_feature")
+rng = np.random.default_rng(0)
+X = rng.integers(0, 5, (60, 3)).astype(float)
+Y = (X[:, 0] > 1) ^ (rng.random(60) < 0.15)
+MODEL = pt.TreeModel(X, Y, tree_prior=pt.ChipmanPrior(0.8, 1.0, 4))
+
+
+def of_chains():
+    return pt.sample(
+        MODEL, 97, tune=20, chains=3, rng=1, kernel="grow-prune", proposals=20, start="prior", progress=False
+    )
+
+
+def of_stages():
+    return pt.progressive_mixture(MODEL, particles=10, draws=41, chains=3, kernel="grow-prune", rng=1)
+
+
+def of_the_exact_engine():
+    return exact.solve(MODEL).sample(89, rng=1)
+
+
+POSTERIORS = {"chains": of_chains, "stages": of_stages, "independent": of_the_exact_engine}
+
+
+@pytest.fixture(scope="module", params=POSTERIORS)
+def post(request):
+    with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pactree_mcmc.mcmc._sample.warn_if_unconverged", lambda *args, **options: None)
+        return POSTERIORS[request.param]()
+
+
+def test_numbers_are_those_of_the_tree_of_each_draw(post):
+    assert post.n_distinct_trees < post.tree_of_draw.size  # else the two cannot be told apart
+    for name in SCALARS:
+        assert getattr(post, name).shape == (post.n_chains, post.n_draws)
+    assert post.split_counts.shape == (post.n_chains, post.n_draws, 3)
+    for chain, draw in np.ndindex(post.n_chains, min(post.n_draws, 30)):
+        number = int(post.tree_of_draw[chain, draw])
+        tree = post.distinct_tree(number)
+        asked = tree.feature[tree.feature >= 0]
+        assert (post.n_leaves[chain, draw], post.depth[chain, draw]) == (tree.n_leaves, tree.depth)
+        assert post.root_feature[chain, draw] == tree.feature[0]
+        assert post.split_counts[chain, draw].tolist() == np.bincount(asked, minlength=3).tolist()
+        assert post.log_prior[chain, draw] == post.log_prior_of_tree[number]
+        assert post.log_score[chain, draw] == post.log_score_of_tree[number]
+
+
+def test_means_are_those_of_the_posterior(post):
+    """The mean of an array by distinct tree is another number, which a reader would not notice."""
+    pmf = post.n_leaves_pmf()
+    assert post.n_leaves.mean() == pytest.approx(pmf @ np.arange(len(pmf)))
+    assert post.depth.mean() == pytest.approx(post.depth_pmf() @ np.arange(len(post.depth_pmf())))
+    assert (post.split_counts > 0).mean(axis=(0, 1)) == pytest.approx(post.feature_inclusion())
+    assert abs(post.n_leaves_of_tree.mean() - post.n_leaves.mean()) > 0.05
+    assert post.weight_of_tree @ post.n_leaves_of_tree == pytest.approx(post.n_leaves.mean())
+
+
+def test_every_public_array_by_distinct_tree_says_so(post):
+    lengths = {post.n_distinct_trees: "of_tree", len(post.distinct_trees.feature): "node"}
+    assert not set(lengths) & {post.n_chains, post.n_draws}
+    public = [name for name in dir(post) if not name.startswith("_")]
+    for name in public:
+        value = getattr(post, name)
+        if isinstance(value, np.ndarray) and value.ndim:
+            assert lengths.get(len(value), "") in name, name
+    assert {"trees", "tree", "n_trees", "weight", "stats"}.isdisjoint(public)
+
+
+def test_an_exact_posterior_has_no_such_array():
+    truth = exact.solve(MODEL)
+    arrays = [n for n in dir(truth) if not n.startswith("_") and isinstance(getattr(truth, n), np.ndarray)]
+    assert arrays == ["cell_values", "log_inside"]  # by cell, and by cell and depth

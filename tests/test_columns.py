@@ -1,0 +1,221 @@
+"""Frames as users have them: text, truth values, dates; what trees say of them; and which rows of y are missing."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import _columns
+from pactree_mcmc._columns import DAY, NUMBER, TIME, TRUTH, UTC, date_words
+
+N = 24
+DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")
+TIMES = pd.Timestamp("2020-03-01 10:30") + pd.to_timedelta(31 * (np.arange(N) % 5), unit="s")
+SMOKER = np.random.default_rng(0).random(N) < 0.5
+COLOUR = np.random.default_rng(1).choice(["red", "green", "blue"], N)
+SMALL = pt.ChipmanPrior(max_depth=2)
+
+
+def solved(table, y, **options):
+    return exact.solve(pt.TreeModel(table, y, tree_prior=SMALL, **options))
+
+
+def question(table, y):
+    """What the most probable tree asks first."""
+    return solved(table, y).map_tree().question(0)
+
+
+TEXT = {
+    "object": pd.DataFrame({"colour": pd.Series(COLOUR, dtype=object)}),
+    "string": pd.DataFrame({"colour": pd.Series(COLOUR, dtype="string")}),
+    "category": pd.DataFrame({"colour": pd.Series(COLOUR, dtype="category")}),
+    "polars": pl.DataFrame({"colour": COLOUR.tolist()}),
+}
+
+
+@pytest.mark.parametrize("kind", TEXT)
+def test_text_columns_of_frames_are_nominal(kind):
+    y = np.where(COLOUR == "red", "hot", "cold")
+    post = solved(TEXT[kind], y)
+    assert post.model.columns.is_nominal.tolist() == [True]
+    assert set(post.predict(TEXT[kind]) == y) == {True}
+    assert np.array_equal(post.predict_proba(TEXT["category"]), post.predict_proba(TEXT[kind]))
+    assert post.map_tree().question(0) == "colour in {blue, green}"
+
+
+BOOLEANS = {
+    "bool": pd.DataFrame({"smoker": SMOKER}),
+    "boolean": pd.DataFrame({"smoker": pd.array(SMOKER, dtype="boolean")}),
+    "object": pd.DataFrame({"smoker": pd.Series(SMOKER, dtype=object)}),
+    "polars": pl.DataFrame({"smoker": SMOKER.tolist()}),
+}
+
+
+@pytest.mark.parametrize("kind", BOOLEANS)
+def test_truth_values_print_as_yes_and_no(kind):
+    post = solved(BOOLEANS[kind], SMOKER.astype(int))
+    tree = post.map_tree()
+    assert post.model.columns.kinds == (TRUTH,)
+    assert tree.question(0) == "smoker = no"
+    assert tree.format().splitlines()[0] == f"smoker = no ({N} rows)"
+    assert 'label="smoker = no"' in tree.to_dot()
+    nominal = solved(BOOLEANS[kind], SMOKER.astype(int), nominal="smoker").map_tree()
+    assert nominal.question(0) == "smoker in {no}"
+
+
+def test_truth_values_that_are_missing():
+    table = pd.DataFrame({"smoker": pd.array([True, None, False, True, None, False], dtype="boolean")})
+    asked = {
+        solved(table, y, missing="branch").map_tree().question(0) for y in ([0, 0, 1, 0, 0, 1], [0, 1, 1, 0, 1, 1])
+    }
+    assert asked == {"smoker = no", "smoker = no or missing"}
+
+
+DATES = {
+    "pandas": (pd.DataFrame({"day": DAYS}), DAY, "day <= 2020-03-03"),
+    "seconds": (pd.DataFrame({"day": DAYS.astype("datetime64[s]")}), DAY, "day <= 2020-03-03"),
+    "polars date": (pl.DataFrame({"day": pl.Series(DAYS.tolist()).cast(pl.Date)}), DAY, "day <= 2020-03-03"),
+    "polars datetime": (pl.DataFrame({"day": DAYS.tolist()}), DAY, "day <= 2020-03-03"),
+    "array": (DAYS.to_numpy()[:, None], DAY, "x0 <= 2020-03-03"),
+    "zone": (pd.DataFrame({"day": DAYS.tz_localize("Europe/Berlin")}), UTC, "day <= 2020-03-03 11:00 UTC"),
+}
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_dates_are_ordered_and_print_as_dates(kind):
+    table, holds, words = DATES[kind]
+    late = DAYS.to_numpy() > np.datetime64("2020-03-03")
+    post = solved(table, np.where(late, "late", "early"))
+    assert post.model.columns.kinds == (holds,)
+    assert post.map_tree().question(0) == words
+    assert post.map_tree().format().startswith(words)
+    assert np.array_equal(post.predict(table) == "late", late)
+
+
+def test_times_print_as_times():
+    assert question(pd.DataFrame({"at": TIMES}), TIMES[1] < TIMES) == "at <= 2020-03-01 10:30:46.5"
+    zoned = pl.DataFrame({"at": pl.Series(TIMES.tolist()).dt.replace_time_zone("UTC")})
+    assert question(zoned, TIMES[1] < TIMES) == "at <= 2020-03-01 10:30:46.5 UTC"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("2020-03-01T12:00", DAY, "2020-03-01"),
+        ("1969-12-31T12:00", DAY, "1969-12-31"),
+        ("1969-12-31T12:00", TIME, "1969-12-31 12:00"),
+        ("2020-03-01T00:00", TIME, "2020-03-01 00:00"),
+        ("2020-03-01T10:00:30", TIME, "2020-03-01 10:00:30"),
+        ("2020-03-01T10:00:00.25", TIME, "2020-03-01 10:00:00.25"),
+        ("2020-03-01T10:00:10.000001", UTC, "2020-03-01 10:00:10.000001 UTC"),
+    ],
+)
+def test_words_of_dates(text, kind, words):
+    days = np.datetime64(text, "us").astype(np.int64) / _columns.MICROSECONDS
+    assert date_words(float(days), kind) == words
+
+
+def test_dates_far_away_and_infinite():
+    assert [date_words(d, DAY) for d in (np.inf, -np.inf, 1e300)] == ["inf", "-inf", "1e+300"]
+
+
+def test_dates_that_are_missing_branch():
+    late = DAYS.to_numpy() > np.datetime64("2020-03-03")
+    day = pd.Series(DAYS).where(np.arange(N) > 3)
+    post = solved(pd.DataFrame({"day": day}), late | day.isna().to_numpy(), missing="branch")
+    assert post.map_tree().question(0) == "day <= 2020-03-03"
+    assert post.predict(pd.DataFrame({"day": [pd.NaT, pd.Timestamp("2020-03-02")]})).tolist() == [True, False]
+
+
+def test_dates_and_numbers_are_not_taken_for_each_other():
+    post = solved(pd.DataFrame({"day": DAYS, "smoker": SMOKER}), SMOKER)
+    swapped = pd.DataFrame({"day": np.arange(3.0), "smoker": DAYS[:3]})
+    with pytest.raises(
+        ValueError, match=r"(?s)2 columns.*'day' holds numbers; .*dates.*'smoker' holds dates; .*numbers"
+    ):
+        post.predict(swapped)
+
+
+def test_kinds_are_saved_with_the_model(tmp_path):
+    model = pt.TreeModel(pd.DataFrame({"day": DAYS, "smoker": SMOKER}), SMOKER)
+    model.save(tmp_path / "model.nc")
+    assert pt.load(tmp_path / "model.nc").columns.kinds == (DAY, TRUTH)
+    assert pt.TreeModel(np.arange(8.0)[:, None], np.arange(8) > 3).columns.kind(0) == NUMBER
+
+
+def test_columns_that_a_new_table_lacks_are_all_named():
+    table = pd.DataFrame({name: np.arange(8.0) for name in "abc"})
+    post = solved(table, table["a"] > 3)
+    with pytest.raises(ValueError, match=r"X lacks column 'b'; the model was built on \['a', 'b', 'c'\]"):
+        post.predict(table[["a", "c"]])
+    with pytest.raises(ValueError, match=r"X lacks 2 columns, \['b', 'c'\]"):
+        post.predict(table[["a"]])
+    with pytest.raises(ValueError, match=r"(?s)2 columns cannot be used:.*'a' contains NaN.*'c' contains infinity"):
+        post.predict(table.assign(a=np.nan, c=np.inf))
+
+
+def test_one_row_and_a_constant_column():
+    table = pd.DataFrame({"day": DAYS, "constant": "same", "smoker": SMOKER})
+    post = solved(table, SMOKER)
+    assert post.predict(table[:1]).tolist() == [SMOKER[0]]
+    assert post.feature_inclusion()[1] == 0.0
+    with pytest.raises(ValueError, match="X has one row"):
+        pt.TreeModel(table[:1], SMOKER[:1])
+
+
+MISSING_LABELS = {
+    "numbers": [1, None, 2, 3],
+    "strings": ["a", None, "b", "a"],
+    "object array": np.array([1.5, None, 2.0, 3.0], dtype=object),
+    "Int64": pd.Series([1, None, 2, 3], dtype="Int64"),
+    "string": pd.Series(["a", None, "b", "a"], dtype="string"),
+    "category": pd.Series(["a", None, "b", "a"], dtype="category"),
+    "boolean": pd.Series([True, None, False, True], dtype="boolean"),
+    "polars numbers": pl.Series([1, None, 2, 3]),
+    "polars strings": pl.Series(["a", None, "b", "a"]),
+    "polars booleans": pl.Series([True, None, False, True]),
+    "NaN": [1.0, np.nan, 2.0, 3.0],
+}
+FITS = {
+    "model": lambda X, y: pt.TreeModel(X, y),
+    "classifier": lambda X, y: pt.BayesianTreeClassifier().fit(X, y),
+    "classifier, frame": lambda X, y: pt.BayesianTreeClassifier().fit(pd.DataFrame(X, columns=["a"]), y),
+    "regressor": lambda X, y: pt.BayesianTreeRegressor().fit(X, y),
+    "regressor, frame": lambda X, y: pt.BayesianTreeRegressor().fit(pd.DataFrame(X, columns=["a"]), y),
+    **{
+        name: lambda X, y, name=name: getattr(exact, name)().fit(X, y)
+        for name in dir(exact)
+        if name.endswith("Classifier")
+    },
+}
+
+
+@pytest.mark.parametrize("labels", MISSING_LABELS)
+@pytest.mark.parametrize("fit", FITS)
+def test_missing_labels_are_named_by_row(fit, labels):
+    with pytest.raises(ValueError, match=r"y is (missing|nan) in row 1; give .*, or drop the row"):
+        FITS[fit](np.arange(4.0)[:, None], MISSING_LABELS[labels])
+
+
+def test_several_missing_labels_are_counted():
+    with pytest.raises(ValueError, match="y is missing in row 0 and in 2 more; give it a label"):
+        pt.TreeModel(np.arange(5.0)[:, None], [None, "a", None, "b", None])
+
+
+def test_many_whole_numbers_are_classes_with_a_warning():
+    X, y = np.arange(42.0)[:, None], np.arange(42) // 2
+    with pytest.warns(UserWarning, match="y holds 21 different whole numbers, which make 21 classes") as told:
+        model = pt.TreeModel(X, y)
+    assert told[0].filename == __file__
+    assert ", 21 classes, " in repr(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ", regression, " in repr(pt.TreeModel(X, y.astype(float)))
+        assert ", 21 classes, " in repr(pt.TreeModel(X, y.astype(str)))
+        pt.TreeModel(X, y, leaf=pt.DirichletMultinomial())
+        assert ", 20 classes, " in repr(pt.TreeModel(X, y % 20))
+        assert ", regression, " in repr(pt.TreeModel(X, y, leaf=pt.PoissonGamma()))

@@ -1,0 +1,214 @@
+"""The log likelihood for ArviZ leaves the row out: against refits without it, for every leaf, weights and exposure."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import inference_data
+from pactree_mcmc.inference_data import load_arviz, to_arviz
+from pactree_mcmc.trees import stack_trees
+
+N = 14
+PRIOR = pt.ChipmanPrior(0.9, 0.7, max_depth=2)
+WEIGHTS = np.resize([1.0, 2.0, 0.5, 0.0, 1.0, 3.7], N)
+
+
+def table(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.integers(0, 4, n), rng.integers(0, 3, n)]).astype(float)
+
+
+def problems():
+    """Every leaf with a likelihood, its parameters given: y, leaf, and what TreeModel is told besides."""
+    rng = np.random.default_rng(1)
+    X = table()
+    label, number = (X[:, 0] > 1) ^ (rng.random(N) < 0.2), X[:, 0] + rng.normal(size=N)
+    counts, exposure, mask = rng.poisson(2.0 * X[:, 0] + 1.0), rng.random(N) + 0.5, np.arange(N) % 3 == 0
+    three = np.array(["a", "b", "c"])[(label + X[:, 1] // 2).astype(int)]
+    same = rng.choice([1000.0, 1001.0, 1003.0], N)
+    return {
+        "dirichlet": (label, pt.DirichletMultinomial(0.7), {}),
+        "dirichlet, three classes": (three, pt.DirichletMultinomial([0.3, 1.0, 2.0]), {}),
+        "frozen": (label, pt.FrozenLaplace(1.5), {"estimation": mask}),
+        "normal": (number, pt.NormalInverseGamma(0.3, 0.5, 1.2, 0.8), {}),
+        "known variance": (number, pt.NormalKnownVariance(0.7, 0.3, 0.5), {}),
+        "shared variance": (number, pt.NormalSharedVariance(0.3, 0.5, 1.2, 0.8), {}),
+        "poisson": (counts.astype(float), pt.PoissonGamma(1.3, 0.6), {}),
+        "poisson, exposure": (counts.astype(float), pt.PoissonGamma(1.3, 0.6, exposure), {}),
+        "poisson, large counts": (same, pt.PoissonGamma(900.0, 0.9, exposure * 0.01 + 1.0), {}),
+    }
+
+
+PROBLEMS = problems()
+
+
+def model_of(name, weight, questions=None):
+    y, leaf, options = PROBLEMS[name]
+    questions = pt.LocalCuts() if questions is None else questions
+    options = {"tree_prior": PRIOR, "questions": questions, "sample_weight": weight, **options}
+    return pt.TreeModel(table(), y, leaf=leaf, **options)
+
+
+def all_trees(name, weight, questions=None):
+    """Every tree of the prior, which no weight changes."""
+    model = model_of("known variance" if name == "shared variance" else name, weight, questions)
+    truth = exact.solve(model)
+    return truth.best_trees(truth.n_trees).trees
+
+
+def each_once(model, trees):
+    """A posterior whose draws are the trees, one after the other."""
+    n_stats, none = model.leaf.n_stats(model.target), np.zeros((1, len(trees), 0), dtype=np.int64)
+    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
+    prior, score = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees]).T
+    draws = np.arange(len(trees))[None]
+    return pt.SampledPosterior(model, stack_trees(trees), stats, draws, prior, score, none, none, (), 0.0)
+
+
+def without(weight, row):
+    """The weights with one row left out; the table stays, so the trees do."""
+    return np.where(np.arange(len(weight)) == row, 0.0, weight)
+
+
+def log_sum(values):
+    return float(np.logaddexp.reduce(values))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, weighted):
+    """Log score of all rows less that of all but one, plainly, tree by tree."""
+    weight = WEIGHTS if weighted else np.ones(N)
+    model = model_of(name, weight)
+    trees = all_trees(name, weight)
+    found = to_arviz(each_once(model, trees), log_likelihood=True)["log_likelihood"]["y"]
+    scores = np.array([model.log_score(tree) for tree in trees])
+    counted = weight > 0.0
+    if name == "frozen":
+        counted &= ~PROBLEMS[name][2]["estimation"]
+    assert found["row"].values.tolist() == np.flatnonzero(counted).tolist()
+    for row, drawn in zip(found["row"].values, found.values[0].T):
+        other = model_of(name, without(weight, row))
+        gain = scores - [other.log_score(tree) for tree in trees]
+        np.testing.assert_allclose(drawn, gain, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("questions", [pt.LocalCuts(), pt.GridCuts([[0.5, 1.5], [0.5]])], ids=["local", "grid"])
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "shared variance"])
+def test_harmonic_means_are_the_evidences_of_refits(name, questions):
+    """``1 / p(y_i | y_-i)`` is the mean over all trees of ``1 / p(y_i | y_-i, T)``."""
+    model, trees = model_of(name, WEIGHTS, questions), all_trees(name, WEIGHTS, questions)
+    post = each_once(model, trees)
+    truth = exact.solve(model)
+    log_weight = post.log_prior_of_tree + post.log_score_of_tree - truth.log_evidence
+    assert log_sum(log_weight) == pytest.approx(0.0, abs=1e-9)
+    found = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"]
+    for row, drawn in zip(found["row"].values, found.values[0].T):
+        refit = exact.solve(model_of(name, without(WEIGHTS, row), questions)).log_evidence
+        assert -log_sum(log_weight - drawn) == pytest.approx(truth.log_evidence - refit, abs=1e-8)
+
+
+def test_a_variance_drawn_with_the_tree_makes_no_difference():
+    model = model_of("shared variance", WEIGHTS)
+    post = each_once(model, all_trees("shared variance", WEIGHTS))
+    first = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
+    post.noise_variance = np.full(post.tree_of_draw.shape, 123.0)
+    assert (to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values == first).all()
+
+
+@pytest.mark.parametrize("heavy", [1e9, 1e15])
+def test_light_rows_beside_a_heavy_one_keep_their_digits(heavy):
+    """The statistics of the others are summed: a difference would lose them beside a heavy row."""
+    y, weight = np.array([0.0, 1.0, 0.3, 5.0]), np.array([1.0, 1.0, 1.0, heavy])
+    leaf = pt.NormalInverseGamma(0.3, 0.5, 1.2, 0.8)
+    model = pt.TreeModel(np.arange(4.0)[:, None], y, leaf=leaf, sample_weight=weight)
+    light = pt.TreeModel(np.arange(4.0)[:, None], y, leaf=leaf, sample_weight=without(weight, 3))
+    stump = pt.Tree([-1], [0], [0], [0])
+    found = to_arviz(each_once(model, [stump]), log_likelihood=True)["log_likelihood"]["y"].values[0, 0, 3]
+    mn, kn, an, bn = (float(x) for x in model.leaf._posterior(light.root_cell().stats(3), light.target))
+    apart = 5.0 - light.target.center - mn
+    expected = (
+        *(math.lgamma(an + heavy / 2.0), -math.lgamma(an), -heavy / 2.0 * math.log(2.0 * math.pi * bn)),
+        *(0.5 * math.log(kn / (kn + heavy)),),
+        -(an + heavy / 2.0) * math.log1p(heavy * kn / (kn + heavy) * apart**2 / (2.0 * bn)),
+    )
+    assert found == pytest.approx(math.fsum(expected), rel=1e-9)
+
+
+def wider(n=120):
+    """The audit's size: two noisy features, of which one tells."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.integers(0, 8, n), rng.integers(0, 8, n)]).astype(float)
+    return X, (X[:, 0] > 3) ^ (rng.random(n) < 0.1)
+
+
+def exact_leave_one_out(X, y, **parts):
+    """Sum of the log predictive densities of the rows, each from a refit to the others."""
+    whole = exact.solve(pt.TreeModel(X, y, sample_weight=np.ones(len(y)), **parts))
+    gains = [
+        whole.log_evidence
+        - exact.solve(pt.TreeModel(X, y, sample_weight=without(np.ones(len(y)), i), **parts)).log_evidence
+        for i in range(len(y))
+    ]
+    return whole, float(np.sum(gains))
+
+
+def estimate(az, data):
+    """Expected log predictive density by ``az.loo``, whichever its major."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pareto shapes, and overflow where ArviZ fits a tail of few values
+        found = az.loo(data)
+    return float(found.elpd if hasattr(found, "elpd") else found.elpd_loo)
+
+
+@pytest.fixture(scope="module")
+def two_models():
+    """Small and large trees on noisy labels: exact leave-one-out, and independent draws."""
+    X, y = wider()
+    out = {}
+    for name, prior in {"small": pt.ChipmanPrior(0.5, 2.0, 2), "large": pt.LeafPenalty(0.0, 3)}.items():
+        truth, known = exact_leave_one_out(X, y, tree_prior=prior, questions=pt.GridCuts(7))
+        out[name] = known, truth.sample(4000, rng=1)
+    return out
+
+
+def test_loo_agrees_with_refits(two_models):
+    az = load_arviz()
+    for known, post in two_models.values():
+        assert estimate(az, to_arviz(post, log_likelihood=True)) == pytest.approx(known, abs=0.25)
+
+
+def test_compare_agrees_with_refits_in_order_and_size(two_models):
+    az = load_arviz()
+    known = {name: value for name, (value, _) in two_models.items()}
+    assert known["small"] - known["large"] > 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = az.compare({name: to_arviz(post, log_likelihood=True) for name, (_, post) in two_models.items()})
+    assert list(table.index) == ["small", "large"]
+    column = "elpd_diff" if "elpd_diff" in table else "elpd_loo"
+    assert abs(float(table.loc["large", column])) == pytest.approx(known["small"] - known["large"], abs=0.3)
+
+
+@pytest.mark.planted
+def test_the_row_itself_in_its_leaf_is_seen(two_models, monkeypatch):
+    """With the statistics of all rows the estimates are too good, those of large trees most."""
+    others = inference_data.stats_of_others
+    monkeypatch.setattr(inference_data, "stats_of_others", lambda own, *rest: others(own, *rest) + own)
+    az = load_arviz()
+    too_good = {
+        name: estimate(az, to_arviz(post, log_likelihood=True)) - known for name, (known, post) in two_models.items()
+    }
+    assert too_good["large"] > too_good["small"] > 0.25 and too_good["large"] > 2.0
+
+
+def test_draws_of_many_stages_have_no_leave_one_out():
+    model = pt.TreeModel(table(), PROBLEMS["dirichlet"][0], tree_prior=PRIOR)
+    mixture = pt.progressive_mixture(model, particles=10, draws=10, chains=2, kernel="grow-prune", rng=1)
+    with pytest.raises(ValueError, match="of many stages, not of the posterior given all rows"):
+        mixture.to_arviz(log_likelihood=True)
+    assert mixture.to_arviz()["posterior"]["n_leaves"].shape == mixture.stage.shape

@@ -1,0 +1,87 @@
+"""What counts rows counts each row of X once, whatever it weighs: in the plain functions, and in both engines."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+X = np.array([[0.0], [1.0], [1.0], [2.0], [2.0], [3.0]])
+Y = np.array([0, 0, 0, 1, 1, 0])
+WEIGHTS = {
+    "none": None,
+    "ends twice": [2.0, 1.0, 1.0, 1.0, 1.0, 2.0],
+    "fractions": [0.3, 0.5, 0.1, 0.2, 0.4, 5.0],
+    "zeros": [1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+    "all zero": [0.0] * 6,
+}
+ENDS_TWICE = np.repeat(np.arange(6), [2, 1, 1, 1, 1, 2])
+
+
+def model(weight=None, rows=slice(None), leaf=None):
+    """Cuts that leave two rows on both sides; equal rows of one label are merged."""
+    questions, prior = pt.LocalCuts(min_leaf=2), pt.ChipmanPrior(0.8, 1.0)
+    return pt.TreeModel(X[rows], Y[rows], questions=questions, tree_prior=prior, sample_weight=weight, leaf=leaf)
+
+
+def cut(threshold):
+    return pt.Tree([0, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_min_leaf_counts_rows_in_the_plain_functions(weight):
+    """Of three cuts only the one in the middle leaves two rows on both sides."""
+    m = model(WEIGHTS[weight])
+    assert m.units.n_units == 4
+    cell = m.root_cell()
+    assert cell.n_rows == 6
+    assert m._rules.ways(cell, 0) == 1
+    assert [np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5)] == [False, True, False]
+    assert m.log_prior(cut(1.5)) == model().log_prior(cut(1.5))
+
+
+def test_a_row_given_twice_is_two_rows():
+    m = model(rows=ENDS_TWICE)
+    assert m._rules.ways(m.root_cell(), 0) == 3
+    assert all(np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5))
+    assert m.log_score(cut(1.5)) == pytest.approx(model(WEIGHTS["ends twice"]).log_score(cut(1.5)), abs=1e-12)
+
+
+@pytest.mark.parametrize("leaf", [None, pt.NormalInverseGamma(0.3, 0.5, 2.0, 1.0)])
+@pytest.mark.parametrize("weight", [w for w in WEIGHTS if w != "none"])
+def test_both_engines_count_rows(weight, leaf):
+    """Roots drawn and summed are those that the plain prior allows, in their proportions."""
+    m = model(WEIGHTS[weight], leaf=leaf)
+    law = exact.solve(m).root_split_pmf()
+    log_joint = np.array([m.log_posterior(tree) for tree in (pt.Tree([-1], [0.0], [0], [0]), cut(1.5))])
+    expected = np.exp(log_joint - np.logaddexp.reduce(log_joint))
+    assert law == pytest.approx({None: expected[0], (0, 1.5): expected[1]}, abs=1e-12)
+    post = pt.sample(m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False)
+    drawn = post.root_split_pmf()
+    assert set(drawn) == set(law)
+    assert drawn[None] == pytest.approx(law[None], abs=0.06)
+
+
+def test_both_engines_see_the_cuts_of_rows_given_twice():
+    m = model(rows=ENDS_TWICE)
+    law = exact.solve(m).root_split_pmf()
+    drawn = pt.sample(
+        m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False
+    ).root_split_pmf()
+    assert set(drawn) == set(law) == {None, (0, 0.5), (0, 1.5), (0, 2.5)}
+    assert all(drawn[key] == pytest.approx(law[key], abs=0.06) for key in law)
+
+
+def test_trees_from_the_prior_leave_two_rows():
+    rng = np.random.default_rng(0)
+    for rows, allowed in ((slice(None), {1.5}), (ENDS_TWICE, {0.5, 1.5, 2.5})):
+        trees = [pt.simulate(model(rows=rows), rng)[0] for _ in range(60)]
+        assert {tree.threshold[0] for tree in trees if tree.n_leaves > 1} == allowed
+
+
+@pytest.mark.parametrize("questions", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])
+def test_quantiles_are_those_of_rows(questions):
+    """One cut halves the rows, wherever the weight lies."""
+    heavy = [1.0, 1.0, 1.0, 1.0, 1.0, 50.0]
+    m = pt.TreeModel(X, Y, questions=questions, sample_weight=heavy)
+    assert set(exact.solve(m).root_split_pmf()) == {None, (0, 1.5)}

@@ -1,0 +1,151 @@
+"""Chains stuck at different roots of equal posterior are seen; independent exact draws pass, nearly always."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.convergence import ConvergenceWarning, check_convergence
+from pactree_mcmc.inference_data import rhat
+from pactree_mcmc.trees import stack_trees
+
+N = 60
+NAMES = ["left", "twin", "other", "copy"]
+
+
+def model():
+    """Columns 0 and 1 are the same, so are 2 and 3: trees that ask about the one or the other tell y alike."""
+    pd = pytest.importorskip("pandas")
+    x = np.arange(float(N))
+    z = x * 7 % N
+    y = np.where(x < 30, 0.0, np.where(z < 30, 1.0, 2.0))
+    return pt.TreeModel(pd.DataFrame(np.column_stack([x, x, z, z]), columns=NAMES), y + 0.1 * np.sin(9.0 * x))
+
+
+def tree(root, below):
+    """Cut at the root, and on its right."""
+    return pt.Tree([root, -1, below, -1, -1], [29.5, 0, 29.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+
+
+def drawn(trees, tree_of_draw):
+    of, tree_of_draw = model(), np.asarray(tree_of_draw)
+    stats = np.concatenate([[visit.cell.stats(3) for visit in of.visit(tree)] for tree in trees])
+    prior, score = np.array([(of.log_prior(tree), of.log_score(tree)) for tree in trees]).T
+    none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
+    return pt.SampledPosterior(of, stack_trees(trees), stats, tree_of_draw, prior, score, none, none, (), 0.0)
+
+
+def mixing(n_trees, draws=1000, seed=0):
+    return np.random.default_rng(seed).integers(0, n_trees, (4, draws))
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("sticky", [False, True], ids=["to the end", "nearly"])
+def test_different_roots_of_equal_posterior_are_named(sticky):
+    """The log posterior, leaves, depth and predictions are the same in all draws: only the root tells."""
+    trees = [tree(0, 2), tree(1, 2)]
+    stuck = np.repeat([[0], [0], [1], [1]], 1000, axis=1)
+    if sticky:
+        stuck = stuck ^ (np.random.default_rng(0).random(stuck.shape) < 0.05)
+    post = drawn(trees, stuck)
+    assert np.ptp(post.log_score + post.log_prior) < 1e-9 and np.ptp(post.predict([[40.0, 40.0, 3.0, 3.0]])) < 1e-9
+    lines = check_convergence(post)
+    figure = r"\d" if sticky else "inf"
+    for what in ("root feature 'left'", "root feature 'twin'", "inclusion of feature 'left'"):
+        assert any(line.startswith(f"{what}: R-hat ") for line in lines), what
+    assert sticky or sum("R-hat inf" in line for line in lines) == 4, figure
+    assert not any(line.startswith(("log posterior", "number of leaves", "depth", "prediction")) for line in lines)
+    assert lines[-1] == "The chains sit in different places and stay there: try temperatures=8."
+    table = post.summary()
+    assert table.loc["root feature 'left'", "rhat"] > 1.5 and table.loc["lp", "rhat"] == pytest.approx(1.0, abs=0.01)
+    assert table.attrs["verdict"] == "\n  ".join(lines)
+
+
+@pytest.mark.planted
+def test_features_below_the_root_are_named():
+    """All chains have the same root; which of two copies is asked about below it differs from chain to chain."""
+    lines = check_convergence(drawn([tree(0, 2), tree(0, 3)], np.repeat([[0], [0], [0], [1]], 1000, axis=1)))
+    assert [line.split(":")[0] for line in lines[1:-1]] == [f"inclusion of feature {name!r}" for name in NAMES[2:]]
+
+
+@pytest.mark.planted
+def test_a_depth_that_does_not_mix_is_named():
+    """Two trees of four leaves, one of them deep."""
+    deep = pt.Tree(
+        [0, 0, 0, -1, -1, -1, -1], [29.5, 19.5, 9.5, 0, 0, 0, 0], [1, 2, 3, 0, 0, 0, 0], [6, 5, 4, 0, 0, 0, 0]
+    )
+    flat = pt.Tree(
+        [0, 0, -1, -1, 0, -1, -1], [29.5, 19.5, 0, 0, 39.5, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0]
+    )
+    lines = check_convergence(drawn([deep, flat], np.repeat([[0], [1], [0], [1]], 500, axis=1)))
+    assert any(line.startswith("depth: R-hat inf") for line in lines)
+    assert not any(line.startswith("number of leaves") for line in lines)
+
+
+def test_what_is_rare_or_nearly_always_there_is_not_judged():
+    """One chain of four visits a root for one draw in a hundred of all, in one piece."""
+    rare = np.zeros((4, 1000), dtype=np.int64)
+    rare[2, 300:340] = 1
+    assert check_convergence(drawn([tree(0, 2), tree(1, 2)], rare)) == []
+    rare[2, 300:420] = 1
+    assert any("root feature 'twin'" in line for line in check_convergence(drawn([tree(0, 2), tree(1, 2)], rare)))
+
+
+def test_constants_are_fine_and_the_verdict_promises_nothing():
+    post = drawn([tree(0, 2)], np.zeros((4, 500), dtype=np.int64))
+    assert check_convergence(post) == []
+    verdict = post.summary().attrs["verdict"]
+    assert verdict.startswith(
+        "The 4 chains agree within what is wanted. No proof of convergence: chains that all sit in"
+    )
+    assert rhat(post.root_feature == 0) == 1.0
+
+
+def test_all_chains_in_the_same_wrong_mode_cannot_be_seen():
+    """The limit of any such check, which the verdict therefore names: half of the posterior is in no chain."""
+    post = drawn([tree(0, 2), tree(1, 2)], np.zeros((4, 500), dtype=np.int64))
+    assert check_convergence(post) == [] and "same wrong mode" in post.summary().attrs["verdict"]
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Eight features, several of them at the root, trees of up to six leaves."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, (70, 5)).astype(float)
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=70) > 2.0) ^ (rng.random(70) < 0.2)
+    return exact.solve(pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.9, 1.0, 3), questions=pt.GridCuts(2)))
+
+
+def false_alarms(truth, runs, draws, rng=1):
+    """How many of the runs of four chains of independent draws are warned of, and how many quantities were judged."""
+    post = truth.sample(4 * draws * 20, rng=rng)
+    pool, rng, alarms = post.tree_of_draw.ravel(), np.random.default_rng(rng), 0
+    for _ in range(runs):
+        post.tree_of_draw = rng.choice(pool, (4, draws))
+        post.__dict__.pop("weight_of_tree", None)
+        alarms += bool(check_convergence(post))
+    return alarms, len(post.summary()) - 5
+
+
+def test_independent_exact_draws_pass(truth):
+    alarms, features = false_alarms(truth, 10, 1000)
+    assert alarms == 0 and features >= 6
+
+
+@pytest.mark.slow
+def test_false_alarms_are_rarer_than_one_in_a_hundred(truth):
+    assert false_alarms(truth, 300, 1000)[0] == 0
+
+
+def test_the_sampler_warns_of_a_root_that_does_not_move():
+    """Twins at the root under grow-prune, whose chains keep the root they start with."""
+    of = model()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pt.sample(
+            of, 200, tune=50, chains=4, rng=1, kernel="grow-prune", start=[tree(0, 2), tree(1, 2)] * 2, progress=False
+        )
+    told = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+    assert len(told) == 1 and "root feature 'left': R-hat inf" in told[0]
