@@ -469,7 +469,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
         present = cell_bits(model, state, node, k)
         left = here.categories & present
         if left == 0 or left == present:
-            return np.int64(-2 if left == 0 else -1), first
+            return np.int64(-1 if left == present else -2), first
         if n > FEW_CATEGORIES:
             return _prefix_of(model, state, n, left, present), first
         pattern = np.int64(0)
@@ -486,9 +486,9 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
         below += 1
     way = below - 1
     start = code_of[way] if below > 0 else first
-    if below == 0:
+    if below == 0 and (n > 0 or rule.kind == GRID):
         way = np.int64(-2)
-        start = span(model, state, node, k)[0] if rule.kind == GRID else here.cut
+        start = span(model, state, node, k)[0]
     elif below == n:
         way = np.int64(-1)
     return way, (here.cut - start if rule.kind == GRID else first)
