@@ -163,6 +163,19 @@ def test_dyadic_tree(cyclic):
     assert pc.dyadic_tree(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
+    """In equation 2.9 the share of a cell is never less than its code length with 1/delta; K/delta stands outside."""
+    n, p, delta = 1_000, 3, 0.01
+    for rows, depth in [(0, 3), (5, 2), (30, 4), (400, 1)]:
+        nats = (2 * (depth + 1) + (0 if cyclic else depth * math.log2(p))) * math.log(2.0)
+        share = 4.0 * max(rows / n, (nats + math.log(1 / delta)) / n)
+        expected = math.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
+        found = pc.dyadic_penalty([rows], [depth], n, p, delta, n_classes=n_classes, cyclic=cyclic)
+        assert found[0] == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree"])
 def test_monotone(name):
     tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array([0, 1]))

@@ -86,6 +86,16 @@ def test_cantelli_is_the_best_mu(seed):
     assert best <= pc.vote_tandem(tandem, kl, n, 0.025).raw
 
 
+@pytest.mark.parametrize(("risk", "tandem"), [(0.3, 0.1), (0.05, 0.04), (0.2, 0.05)])
+def test_cantelli_pays_half_of_delta_for_each_of_its_bounds(risk, tandem):
+    kl, n, delta = 3.0, 5_000, 0.1
+    terms = pc.vote_cantelli(risk, tandem, kl, n, delta).terms
+    confidence = math.log(2.0 * math.sqrt(n) / (delta / 2.0))
+    assert pc.binary_kl(tandem, terms["bound on T(Q)"]) == pytest.approx((2.0 * kl + confidence) / n)
+    assert pc.binary_kl(risk, terms["bound on R(Q)"]) == pytest.approx((kl + confidence) / n)
+    assert (terms["bound on R(Q)"] < risk) == (terms["mu"] >= 0.0)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_oracle_inequalities(seed):
     """The risk of a vote never exceeds what the true risk and tandem loss of its voters allow."""

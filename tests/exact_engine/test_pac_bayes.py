@@ -315,11 +315,12 @@ def test_oracle_bound_holds_where_the_truth_is_known():
 
 def test_oracle_bound_is_the_formula():
     n, n_nodes, depth, d, classes, lam, delta = 500, 31, 6, 4, 3, 0.7, 0.1
-    mass = np.array([0.5, 0.3, 0.2])
+    mass = np.array([0.5, 0.3, 0.195, 0.005, 0.0])
     least = ((2 + math.log(d)) * depth + math.log(1 / delta)) / n
+    assert 0.005 < least < 0.195  # p' is either
     gap = sum(math.sqrt(8 * max(p, least) * math.log(n_nodes / delta) / n) for p in mass)
     confidence = (math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))) / (lam * n)
-    expected = classes / (1 - lam / 2) * (0.03 + gap + 3 * depth * 3 / (lam * n) + confidence)
+    expected = classes / (1 - lam / 2) * (0.03 + gap + 3 * depth * 5 / (lam * n) + confidence)
     sizes = {"n": n, "n_nodes": n_nodes, "depth": depth, "n_features": d, "n_classes": classes}
     found = exact.oracle_bound(0.03, mass, **sizes, lam=lam, delta=delta)
     assert found.raw == pytest.approx(expected) and found.delta == pytest.approx(4 * delta)

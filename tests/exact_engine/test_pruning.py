@@ -178,6 +178,16 @@ def test_a_planted_bug_is_caught():
     assert differs > 25
 
 
+def test_of_several_prunings_at_one_price_the_smallest_is_next():
+    """Every question saves one error. From three leaves on, prunings to two and to one leaf rise at the same price."""
+    chain = pt.Tree(
+        [0, -1, 0, -1, 0, -1, -1], [0.5, 0, 1.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 5, 0, 0], [2, 0, 4, 0, 6, 0, 0]
+    )
+    found = Prunings(chain, np.arange(4.0)[:, None], np.arange(4)).family(np.array([1.0, 2.0, 3.0, 5.0]))
+    assert found.n_leaves.tolist() == [4, 3, 1]
+    assert found.threshold == pytest.approx([0.0, 0.125, 0.25])
+
+
 def test_trees_of_the_library_and_other_rows():
     rng = np.random.default_rng(1)
     X = rng.random((200, 2))
