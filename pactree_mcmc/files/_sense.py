@@ -11,7 +11,20 @@ from .._columns import KINDS, MAX_CATEGORIES, Columns
 from ..mcmc._kernels import STEPS, Kernel
 from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
-from ..mcmc._state import CELL, MOVES, N_FREE, N_GROWABLE, N_INTERNAL, N_NODES, N_PRUNABLE, NODE, SCAN
+from ..mcmc._state import (
+    CELL,
+    DENSITY_LEVELS,
+    MOVES,
+    N_CELL_TERMS,
+    N_FREE,
+    N_GROWABLE,
+    N_INTERNAL,
+    N_NODES,
+    N_PRUNABLE,
+    N_WAY_TERMS,
+    NODE,
+    SCAN,
+)
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
 from ..model._data import Units, number_target, summed_units
@@ -375,6 +388,9 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     _array(state["count"], "i", (SCAN + 1,), "count")
     _array(state["beta"], "f", (1,), "beta")
     _array(state["moves"], "i", (2, len(MOVES)), "moves")
+    learned = (DENSITY_LEVELS, N_CELL_TERMS + N_WAY_TERMS + p)
+    _array(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
+    require(np.isfinite(state["density"]), "the density is not finite")
     require(type(replica.blocks) is int and 0 <= replica.blocks < 1 << 62, "a chain has no age")
     check_state({name: np.asarray(array) for name, array in state.items()}, model)
     cells = replica.cells

@@ -69,7 +69,7 @@ def pack_decisions(d: Decisions) -> Any:
 @jit
 def note_decisions(walk: Any, out: Any) -> None:
     """Append the decisions of the present tree, as many as there is room for."""
-    rng, model, state = walk.rng, walk.model, walk.state
+    model, state = walk.model, walk.state
     node = np.int64(0)
     while node != NONE:
         m, r = out.used[N_CELLS], out.used[N_WAYS]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._compiled import mixed, n_bits
+from .._compiled import mixed
 from .._numba import jit
 from ..model import Lowered
-from ..model._leaf_kernels import KNOWN_NORMAL, LAPLACE, LOSS, NORMAL, POISSON, SHARED_NORMAL, squares_about_mean
+from ..model._leaf_kernels import LAPLACE, LOSS, NORMAL, POISSON, squares_about_mean
 from ..model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL
 from ._questions import Question, fixed_question, n_ways_of, span
 from ._random import flip, pick, pick_weighted
@@ -304,7 +304,8 @@ def log_question(model: Lowered, state: ChainState, node: int) -> float:
         return 0.0
     place, here = known(model, state, node), state.node[node]
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
-    left, right = impurity(model, state.logs, state.stats, here.left), impurity(model, state.logs, state.stats, here.right)
+    left = impurity(model, state.logs, state.stats, here.left)
+    right = impurity(model, state.logs, state.stats, here.right)
     last = len(state.way_terms) - 1
     n_left, terms = state.node[here.left].rows, state.way_terms
     way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)

@@ -42,8 +42,7 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
 
 
 def _fit_splits(terms: np.ndarray, is_split: np.ndarray) -> np.ndarray:
-    scale = np.maximum(terms.std(axis=0), 1e-9)
-    scale[0] = 1.0
+    scale = _spread(terms)
     x = terms / scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -60,7 +59,7 @@ def _fit_splits(terms: np.ndarray, is_split: np.ndarray) -> np.ndarray:
 def _fit_questions(decisions: Decisions, split: np.ndarray, start: np.ndarray) -> np.ndarray:
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
-    scale = np.maximum(decisions.way_terms[rows].std(axis=0), 1e-9)
+    scale = _spread(decisions.way_terms[rows])
     terms = decisions.way_terms / scale
     ridge = np.full(len(start), FEATURE_RIDGE)
     ridge[:N_WAY_TERMS] = RIDGE
@@ -77,6 +76,12 @@ def _fit_questions(decisions: Decisions, split: np.ndarray, start: np.ndarray) -
     theta = _least(loss, theta)
     theta[:N_WAY_TERMS] /= scale
     return theta
+
+
+def _spread(terms: np.ndarray) -> np.ndarray:
+    """Standard deviation of each term; of a constant its size, or 1."""
+    deviation, size = terms.std(axis=0), np.abs(terms).max(axis=0)
+    return np.where(deviation > 1e-6 * size, deviation, np.maximum(size, 1.0))
 
 
 def _least(loss: Any, theta: np.ndarray) -> np.ndarray:

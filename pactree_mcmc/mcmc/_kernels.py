@@ -77,6 +77,7 @@ WEIGHTS = {
         "regrow-1": 0.01,
         "restructure": 0.02,
     },
+    "whole": {"learned": 0.2, "subgraph": 0.004, "collapsed": 0.796},
     "cgm": {"grow-prune": 0.5, "change": 0.4, "swap": 0.1},
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},

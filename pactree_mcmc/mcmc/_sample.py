@@ -16,6 +16,7 @@ from ..posterior import SampledPosterior
 from ..trees import Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
+from ._learn import learn
 from ._run import Plan
 from ._start import Dispersed
 from ._state import line_sums
@@ -141,6 +142,8 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
+    if first.kernel.guided and first.temperatures is None and all(result is None for result in work.before):
+        work = work._replace(before=learn(work.plans, work.executor))
     done = do(work)
     results, tempering, course = done.results, None, None
     if results[0].ladder is not None:

@@ -12,7 +12,7 @@ from ._kernels import Kernel
 from ._state import NONE
 from ._tempering import Ladder
 
-ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
+ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
 """What a chain's state is, apart from scratch and what is kept of cells."""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
@@ -144,7 +144,10 @@ def _restore(chain: Chain, replica: Replica) -> None:
     while len(chain.state.node) < len(given["node"]):
         chain.enlarge()
     for name, array in given.items():
-        getattr(chain.state, name)[...] = array
+        kept = getattr(chain.state, name)
+        if name != "node" and kept.shape[1:] != array.shape[1:]:
+            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {kept.shape}.")
+        kept[...] = array
     cells, state = replica.cells, chain.state
     if cells.n_cells != len(state.cell):
         raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.cell)}.")
