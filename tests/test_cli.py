@@ -159,7 +159,8 @@ class TestOptions:
     def test_a_ladder(self, capsys, data):
         assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
         for betas in ("4", "1,.5,0"):
-            told = answer(capsys, "fit", data, *self.COMMAND, "--betas", betas, "--thin", "2", "--proposals", "10")
+            more = ("--betas", betas, "--draws", "1500", "--thin", "2", "--proposals", "10")
+            told = answer(capsys, "fit", data, *self.COMMAND, *more)
             assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
 
     def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):

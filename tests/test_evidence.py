@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 from scipy.special import ndtr
+from scipy.stats import t
 
 import exact
 import pactree_mcmc as pt
@@ -223,3 +224,17 @@ def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, que
     assert abs(mixture.log_evidence - truth) < 2.5 * mixture.log_evidence_se < 0.4
     stages = exact.progressive_mixture(model).stage_log_evidence[0]
     assert mixture.stage_log_evidence.mean(axis=0) == pytest.approx(stages, abs=0.15)
+
+
+def test_blocks_that_share_draws_do_not_understate():
+    """Blocks of twice the autocorrelation time show three quarters of the variance of a mean; the rest is added."""
+    rng, time, n = np.random.default_rng(6), 20.0, 4000
+    phi = (time - 1.0) / (time + 1.0)
+    said = []
+    for _ in range(200):
+        noise = rng.standard_normal((n, 1))
+        noise[1:] *= math.sqrt(1.0 - phi**2)
+        gain = lfilter([1.0], [1.0, -phi], noise, axis=0)
+        error = evidence._error(gain.mean(axis=0), gain.T, 1.0, gain[None], None)
+        said.append((2.0 * error / t.isf(0.025, 99)) ** 2)
+    assert np.mean(said) == pytest.approx(time / n, rel=0.08)

@@ -1,6 +1,7 @@
 """Files that are no files, not ours, cut, altered or of another time: an error that says which."""
 
 import contextlib
+import os
 
 import h5py
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
+from pactree_mcmc.files import _store
 from pactree_mcmc.files._content import CODEC, _encoded
+from pactree_mcmc.files._encoding import Encoded
 from pactree_mcmc.files._sense import Nonsense, check_parts
-from pactree_mcmc.files._store import read, write
+from pactree_mcmc.files._store import digest, read, write
 from pactree_mcmc.mcmc._state import NODE
 
 
@@ -180,3 +183,31 @@ def test_what_is_encoded_is_decoded():
     assert again["labels"].tolist() == value["labels"].tolist()
     with pytest.raises(ValueError, match=r"deep\.0 is a set"):
         _encoded({"deep": [{1, 2}]}, "run.nc")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("a", np.zeros((3, 2))), ("b", np.zeros((2, 3))), ("a", np.zeros((2, 3), dtype=np.int64)), ("a", np.ones((2, 3)))],
+)
+def test_the_checksum_of_a_content_is_of_all_of_it(name, array):
+    """Names, shapes, types and bytes: a Zarr store has no other seal."""
+    assert digest(Encoded("{}", {name: array})) != digest(Encoded("{}", {"a": np.zeros((2, 3))}))
+    assert digest(Encoded("{} ", {"a": np.zeros((2, 3))})) != digest(Encoded("{}", {"a": np.zeros((2, 3))}))
+
+
+@pytest.mark.parametrize("size", [3, 1 << 14])
+def test_numbers_of_the_other_byte_order(size):
+    """They are written as those of this machine, however large, for the checksum names their type."""
+    value = np.arange(size, dtype=">f8")
+    encoded = _encoded({"x": value}, "run.nc")
+    assert {array.dtype.str for array in encoded.arrays.values()} == {"<f8"}
+    assert np.array_equal(CODEC.decode(encoded)["x"], value)
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
+    """All of its bytes are flushed, then it is renamed, then the folder is flushed."""
+    done, replace = [], os.replace
+    monkeypatch.setattr(_store, "_flush", lambda path: done.append(("flush", path.name)))
+    monkeypatch.setattr(_store.os, "replace", lambda a, b: (done.append(("replace", b.name)), replace(a, b)))
+    write(tmp_path / "run.nc", Encoded("{}", {}), {})
+    assert done == [("flush", ".run.nc.part"), ("replace", "run.nc"), ("flush", tmp_path.name)]

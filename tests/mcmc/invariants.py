@@ -18,7 +18,7 @@ LISTS = (
 )
 
 LONGEST_LINE = 5
-"""Rows of a cell whose subtrees are few enough to be summed plainly."""
+"""Ways to part a cell whose subtrees are few enough to be summed plainly."""
 
 
 def preorder(node):
@@ -120,7 +120,7 @@ def check_contents(model, chain, plainly=None):
         if here.splittable and scans and plainly.say(few_ways, cell):
             expected = plainly.say(log_w, cell, float(state.beta[0]))
             assert isclose(_scan.scan(chain.model, chain.packed, i), expected, rel_tol=1e-9, abs_tol=1e-8)
-        if here.splittable and lines and len(cell.index) <= LONGEST_LINE:
+        if here.splittable and lines:
             check_line(chain, i, cell, plainly)
         if question is not None:
             left, _ = model.children(cell, question)
@@ -131,14 +131,18 @@ def check_contents(model, chain, plainly=None):
 def check_line(chain, node, cell, plainly):
     """Where one ordered feature alone can part a cell, the table at hand has the sum over its subtrees: none stale."""
     k = _line.line_feature(chain.model, chain.packed, node)
-    if k >= 0 and (n := _line.know_line(chain.model, chain.packed, node, k)) > 0:
+    if (
+        k >= 0
+        and plainly.model.ways(cell, k) <= LONGEST_LINE
+        and (n := _line.know_line(chain.model, chain.packed, node, k)) > 0
+    ):
         found = _line.log_z_of(chain.packed, 0, n - 1, 0)
         assert isclose(found, plainly.say(log_subtrees, cell, float(chain.state.beta[0])), rel_tol=1e-9, abs_tol=1e-8)
 
 
 def log_subtrees(model, cell, beta):
     """Log of the sum over all subtrees of a cell, plainly."""
-    terms = [model.log_stop(cell) + beta * stats_and_score(model, cell)[1]]
+    terms = [model._log_stop(cell) + beta * stats_and_score(model, cell)[1]]
     if is_splittable(model, cell):
         for question in all_questions(model, cell):
             log_rule = model._rules.log_probability(cell, question)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import load_unfinished
+from pactree_mcmc.files import load_unfinished, save_unfinished
 from pactree_mcmc.mcmc import _run, _workers
 from pactree_mcmc.mcmc._checkpoint import Checkpoint
 
@@ -171,3 +171,15 @@ def test_the_model_goes_into_the_file_once_more(tmp_path):
     assert pt.load(path).model.log_posterior(pt.Tree([-1], [0], [0], [0])) == MODELS[
         "fractions of classes"
     ].log_posterior(pt.Tree([-1], [0], [0], [0]))
+
+
+def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
+    path, every = tmp_path / "run.nc", 2e-6
+    draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)
+    save_unfinished(load_unfinished(copies[1])._replace(seconds=1000.0, every=every), MODELS["classes"], path)
+    n_before = len(copies)
+    post = pt.resume(path, progress=False)
+    assert 1000.0 < post.seconds < 1500.0
+    on_the_way = [run for copy in copies[n_before:] if (run := load_unfinished(copy)) is not None]
+    assert on_the_way
+    assert all(run.every == every and 1000.0 < run.seconds < 1500.0 for run in on_the_way)

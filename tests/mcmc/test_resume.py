@@ -186,3 +186,49 @@ def test_resuming_leaves_the_posterior_as_it_was():
     assert_same(resumed(post, 3), resumed(post, 3))
     assert np.array_equal(post.predict(X), before)
     assert repr(post) == said
+
+
+def test_the_time_spent_before_counts():
+    post = draw("numbers", 5, kernel="grow-prune")
+    post.seconds = 1000.0
+    assert 1000.0 < resumed(post, 3).seconds < 1500.0
+
+
+def ladder_run(draws, tune=6):
+    """A chain at three powers close to each other, tuned."""
+    plan = Plan(MODELS["numbers"], draws, tune, 1, read_kernel("grow-prune", 20), 7, "stump", [1.0, 0.9, 0.8])
+    run = Run(plan)
+    while run.tuned < tune:
+        run.advance(1)
+    return run
+
+
+def test_exchanges_and_round_trips_are_counted_after_tuning():
+    """Followed by itself, a replica makes a trip when it comes to the first level having been at the last."""
+    ladder = ladder_run(60).chain
+    assert ladder.tried.sum() == ladder.acceptance.sum() == ladder.trips == 0
+    been, trips = {ladder.replicas[-1]}, 0
+    for _ in range(60):
+        ladder.proceed(1)
+        ladder.save()
+        if ladder.replicas[0] in been:
+            been.remove(ladder.replicas[0])
+            trips += 1
+        been.add(ladder.replicas[-1])
+    assert ladder.tried.tolist() == [30, 30]
+    assert ladder.report.round_trips == trips > 3
+
+
+def test_round_trips_go_on():
+    how = {"kernel": "grow-prune", "temperatures": [1.0, 0.9]}
+    half, whole = draw("numbers", 12, **how), draw("numbers", 30, **how)
+    assert 0 < half.tempering.round_trips.min() < whole.tempering.round_trips.min()
+    assert_same(resumed(half, 18), whole)
+
+
+def test_a_shortened_ladder_is_shortened_in_all_it_holds():
+    run = ladder_run(5)
+    while not run.finished:
+        run.advance(1)
+    short = run.result.shortened(2)
+    assert short.n_draws == len(short.ladder.scores) == len(short.ladder.is_stump) == 2
