@@ -40,7 +40,7 @@ from .._subtree import adopt, begin, drop, has_room
 from ._growth import drop_children, hang_children
 from .learned import is_drawable
 
-EXPECTED = (20.0, 6.0, 3.0, 2.0)
+EXPECTED = (8.0, 3.0, 1.5)
 """m_l, questions expected in a sample, by level below the top; 1 further down."""
 MOST_CELLS = 8000
 MOST_WORK = 50_000_000
