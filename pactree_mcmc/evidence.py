@@ -171,7 +171,9 @@ def _error(
         why = (
             f"two neighbouring levels overlap by {overlap:.1g} only, and its draws depend on each other over {time:.0f}"
         )
-        return _not_stated(draws, f"{why} draws; more temperatures= help most", FEWEST_BLOCKS * time / gain.size)
+        return _not_stated(
+            draws, f"{why} draws; more temperatures= help most", FEWEST_BLOCKS * time / (gain.size * overlap)
+        )
     if is_stump is not None:
         time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
         worth = is_stump.sum() / time_of_stumps

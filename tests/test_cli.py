@@ -158,7 +158,7 @@ class TestOptions:
 
     def test_a_ladder(self, capsys, data):
         assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
-        for betas in ("4", "1,.5,0"):
+        for betas in ("8", "1,.6,.35,.2,.1,.04,.01,0"):
             more = ("--betas", betas, "--draws", "1500", "--thin", "2", "--proposals", "10")
             told = answer(capsys, "fit", data, *self.COMMAND, *more)
             assert told["log_evidence"] < 0.0 < told["log_evidence_se"]

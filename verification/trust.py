@@ -97,6 +97,13 @@ false-alarm rate is 0. A planted bug is an error put into the code, or into what
 
 {levels}
 
+## Planted by others
+
+Bugs put into the code one at a time by people who had not written the tests, on 2026-11-22: {n_planted}, all caught,
+{n_written} of them by tests written that day.
+
+{planted}
+
 ## Statistical verification
 
 `python verification/run.py`, page by page in [Statistical verification](verification.md). The false-alarm rate is that
@@ -171,6 +178,15 @@ def levels(tests):
     return table(("level", "tests", "seconds", "false-alarm rate", "planted bugs caught"), rows)
 
 
+def planted(found):
+    """The table of the bugs planted by others (docs/verification/planted.json)."""
+    rows = [
+        (one["part"], one["bug"], f"`tests/{one['caught']}`" + (", written that day" if one["written"] else ""))
+        for one in found
+    ]
+    return table(("part", "bug", "caught by"), rows)
+
+
 def parts(told):
     """The table of the statistical verification."""
     rows = [
@@ -236,7 +252,11 @@ def main():
     fuzzed = {what: json.loads((FOUND / f"fuzz_{what}.json").read_text()) for what in ("calls", "files")}
     shown, survived = faults(tests)
     failed = sum(test.outcome in ("failure", "error") for test in tests)
+    by_others = json.loads((FOUND / "planted.json").read_text())
     page = TEXT.format(
+        n_planted=len(by_others),
+        n_written=sum(one["written"] for one in by_others),
+        planted=planted(by_others),
         n_tests=f"{len(tests):,}",
         failed=failed,
         skipped=sum(test.outcome == "skipped" for test in tests),
