@@ -13,9 +13,9 @@ from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
 from ..mcmc._state import (
     CELL,
-    DENSITY_LEVELS,
     MOVES,
     N_CELL_TERMS,
+    N_DENSITY_ROWS,
     N_FREE,
     N_GROWABLE,
     N_INTERNAL,
@@ -388,7 +388,7 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     _array(state["count"], "i", (SCAN + 1,), "count")
     _array(state["beta"], "f", (1,), "beta")
     _array(state["moves"], "i", (2, len(MOVES)), "moves")
-    learned = (DENSITY_LEVELS, N_CELL_TERMS + N_WAY_TERMS + p)
+    learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
     _array(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
     require(np.isfinite(state["density"]), "the density is not finite")
     require(type(replica.blocks) is int and 0 <= replica.blocks < 1 << 62, "a chain has no age")

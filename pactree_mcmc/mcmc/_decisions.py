@@ -9,9 +9,9 @@ import numpy as np
 
 from .._numba import jit, struct
 from ..model._questions import FIXED
-from ._density import cell_terms_into, known, level_of, sample_ways
+from ._density import cell_terms_into, enter_stratum, known, sample_ways
 from ._scan import is_candidate
-from ._state import EXHAUSTED, N_CELL_TERMS, N_WAY_TERMS, NONE, is_leaf, next_node
+from ._state import DENSITY_LEVELS, EXHAUSTED, N_CELL_TERMS, N_WAY_TERMS, NONE, is_leaf, next_node
 
 SAMPLED = 40.0
 """Questions expected in the sample that stands for all those of a cell."""
@@ -23,6 +23,8 @@ class Decisions(NamedTuple):
 
     level: np.ndarray
     """(m,) int64: depth class of the cell."""
+    root: np.ndarray
+    """(m,) int64: feature at the root of its tree; -1 for the root."""
     is_split: np.ndarray
     """(m,) float64: 1 where it was split."""
     cell_terms: np.ndarray
@@ -49,6 +51,7 @@ def new_decisions(n_cells: int) -> Decisions:
     n_ways = int(n_cells * SAMPLED)
     return Decisions(
         np.zeros(n_cells, dtype=np.int64),
+        np.zeros(n_cells, dtype=np.int64),
         np.zeros(n_cells),
         np.zeros((n_cells, N_CELL_TERMS)),
         np.zeros(n_cells + 1, dtype=np.int64),
@@ -63,7 +66,9 @@ def new_decisions(n_cells: int) -> Decisions:
 @jit
 def pack_decisions(d: Decisions) -> Any:
     """The decisions as one pointer; the arrays are shared."""
-    return _decisions(d.level, d.is_split, d.cell_terms, d.first, d.chosen, d.way_terms, d.feature, d.offset, d.used)
+    return _decisions(
+        d.level, d.root, d.is_split, d.cell_terms, d.first, d.chosen, d.way_terms, d.feature, d.offset, d.used
+    )
 
 
 @jit
@@ -81,7 +86,9 @@ def note_decisions(walk: Any, out: Any) -> None:
                 cell_terms_into(model, state, node, odds)
                 for j in range(N_CELL_TERMS):
                     out.cell_terms[m, j] = state.cell_terms[j]
-                out.level[m], out.is_split[m] = level_of(state, node), 0.0
+                depth = state.node[node].depth
+                out.level[m], out.is_split[m] = min(depth, np.int64(DENSITY_LEVELS - 1)), 0.0
+                out.root[m] = state.node[0].feature if depth > 0 else np.int64(NONE)
                 out.chosen[m] = NONE
                 if not is_leaf(state, node):
                     out.is_split[m] = 1.0
@@ -89,6 +96,8 @@ def note_decisions(walk: Any, out: Any) -> None:
                         note_ways(walk, out, node)
                 out.used[N_CELLS] += 1
                 out.first[m + 1] = out.used[N_WAYS]
+        if node == 0 and not is_leaf(state, node):
+            enter_stratum(state, state.node[node].feature)
         node = next_node(state, node, np.int64(0))
 
 
@@ -112,7 +121,7 @@ def note_ways(walk: Any, out: Any, node: int) -> None:
 def trimmed_decisions(d: Decisions) -> Decisions:
     """Without spare room."""
     m, r = (int(d.used[i]) for i in (N_CELLS, N_WAYS))
-    cells = (d.level[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
+    cells = (d.level[:m], d.root[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
     return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.feature[:r], d.offset[:r], d.used)))
 
 

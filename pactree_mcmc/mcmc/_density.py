@@ -2,10 +2,12 @@
 
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u) + c_k[feature of q])
 
-at a cell u of depth class ``k = min(depth, LEVELS - 1)``. Each is mixed with a *defensive* part of weight ``DEFENCE``,
-the lookahead sum of one level to a power, so that no tree is out of reach. What a cell needs is found in one pass over
-its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's part of the
-questions. A nominal feature of many categories has the same candidates as in `_scan`.
+at a cell u of depth class ``k = min(depth, LEVELS - 1)``; below the root there is one set of parameters for each of a
+few features that the root may ask about, and one for all others: what is good below one root is not below another.
+Each is mixed with a *defensive* part of weight ``DEFENCE``, the lookahead sum of one level to a power, so that no tree
+is out of reach. What a cell needs is found in one pass over its rows, feature by feature, and kept with the cell: the
+two probabilities of splitting, and each feature's part of the questions. A nominal feature of many categories has the
+same candidates as in `_scan`.
 """
 
 from math import exp, inf, log, log1p, sqrt
@@ -38,6 +40,7 @@ from ._state import (
     DENSITY_LEVELS,
     EXHAUSTED,
     N_CELL_TERMS,
+    N_STRATA,
     N_WAY_TERMS,
     NONE,
     SCAN,
@@ -146,17 +149,26 @@ def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -
 
 
 @jit
-def level_of(state: ChainState, node: int) -> int:
-    """Depth class of a node."""
-    return min(state.node[node].depth, np.int64(DENSITY_LEVELS - 1))
+def row_of(state: ChainState, node: int) -> int:
+    """Where the density has the parameters of a node, given the stratum of its tree."""
+    level = min(state.node[node].depth, np.int64(DENSITY_LEVELS - 1))
+    return level if level == 0 else 1 + state.stratum[0] * (DENSITY_LEVELS - 1) + level - 1
 
 
 @jit
-def logit(density: np.ndarray, terms: np.ndarray, at: int, level: int, k: int) -> float:
+def enter_stratum(state: ChainState, feature: int) -> None:
+    """Look from now on at trees whose root asks about ``feature``."""
+    last = len(state.density) - 1
+    stratum = np.int64(state.density[last, N_CELL_TERMS + N_WAY_TERMS + feature])
+    state.stratum[0] = min(max(stratum, np.int64(0)), np.int64(N_STRATA - 1))
+
+
+@jit
+def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int, k: int) -> float:
     """``b . f + c[feature]`` of the way with the terms ``terms[at]``."""
-    total = density[level, N_CELL_TERMS + N_WAY_TERMS + k]
+    total = density[row, N_CELL_TERMS + N_WAY_TERMS + k]
     for j in range(N_WAY_TERMS):
-        total += density[level, N_CELL_TERMS + j] * terms[at, j]
+        total += density[row, N_CELL_TERMS + j] * terms[at, j]
     return total
 
 
@@ -167,7 +179,7 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     Way w, from -2 on, stands in entry ``w + 2``: how many are alike in ``alike`` (0: none), its gain and its logit in
     ``tilts``, its terms f in ``way_terms``.
     """
-    n_ways, level, rule = gains_into(model, state, node, k, n), level_of(state, node), model.questions
+    n_ways, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.questions
     terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density
     rows, whole, nothing = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
     for way in range(-2, 0):
@@ -188,7 +200,7 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
             way_terms_into(terms, at, logs, beta * gains[way], left, right, n_left, rows)
     for at in range(n_ways + 2):
         if alike[at] > 0:
-            tilts[GAIN, at], tilts[LEARNED, at] = terms[at, 0], logit(density, terms, at, level, k)
+            tilts[GAIN, at], tilts[LEARNED, at] = terms[at, 0], logit(density, row, terms, at, k)
     return n_ways
 
 
@@ -223,13 +235,13 @@ def _log_sum_features(state: ChainState, part: int, p: int) -> float:
 @jit
 def known(model: Lowered, state: ChainState, node: int) -> int:
     """See that what the density needs of a splittable node is kept; where."""
-    here = state.node[node]
-    at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth)
+    here, row = state.node[node], row_of(state, node)
+    at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64 + row)
     place = (at ^ (at >> 32)) & (len(state.guide) - 1)
     guide = state.guide[place]
-    if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[SCAN]:
+    if guide.hash == here.hash and guide.depth == here.depth and guide.row == row and guide.scan == state.count[SCAN]:
         return place
-    guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[SCAN]
+    guide.hash, guide.depth, guide.row, guide.scan = here.hash, here.depth, row, state.count[SCAN]
     p, weights = len(model.questions.feature), 0.0
     for k in range(p):
         for part in range(3):
@@ -275,9 +287,9 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
         guide.log_split, guide.log_stop = (0.0, -inf) if sure else (-inf, 0.0)
         return
     cell_terms_into(model, state, node, guide.odds)
-    z, level = 0.0, level_of(state, node)
+    z, row = 0.0, row_of(state, node)
     for j in range(N_CELL_TERMS):
-        z += state.density[level, j] * state.cell_terms[j]
+        z += state.density[row, j] * state.cell_terms[j]
     flat = FLAT_ODDS * min(max(guide.odds, -MOST_ODDS), MOST_ODDS)
     guide.log_split = log((1.0 - DEFENCE) * _logistic(z) + DEFENCE * _logistic(flat))
     guide.log_stop = log((1.0 - DEFENCE) * _logistic(-z) + DEFENCE * _logistic(-flat))
@@ -309,7 +321,7 @@ def log_question(model: Lowered, state: ChainState, node: int) -> float:
     last = len(state.way_terms) - 1
     n_left, terms = state.node[here.left].rows, state.way_terms
     way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
-    learned = logit(state.density, terms, last, level_of(state, node), here.feature)
+    learned = logit(state.density, row_of(state, node), terms, last, here.feature)
     return _log_mixture(state, place, here.log_rule + log(state.guide[place].weight), learned, gain)
 
 
@@ -352,6 +364,8 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
                 total += state.guide[place].log_stop
             else:
                 total += state.guide[place].log_split + log_question(model, state, node)
+                if state.node[node].depth == 0:
+                    enter_stratum(state, state.node[node].feature)
         node = next_node(state, node, top)
     return total
 
@@ -523,4 +537,6 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
         here, code = state.node[node], np.int64(model.units.codes[state.node[node].feature, unit])
         goes_left = (here.categories >> code) & 1 == 1 if here.categories >= 0 else code <= here.cut
         node = here.left if goes_left else here.right
+    if node != 0:
+        enter_stratum(state, state.node[0].feature)
     return node

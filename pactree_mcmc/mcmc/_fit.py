@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import expit
 
 from ._decisions import Decisions, add_likelihood
-from ._state import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
+from ._state import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS
 
 FEWEST = 20
 """Decisions below which a depth class keeps its parameters."""
-RIDGE, FEATURE_RIDGE = 0.05, 0.05
-"""Squared parameters, of terms of unit spread, weigh so much; so do those of features."""
+RIDGE, STRATUM_RIDGE = 0.05, 1.0
+"""Weight of squared parameters, of terms of unit spread; of those of a stratum, less those of all trees."""
 MOST_STEPS, ENOUGH = 50, 1e-3
 """Newton steps, and the gain in nats below which they end."""
 
@@ -29,53 +29,72 @@ def joined_decisions(parts: Sequence[Decisions]) -> Decisions:
 
 
 def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
-    """Parameters (DENSITY_LEVELS, N_CELL_TERMS + N_WAY_TERMS + p) that make the decisions most likely."""
-    out = start.copy()
+    """Parameters of a density (see `ChainState.density`) that make the decisions most likely.
+
+    Those of all roots together come first; those of a stratum are drawn to them by a ridge. Strata are the features
+    at the roots of most decisions.
+    """
+    out, column = start.copy(), N_CELL_TERMS + N_WAY_TERMS
     for level in range(DENSITY_LEVELS):
-        cells = np.flatnonzero(decisions.level == level)
-        if len(cells) >= FEWEST:
-            out[level, :N_CELL_TERMS] = _fit_splits(decisions.cell_terms[cells], decisions.is_split[cells])
-        split = cells[decisions.chosen[cells] >= 0]
-        if len(split) >= FEWEST:
-            out[level, N_CELL_TERMS:] = _fit_questions(decisions, split, out[level, N_CELL_TERMS:])
+        _fit_row(decisions, np.flatnonzero(decisions.level == level), out[level], RIDGE)
+    at_root, count = np.unique(decisions.root[decisions.level == 1], return_counts=True)
+    frequent = at_root[np.argsort(-count, kind="stable")][: N_STRATA - 1]
+    out[-1] = 0.0
+    for stratum in range(1, N_STRATA):
+        rows = slice(1 + stratum * (DENSITY_LEVELS - 1), 1 + (stratum + 1) * (DENSITY_LEVELS - 1))
+        out[rows] = out[1:DENSITY_LEVELS]
+        if stratum <= len(frequent):
+            out[-1, column + frequent[stratum - 1]] = stratum
+            here = decisions.root == frequent[stratum - 1]
+            for level, row in enumerate(out[rows], start=1):
+                _fit_row(decisions, np.flatnonzero(here & (decisions.level == level)), row, STRATUM_RIDGE)
     return out
 
 
-def _fit_splits(terms: np.ndarray, is_split: np.ndarray) -> np.ndarray:
+def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: float) -> None:
+    """Fit one row of parameters to the decisions of some cells, in place, from what stands in it."""
+    center = np.zeros(len(row)) if ridge == RIDGE else row.copy()
+    if len(cells) >= FEWEST:
+        terms, is_split = decisions.cell_terms[cells], decisions.is_split[cells]
+        row[:N_CELL_TERMS] = _fit_splits(terms, is_split, center[:N_CELL_TERMS], ridge)
+    split = cells[decisions.chosen[cells] >= 0]
+    if len(split) >= FEWEST:
+        row[N_CELL_TERMS:] = _fit_questions(decisions, split, row[N_CELL_TERMS:], center[N_CELL_TERMS:], ridge)
+
+
+def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, ridge: float) -> np.ndarray:
     scale = _spread(terms)
-    x = terms / scale
+    x, center = terms / scale, center * scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         # einsum, and not BLAS, whose threads get in the way of the chains'
-        z = np.einsum("ij,j->i", x, theta)
+        z, apart = np.einsum("ij,j->i", x, theta), theta - center
         p = expit(z)
-        value = (np.logaddexp(0.0, z) - is_split * z).sum() + 0.5 * RIDGE * (theta**2).sum()
-        gradient = np.einsum("ij,i->j", x, p - is_split) + RIDGE * theta
-        return value, gradient, np.einsum("ij,i,ik->jk", x, p * (1.0 - p), x) + RIDGE * np.eye(len(theta))
+        value = (np.logaddexp(0.0, z) - is_split * z).sum() + 0.5 * ridge * (apart**2).sum()
+        gradient = np.einsum("ij,i->j", x, p - is_split) + ridge * apart
+        return value, gradient, np.einsum("ij,i,ik->jk", x, p * (1.0 - p), x) + ridge * np.eye(len(theta))
 
-    return _least(loss, np.zeros(N_CELL_TERMS)) / scale
+    return _least(loss, center) / scale
 
 
-def _fit_questions(decisions: Decisions, split: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _fit_questions(
+    decisions: Decisions, split: np.ndarray, start: np.ndarray, center: np.ndarray, ridge: float
+) -> np.ndarray:
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
-    scale = _spread(decisions.way_terms[rows])
-    terms = decisions.way_terms / scale
-    ridge = np.full(len(start), FEATURE_RIDGE)
-    ridge[:N_WAY_TERMS] = RIDGE
+    scale = np.ones(len(start))
+    scale[:N_WAY_TERMS] = _spread(decisions.way_terms[rows])
+    terms, center = decisions.way_terms / scale[:N_WAY_TERMS], center * scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        gradient, hessian = ridge * theta, np.diag(ridge)
+        apart = theta - center
+        gradient, hessian = ridge * apart, ridge * np.eye(len(theta))
         chosen_well = add_likelihood(
             theta, terms, decisions.feature, decisions.offset, first, last, chosen, gradient, hessian
         )
-        return chosen_well + 0.5 * (ridge * theta**2).sum(), gradient, hessian
+        return chosen_well + 0.5 * ridge * (apart**2).sum(), gradient, hessian
 
-    theta = start.copy()
-    theta[:N_WAY_TERMS] *= scale
-    theta = _least(loss, theta)
-    theta[:N_WAY_TERMS] /= scale
-    return theta
+    return _least(loss, start * scale) / scale
 
 
 def _spread(terms: np.ndarray) -> np.ndarray:

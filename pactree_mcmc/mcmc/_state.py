@@ -26,8 +26,9 @@ MOST_PIECES = 24
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
 """Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
-DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 6
-"""Of a learned density: depth classes, terms of a cell and of a way of parting it."""
+DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 8, 6
+"""Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it."""
+N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
 MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
 CELLS, VALUES, EXHAUSTED = range(3)
@@ -104,6 +105,7 @@ GUIDE = np.dtype(
     [
         ("hash", np.int64),  # of the cell the record holds, NONE: of none
         ("depth", np.int64),  # of the node
+        ("row", np.int64),  # of the density's parameters
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the questions
@@ -204,7 +206,11 @@ class ChainState(NamedTuple):
     line_of: np.ndarray
     """(3, m) int64: the cell they belong to, its codes, the rows before each."""
     density: np.ndarray
-    """(DENSITY_LEVELS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density; (1, 1) without."""
+    """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density: of the root, then of
+    each stratum the depth classes below; last, in the last p columns, the stratum of each feature at the root. (1, 1)
+    without."""
+    stratum: np.ndarray
+    """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
     guide: np.recarray
     """(N_CELLS,) records of dtype GUIDE; (1,) where no move draws from the density."""
     shares: np.ndarray
@@ -265,6 +271,7 @@ def pack_state(s: ChainState) -> Any:
         s.line,
         s.line_of,
         s.density,
+        s.stratum,
         s.guide,
         s.shares,
         s.sums,
@@ -301,8 +308,8 @@ def line_levels(n: int, limit: int, room: int) -> int:
 
 def first_density(p: int) -> np.ndarray:
     """Parameters before anything was learned: splits by lookahead odds, questions by a power of their gain."""
-    out = np.zeros((DENSITY_LEVELS, N_CELL_TERMS + N_WAY_TERMS + p))
-    out[:, 1], out[:, N_CELL_TERMS] = 1.0, 0.5
+    out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
+    out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
     return out
 
 
@@ -353,6 +360,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         line=np.zeros(max(line_sums(model), FEW_SUMS) if lines else 1),
         line_of=np.full((3, widest + 5 if lines else 5), NONE, dtype=np.int64),
         density=first_density(p) if guided else np.zeros((1, 1)),
+        stratum=np.zeros(1, dtype=np.int64),
         guide=np.full(n_guides, NONE, dtype=np.int64).astype(GUIDE).view(np.recarray),
         shares=np.zeros((n_guides, p)),
         sums=np.zeros((3, p)),

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._numba import jit
 from ...model import Lowered
-from .._density import draw_way, known, log_density, pick_cell
+from .._density import draw_way, enter_stratum, known, log_density, pick_cell
 from .._random import flip
 from .._scan import is_candidate
 from .._state import LEARNED_REDRAW, NONE, PROPOSED, ChainState, is_leaf, next_node
@@ -81,6 +81,8 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
                 question, log_g = draw_way(rng, model, state, node)
                 hang_children(model, state, node, question)
                 total += log_g
+                if state.node[node].depth == 0:
+                    enter_stratum(state, question.feature)
             else:
                 total += guide.log_stop
         node = next_node(state, node, top)

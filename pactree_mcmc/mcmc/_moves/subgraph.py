@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._numba import jit
 from ...model import Lowered
-from .._density import known, pick_cell, sample_ways
+from .._density import enter_stratum, known, pick_cell, sample_ways
 from .._questions import Question
 from .._random import flip_log
 from .._state import (
@@ -114,6 +114,8 @@ def draw_below(
         branch = state.branch[j]
         question = Question(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
         hang_children(model, state, node, question)
+        if here.depth == 0:
+            enter_stratum(state, question.feature)
         left, right, left_kept, right_kept = state.node[node].left, state.node[node].right, NONE, NONE
         if branch.kept and retained != NONE:
             left_kept, right_kept = state.node[retained].left, state.node[retained].right
