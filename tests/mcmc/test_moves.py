@@ -62,7 +62,8 @@ def test_every_move_meets_every_prior_and_leaf_model():
         assert {leaf for _, _, _, leaf in met} == set(LEAVES)
 
 
-TEMPERED = [(step, "shallow_ties" if step in MANY_OUTCOMES else "ties", 0.4) for step in NEW]
+TIES = {"regrow-2": "shallow_ties", "subgraph": "three_letters"}
+TEMPERED = [(step, TIES.get(step, "ties"), 0.4) for step in NEW]
 TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in NEW]
 TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) for step in NEW]
 

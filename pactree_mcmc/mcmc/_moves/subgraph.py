@@ -9,8 +9,8 @@ from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)``
 of the posterior, so nothing is refused. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l levels below
 the top. Cells are walked depth first, each returns its sum and one subtree drawn from it. The work is bounded: where
 the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more than
-``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or would
-get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
+``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or
+would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
 """
 
 from math import exp, inf, log1p
