@@ -7,11 +7,15 @@ that the posterior parts, and the density knows them all.
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
 
+from .._not_finite import NotFinite
 from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
@@ -19,7 +23,7 @@ from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
 from ._state import NONE, first_density
-from ._workers import n_cores
+from ._workers import Work, n_cores
 
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Powers of the score, round by round."""
@@ -42,15 +46,15 @@ class Lesson(NamedTuple):
     """Draws of tuning done when the round is over."""
 
 
-def study(lesson: Lesson) -> tuple[Snapshot, Decisions]:
-    """Run one chain through a round; where it stopped, and what its trees decided."""
+def study(lesson: Lesson, stopped: Event | None = None) -> tuple[Snapshot, Decisions]:
+    """Run one chain through a round, or until it is ``stopped``; where it is, and what its trees decided."""
     run = Run(lesson.plan, lesson.end)
     run.begin()
     set_density(run.chain, lesson.density, lesson.beta)
     noted = new_decisions(CELLS_NOTED)
     packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
-    while run.tuned < last:
+    while run.tuned < last and not (stopped is not None and stopped.is_set()):
         run.advance(min(every, last - run.tuned))
         if 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
@@ -70,30 +74,97 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
     state.cell.ahead[:] = NONE
 
 
-def learn(plans: list[Plan], executor: Executor | None) -> list[Result]:
-    """Tune chains together; what each has done: no draw yet, the density frozen in it."""
+def learn(work: Work) -> Work:
+    """Tune chains together; the work left, in which they stand at their first draw, the density frozen in them.
+
+    Chains lost on an executor are named in it; the others go on without what those decided. Where other chains have
+    learned already, as when a run that lost some is resumed, a chain begins its tuning with the density of those.
+    """
+    known = [result for result in work.before if result is not None]
+    if known:
+        density = _of_end(known[0].end, "density")
+        before = [_begun(plan, density) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
+        return work._replace(before=before)
+    if work.executor is not None:
+        return _learn(work, partial(work.executor.submit, study), Event())
+    pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
+    try:
+        return _learn(work, partial(pool.submit, study, stopped=stopped), stopped)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _learn(work: Work, submit: Callable[[Lesson], Future], stopped: Event) -> Work:
+    plans, lost = work.plans, dict(work.lost)
     ends: list[Snapshot | None] = [None] * len(plans)
     density, rounds = first_density(len(plans[0].model.lowered.questions.feature)), []
-    pool = executor or ThreadPoolExecutor(min(len(plans), n_cores()))
-    try:
-        for number, beta in enumerate(BETAS):
-            tuned = [plan.tune * (number + 1) // len(BETAS) for plan in plans]
-            lessons = [
-                Lesson(plan, end, density, beta, done) for plan, end, done in zip(plans, ends, tuned, strict=True)
-            ]
-            found = [future.result() for future in [pool.submit(study, lesson) for lesson in lessons]]
-            ends = [end for end, _ in found]
-            rounds.append(joined_decisions([decisions for _, decisions in found]))
-            density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
-    finally:
-        if executor is None:
-            pool.shutdown(cancel_futures=True)
-    return [_frozen(plan, end, density) for plan, end in zip(plans, ends, strict=True)]
+    for number, beta in enumerate(BETAS):
+        lessons = {
+            c: Lesson(plan, ends[c], density, beta, plan.tune * (number + 1) // len(BETAS))
+            for c, plan in enumerate(plans)
+            if c not in lost
+        }
+        futures: dict[int, Future] = {}
+        try:
+            found = _studied(work, submit, lessons, futures, lost)
+        except KeyboardInterrupt:
+            stopped.set()
+            for future in futures.values():
+                future.cancel()
+            until = "every chain had a draw" if work.executor is None else "a chain had finished"
+            raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
+        if not found:
+            return work._replace(lost=lost)
+        for c, (end, _) in found.items():
+            ends[c] = end
+        rounds.append(joined_decisions([decisions for _, decisions in found.values()]))
+        density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
+    before = [None if c in lost else _frozen(plan, ends[c], density) for c, plan in enumerate(plans)]
+    return work._replace(before=before, lost=lost)
+
+
+def _studied(
+    work: Work,
+    submit: Callable[[Lesson], Future],
+    lessons: dict[int, Lesson],
+    futures: dict[int, Future],
+    lost: dict[int, Exception],
+) -> dict[int, tuple[Snapshot, Decisions]]:
+    """What came of a round, by chain; on an executor ``lost`` has those of which nothing came."""
+    found = {}
+    for c, lesson in lessons.items():
+        try:
+            futures[c] = submit(lesson)
+        except RuntimeError as error:
+            # a pool whose worker died takes no more tasks
+            lost[c] = error
+    for c, future in futures.items():
+        try:
+            found[c] = future.result()
+        except NotFinite:
+            raise
+        except Exception as error:
+            if work.executor is None:
+                raise
+            lost[c] = error
+    return found
+
+
+def _of_end(end: Snapshot, name: str) -> np.ndarray:
+    """An array of the state of a chain."""
+    return end.replicas[0].state[ARRAYS.index(name)]
 
 
 def _frozen(plan: Plan, end: Snapshot, density: np.ndarray) -> Result:
-    """A chain at the end of its tuning."""
+    """A chain that draws from the density from now on."""
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])
     saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats))
     return Result(saved, None, end._replace(replicas=(replica._replace(state=state),)))
+
+
+def _begun(plan: Plan, density: np.ndarray) -> Result:
+    """A chain at its start, its tuning before it."""
+    run = Run(plan._replace(draws=0))
+    run.begin()
+    return _frozen(plan, run.snapshot, density)

@@ -142,8 +142,8 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
-    if first.kernel.guided and first.temperatures is None and all(result is None for result in work.before):
-        work = work._replace(before=learn(work.plans, work.executor))
+    if first.kernel.guided and first.temperatures is None and any(result is None for result in work.before):
+        work = learn(work)
     done = do(work)
     results, tempering, course = done.results, None, None
     if results[0].ladder is not None:

@@ -8,8 +8,9 @@ At every cell u met on the way down, a systematic sample C(u) of its questions i
 from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a law whose trees are those
 of the posterior, so nothing is refused. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l levels below
 the top. Cells are walked depth first, each returns its sum and one subtree drawn from it. The work is bounded: where
-the subgraph has more than ``MOST_CELLS`` cells, or costs more than ``MOST_WORK`` values, which the samples alone
-decide, the tree stays as it is.
+the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more than
+``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or
+would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
 """
 
 from math import exp, inf, log1p
@@ -39,6 +40,7 @@ from .._state import (
 from .._subtree import adopt, begin, drop, has_room
 from ._growth import drop_children, hang_children
 from .learned import is_drawable
+from .regrow import MOST_INTERNAL
 
 EXPECTED = (8.0, 3.0, 1.5)
 """m_l, questions expected in a sample, by level below the top; 1 further down."""
@@ -70,8 +72,8 @@ def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -
         state.work[i] = 0
     top = begin(state, node)
     first = np.int64(0)
-    draw_below(rng, model, state, top, node, first, first, first)
-    if state.work[EXHAUSTED] > 0:
+    n_drawn = draw_below(rng, model, state, top, node, first, first, first)[1]
+    if state.work[EXHAUSTED] > 0 or n_drawn // 2 > MOST_INTERNAL:
         drop(state, node, top)
     else:
         build_drawn(model, state, top)
@@ -99,7 +101,7 @@ def draw_below(
     beta, here = state.beta[0], state.node[node]
     state.work[CELLS] += 1
     state.work[VALUES] += (here.stop - here.start) * len(model.questions.feature)
-    if state.work[CELLS] > MOST_CELLS or state.work[VALUES] > MOST_WORK:
+    if state.work[CELLS] > MOST_CELLS or state.work[VALUES] > MOST_WORK or level > MOST_INTERNAL:
         state.work[EXHAUSTED] = 1
     total = node_log_stop(model, state, node) + beta * here.score
     if not here.splittable or state.work[EXHAUSTED] > 0:
