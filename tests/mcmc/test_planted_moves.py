@@ -358,7 +358,7 @@ def size_forgotten(right, rng, model, state, node, *rest):
 
 
 THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
-ONE_INTERNAL = tuple((module, "MOST_INTERNAL", 1) for module in (LEARNED, SUBGRAPH))
+TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
     "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
@@ -368,7 +368,7 @@ SUBGRAPH_BUGS = {
     "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),
     "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", never_exhausted),), THREE_CELLS),
     "too large to come back": Bug(
-        "subgraph", "three_letters", ((SUBGRAPH, "draw_below", size_forgotten),), ONE_INTERNAL
+        "subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL
     ),
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("subgraph", "three_letters", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
