@@ -54,8 +54,12 @@ def study(lesson: Lesson, stopped: Event | None = None) -> tuple[Snapshot, Decis
     noted = new_decisions(CELLS_NOTED)
     packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
-    while run.tuned < last and not (stopped is not None and stopped.is_set()):
-        run.advance(min(every, last - run.tuned))
+    while run.tuned < last:
+        look = min(run.tuned + every, last)
+        while run.tuned < look:
+            if stopped is not None and stopped.is_set():
+                return run.snapshot, trimmed_decisions(noted)
+            run.advance(min(run.block, look - run.tuned))
         if 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
@@ -86,15 +90,25 @@ def learn(work: Work) -> Work:
         before = [_begun(plan, density) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
     if work.executor is not None:
-        return _learn(work, partial(work.executor.submit, study), Event())
+        return _learn(work, partial(work.executor.submit, study))
     pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
     try:
-        return _learn(work, partial(pool.submit, study, stopped=stopped), stopped)
+        return _learn(work, partial(pool.submit, study, stopped=stopped))
     finally:
+        # at an end there is nothing to be stopped
+        stopped.set()
         pool.shutdown(cancel_futures=True)
 
 
-def _learn(work: Work, submit: Callable[[Lesson], Future], stopped: Event) -> Work:
+def _learn(work: Work, submit: Callable[[Lesson], Future]) -> Work:
+    try:
+        return _rounds(work, submit)
+    except KeyboardInterrupt:
+        until = "every chain had a draw" if work.executor is None else "a chain had finished"
+        raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
+
+
+def _rounds(work: Work, submit: Callable[[Lesson], Future]) -> Work:
     plans, lost = work.plans, dict(work.lost)
     ends: list[Snapshot | None] = [None] * len(plans)
     density, rounds = first_density(len(plans[0].model.lowered.questions.feature)), []
@@ -104,15 +118,7 @@ def _learn(work: Work, submit: Callable[[Lesson], Future], stopped: Event) -> Wo
             for c, plan in enumerate(plans)
             if c not in lost
         }
-        futures: dict[int, Future] = {}
-        try:
-            found = _studied(work, submit, lessons, futures, lost)
-        except KeyboardInterrupt:
-            stopped.set()
-            for future in futures.values():
-                future.cancel()
-            until = "every chain had a draw" if work.executor is None else "a chain had finished"
-            raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
+        found = _studied(work, submit, lessons, lost)
         if not found:
             return work._replace(lost=lost)
         for c, (end, _) in found.items():
@@ -124,29 +130,30 @@ def _learn(work: Work, submit: Callable[[Lesson], Future], stopped: Event) -> Wo
 
 
 def _studied(
-    work: Work,
-    submit: Callable[[Lesson], Future],
-    lessons: dict[int, Lesson],
-    futures: dict[int, Future],
-    lost: dict[int, Exception],
+    work: Work, submit: Callable[[Lesson], Future], lessons: dict[int, Lesson], lost: dict[int, Exception]
 ) -> dict[int, tuple[Snapshot, Decisions]]:
     """What came of a round, by chain; on an executor ``lost`` has those of which nothing came."""
-    found = {}
-    for c, lesson in lessons.items():
-        try:
-            futures[c] = submit(lesson)
-        except RuntimeError as error:
-            # a pool whose worker died takes no more tasks
-            lost[c] = error
-    for c, future in futures.items():
-        try:
-            found[c] = future.result()
-        except NotFinite:
-            raise
-        except Exception as error:
-            if work.executor is None:
+    found, futures = {}, {}
+    try:
+        for c, lesson in lessons.items():
+            try:
+                futures[c] = submit(lesson)
+            except RuntimeError as error:
+                # a pool whose worker died takes no more tasks
+                lost[c] = error
+        for c, future in futures.items():
+            try:
+                found[c] = future.result()
+            except NotFinite:
                 raise
-            lost[c] = error
+            except Exception as error:
+                if work.executor is None:
+                    raise
+                lost[c] = error
+    except KeyboardInterrupt:
+        for future in futures.values():
+            future.cancel()
+        raise
     return found
 
 

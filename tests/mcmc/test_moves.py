@@ -134,7 +134,7 @@ def unbounded(step, case):
         ("learned", "line_of_four", "many nodes", 2),
         ("subgraph", "three_letters", "large cells", 2),
         ("subgraph", "min_leaf_mixed", "large cells", 8),
-        ("subgraph", "three_letters", "many nodes", 1),
+        ("subgraph", "short_line", "many nodes", 2),
         ("subgraph", "three_letters", "many cells", 3),
         ("subgraph", "three_letters", "much work", 8),
         *[pytest.param("subgraph", "line_of_four", *bound, marks=pytest.mark.slow) for bound in SLOW_BOUNDS],

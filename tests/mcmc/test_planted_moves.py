@@ -358,7 +358,8 @@ def size_forgotten(right, rng, model, state, node, *rest):
 
 
 THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
-ONE_INTERNAL = tuple((module, "MOST_INTERNAL", 1) for module in (LEARNED, SUBGRAPH))
+TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
+GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
     "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
@@ -367,11 +368,9 @@ SUBGRAPH_BUGS = {
     "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
     "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),
     "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", never_exhausted),), THREE_CELLS),
-    "too large to come back": Bug(
-        "subgraph", "three_letters", ((SUBGRAPH, "draw_below", size_forgotten),), ONE_INTERNAL
-    ),
+    "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
-    "another cell": Bug("subgraph", "three_letters", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
+    "another cell": Bug("subgraph", "short_line", GUIDE_OF_ANOTHER, ONE_GUIDE),
 }
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
