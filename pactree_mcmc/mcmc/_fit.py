@@ -38,6 +38,7 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
     for level in range(DENSITY_LEVELS):
         _fit_row(decisions, np.flatnonzero(decisions.level == level), out[level], RIDGE)
     at_root, count = np.unique(decisions.root[decisions.level == 1], return_counts=True)
+    at_root, count = at_root[count >= FEWEST], count[count >= FEWEST]
     frequent = at_root[np.argsort(-count, kind="stable")][: N_STRATA - 1]
     out[-1] = 0.0
     for stratum in range(1, N_STRATA):

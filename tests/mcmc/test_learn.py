@@ -164,6 +164,7 @@ def simulated(n=4000, n_ways=20, expected=None, level=1, seed=0, p=P):
         first.append(first[-1] + (int(kept.sum()) if split[i] else 0))
     return Decisions(
         np.full(n, level),
+        np.full(n, -1 if level == 0 else 0),
         split.astype(float),
         cells,
         np.array(first),
