@@ -503,7 +503,8 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
     start = code_of[way] if below > 0 else first
     if below == 0 and (n > 0 or rule.kind == GRID):
         way = np.int64(-2)
-        start = span(model, state, node, k)[0] if rule.kind == GRID else here.cut
+        if rule.kind == GRID:
+            start = span(model, state, node, k)[0]
     elif below == n:
         way = np.int64(-1)
     return way, (here.cut - start if rule.kind == GRID else first)

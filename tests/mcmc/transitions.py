@@ -136,6 +136,8 @@ def new_chain(model, beta=1.0, room=64):
     chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
     chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
+    q = len(chain.lowered.questions.feature)
+    chain.state.density[-1, -q:] = 1 + np.arange(q) % 3
     plain.module("mcmc._moves.subgraph").EXPECTED = EXPECTED
     return chain
 
