@@ -13,6 +13,7 @@ from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
 from ..mcmc._state import (
     CELL,
+    GUIDE,
     MOVES,
     N_CELL_TERMS,
     N_DENSITY_ROWS,
@@ -403,12 +404,29 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
         require(~np.isnan(getattr(cells, name)) & ~np.isposinf(getattr(cells, name)), f"{name} is not finite")
     for name in ("weight", "log_w", "log_z2"):
         require(~np.isnan(cells.cell[name]), f"{name} is NaN")
+    _check_guides(cells, p)
     require((replica.noise is None) == model.lowered.leaf.is_fixed, "the variance is of another leaf")
     if replica.noise is not None:
         require(isinstance(replica.noise, tuple) and len(replica.noise) == 2, "the variance is none")
         for params in replica.noise:
             _array(params, "f", model.lowered.leaf.params.shape, "a parameter of the leaf")
             require(np.isfinite(params), "a parameter of the leaf is not finite")
+
+
+def _check_guides(cells: Any, p: int) -> None:
+    m = len(cells.guided)
+    _array(cells.guided, "i", (m,), "guides")
+    _between(cells.guided, 0, cells.n_cells, "a guide")
+    require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
+    _array(cells.shares, "f", (m, p), "shares")
+    require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
+    require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
+    for name in ("weight", "log_learned", "log_defensive"):
+        require(cells.guide[name] < np.inf, f"{name} is not finite")
+    require(cells.guide["weight"] > 0.0, "a guide has no weight")
+    for name in ("log_split", "log_stop"):
+        require(cells.guide[name] <= 1e-9, f"{name} is no probability")
+    require(~np.isnan(cells.guide["odds"]), "odds is NaN")
 
 
 def check_generator(state: Any) -> None:

@@ -61,8 +61,8 @@ def sample(
         tuning, for tables whose trees have many modes; "cgm": grow, prune, change, swap (Chipman et al. 1998);
         "grow-prune": uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999),
         section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2
-        (by lookahead), regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of the proposals. See
-        docs/kernels.md.
+        (by lookahead), regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of
+        the proposals. See docs/kernels.md.
     thin : int, default 1
         Keep every thin-th draw.
     proposals : int, default 100

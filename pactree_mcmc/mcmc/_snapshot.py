@@ -30,6 +30,12 @@ class Cells(NamedTuple):
     """(m, p) float64."""
     table: np.ndarray
     """(m, p) float64."""
+    guided: np.ndarray
+    """(g,) int64: places of what the learned density says that are in use."""
+    guide: np.recarray
+    """(g,) records of dtype GUIDE."""
+    shares: np.ndarray
+    """(g, p) float64."""
 
 
 class Replica(NamedTuple):
@@ -128,10 +134,12 @@ def has_exact_sums(model: Lowered) -> bool:
 
 
 def _replica(chain: Chain) -> Replica:
-    state, known = chain.state, np.empty(0, dtype=np.int64)
+    state, known, guided = chain.state, *np.empty((2, 0), dtype=np.int64)
     if not has_exact_sums(chain.lowered):
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
-    cells = Cells(len(state.cell), known, state.cell[known], state.ways[known], state.table[known])
+        guided = np.flatnonzero(state.guide.hash != NONE)
+    tables = (state.cell[known], state.ways[known], state.table[known])
+    cells = Cells(len(state.cell), known, *tables, guided, state.guide[guided], state.shares[guided])
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
@@ -153,6 +161,7 @@ def _restore(chain: Chain, replica: Replica) -> None:
         raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.cell)}.")
     state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
     state.table[cells.place] = cells.table
+    state.guide[cells.guided], state.shares[cells.guided] = cells.guide, cells.shares
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
     chain.blocks = replica.blocks

@@ -282,16 +282,11 @@ def guide_of_another_cell(right, model, state, node):
 def guide_at_another_depth(right, model, state, node):
     if state.guide[0].hash == state.node[node].hash:
         state.guide[0].depth = state.node[node].depth
-    return guide_of_another_stratum(right, model, state, node)
-
-
-def guide_of_another_stratum(right, model, state, node):
-    if state.guide[0].hash == state.node[node].hash:
         state.guide[0].row = plain_package().module(DENSITY).row_of(state, node)
     return right(model, state, node)
 
 
-def stays_out(state, feature):
+def stays_out(right, state, feature):
     """No stratum is entered."""
 
 
@@ -310,7 +305,6 @@ LEARNED_BUGS = {
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("learned", "ties", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
-    "another stratum": Bug("learned", "box", ((DENSITY, "known", guide_of_another_stratum),), ONE_GUIDE),
     "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
     "another depth": Bug(
         "learned", "trivial_line", ((DENSITY, "known", guide_at_another_depth),), ONE_GUIDE, "penalty"
