@@ -16,7 +16,7 @@ from ..mcmc._kernels import Kernel
 from ..mcmc._run import Plan, Result
 from ..mcmc._snapshot import Cells, Replica, Rungs, Snapshot
 from ..mcmc._start import Dispersed
-from ..mcmc._state import CELL, NODE
+from ..mcmc._state import CELL, GUIDE, NODE
 from ..mcmc._tempering import LadderReport
 from ..model import (
     BranchingProcess,
@@ -88,7 +88,7 @@ MODEL_CLASSES = (
 RUN_CLASSES = (Plan, Dispersed, Result, Kernel, Saved, LadderReport, Snapshot, Replica, Cells, Rungs, Unfinished)
 CODEC = Codec(
     (*MODEL_CLASSES, *RUN_CLASSES, Draws, TreeArrays, Tempering, Course),
-    {"NODE": NODE, "CELL": CELL, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
+    {"NODE": NODE, "CELL": CELL, "GUIDE": GUIDE, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
     ("draws.trees", "draws.stats", "draws.tree_of_draw"),
 )
 

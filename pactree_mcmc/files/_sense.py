@@ -11,7 +11,21 @@ from .._columns import KINDS, MAX_CATEGORIES, Columns
 from ..mcmc._kernels import STEPS, Kernel
 from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
-from ..mcmc._state import CELL, MOVES, N_FREE, N_GROWABLE, N_INTERNAL, N_NODES, N_PRUNABLE, NODE, SCAN
+from ..mcmc._state import (
+    CELL,
+    GUIDE,
+    MOVES,
+    N_CELL_TERMS,
+    N_DENSITY_ROWS,
+    N_FREE,
+    N_GROWABLE,
+    N_INTERNAL,
+    N_NODES,
+    N_PRUNABLE,
+    N_WAY_TERMS,
+    NODE,
+    SCAN,
+)
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
 from ..model._data import Units, number_target, summed_units
@@ -375,6 +389,9 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     _array(state["count"], "i", (SCAN + 1,), "count")
     _array(state["beta"], "f", (1,), "beta")
     _array(state["moves"], "i", (2, len(MOVES)), "moves")
+    learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
+    _array(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
+    require(np.isfinite(state["density"]), "the density is not finite")
     require(type(replica.blocks) is int and 0 <= replica.blocks < 1 << 62, "a chain has no age")
     check_state({name: np.asarray(array) for name, array in state.items()}, model)
     cells = replica.cells
@@ -387,12 +404,29 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
         require(~np.isnan(getattr(cells, name)) & ~np.isposinf(getattr(cells, name)), f"{name} is not finite")
     for name in ("weight", "log_w", "log_z2"):
         require(~np.isnan(cells.cell[name]), f"{name} is NaN")
+    _check_guides(cells, p)
     require((replica.noise is None) == model.lowered.leaf.is_fixed, "the variance is of another leaf")
     if replica.noise is not None:
         require(isinstance(replica.noise, tuple) and len(replica.noise) == 2, "the variance is none")
         for params in replica.noise:
             _array(params, "f", model.lowered.leaf.params.shape, "a parameter of the leaf")
             require(np.isfinite(params), "a parameter of the leaf is not finite")
+
+
+def _check_guides(cells: Any, p: int) -> None:
+    m = len(cells.guided)
+    _array(cells.guided, "i", (m,), "guides")
+    _between(cells.guided, 0, cells.n_cells, "a guide")
+    require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
+    _array(cells.shares, "f", (m, p), "shares")
+    require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
+    require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
+    for name in ("weight", "log_learned", "log_defensive"):
+        require(cells.guide[name] < np.inf, f"{name} is not finite")
+    require(cells.guide["weight"] > 0.0, "a guide has no weight")
+    for name in ("log_split", "log_stop"):
+        require(cells.guide[name] <= 1e-9, f"{name} is no probability")
+    require(~np.isnan(cells.guide["odds"]), "odds is NaN")
 
 
 def check_generator(state: Any) -> None:

@@ -59,7 +59,7 @@ class Chain:
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack_model(model)
         scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
-        self.state = new_state(model, FIRST_ROOM, scans=scans, replaces=replaces, lines=lines)
+        self.state = new_state(model, FIRST_ROOM, scans=scans, replaces=replaces, lines=lines, guided=kernel.guided)
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0

@@ -16,12 +16,14 @@ from ._moves import (
     change,
     collapsed,
     grow_prune,
+    learned,
     redraw,
     regrow,
     regrow_line,
     reshape,
     restructure,
     rotate,
+    subgraph,
     swap,
 )
 from ._state import MOVES
@@ -43,6 +45,8 @@ class Step(NamedTuple):
     """Whether it replaces subtrees."""
     lines: bool = False
     """Whether it sums over lines."""
+    guided: bool = False
+    """Whether it draws from a learned density."""
 
 
 STEPS = {
@@ -59,6 +63,8 @@ STEPS = {
     "restructure": Step(restructure.run, ("restructure",), False),
     "reshape": Step(reshape.run, ("reshape",), False),
     "regrow-line": Step(regrow_line.run, ("regrow-line",), lines=True),
+    "learned": Step(learned.run, ("learned",), guided=True),
+    "subgraph": Step(subgraph.run, ("subgraph",), guided=True),
 }
 WEIGHTS = {
     "default": {
@@ -71,6 +77,7 @@ WEIGHTS = {
         "regrow-1": 0.01,
         "restructure": 0.02,
     },
+    "whole": {"learned": 0.2, "subgraph": 0.004, "collapsed": 0.796},
     "cgm": {"grow-prune": 0.5, "change": 0.4, "swap": 0.1},
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},
@@ -112,6 +119,11 @@ class Kernel(NamedTuple):
     def lines(self) -> bool:
         """Whether some step sums over lines."""
         return any(STEPS[name].lines for name in self.names)
+
+    @property
+    def guided(self) -> bool:
+        """Whether some step draws from a learned density."""
+        return any(STEPS[name].guided for name in self.names)
 
     @property
     def moves(self) -> tuple[str, ...]:

@@ -82,13 +82,18 @@ class Run:
 
     def advance(self, block: int | None = None) -> Run:
         """Run about ``BLOCK_SECONDS``, or ``block`` draws, tuning first."""
+        self.begin()
         with cells_named(self.plan.model, self.chain.all_chains):
             return self._advance(block)
 
-    def _advance(self, block: int | None) -> Run:
+    def begin(self) -> None:
+        """Bring the chain to its start, if it is not on its way."""
         if not self.begun:
-            put_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
+            with cells_named(self.plan.model, self.chain.all_chains):
+                put_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
             self.begun = True
+
+    def _advance(self, block: int | None) -> Run:
         block = self.block if block is None else block
         began = time.perf_counter()
         if self.tuned < self.plan.tune:
@@ -135,7 +140,12 @@ class Run:
         saved = trimmed(self.chain.saved)
         columns = [MOVES.index(move) for move in self.plan.kernel.moves]
         saved = saved._replace(moves=saved.moves[:, :, columns])
-        return Result(saved, self.chain.report, snapshot_of(self.chain, self.tuned))
+        return Result(saved, self.chain.report, self.snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Where the chain is."""
+        return snapshot_of(self.chain, self.tuned)
 
 
 def _new_chain(plan: Plan) -> Any:

@@ -16,6 +16,7 @@ from ..posterior import SampledPosterior
 from ..trees import Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
+from ._learn import learn
 from ._run import Plan
 from ._start import Dispersed
 from ._state import line_sums
@@ -55,12 +56,13 @@ def sample(
     rng : int, SeedSequence, Generator, sequence of these, or None
         Source of randomness; chain c takes its c-th spawned child, so draws do not depend on how many chains or
         workers run. A sequence gives each chain its own source, taken as it is.
-    kernel : {"default", "cgm", "grow-prune", "blanchard"} or {move: weight}
-        "default": the mixture that mixes fastest; "cgm": grow, prune, change, swap (Chipman et al. 1998);
+    kernel : {"default", "whole", "cgm", "grow-prune", "blanchard"} or {move: weight}
+        "default": many local moves; "whole": whole trees and subtrees from a density that the chains learn together in
+        tuning, for tables whose trees have many modes; "cgm": grow, prune, change, swap (Chipman et al. 1998);
         "grow-prune": uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999),
         section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2
-        (by lookahead), regrow-line, restructure, reshape; weights >= 0, not all 0, are shares of the proposals. See
-        docs/kernels.md.
+        (by lookahead), regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of
+        the proposals. See docs/kernels.md.
     thin : int, default 1
         Keep every thin-th draw.
     proposals : int, default 100
@@ -141,6 +143,8 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
+    if first.kernel.guided and first.temperatures is None and any(result is None for result in work.before):
+        work = learn(work)
     done = do(work)
     results, tempering, course = done.results, None, None
     if results[0].ladder is not None:

@@ -55,7 +55,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
     weights, largest = 0.0, -inf
     for k in range(len(rule.feature)):
         state.table[place, k], state.ways[place, k] = -inf, 0.0
-        weight = _weight(model, state, node, k)
+        weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
             ways = n_ways_of(model, state, node, k, n)
@@ -107,7 +107,7 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
 
 
 @jit
-def _weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
+def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Weight of a feature, 0 where the kind of question rules it out; under local questions without a look at rows."""
     rule = model.questions
     if rule.kind == FIXED:
@@ -130,7 +130,7 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
     n = fill_bins(model, state, node, here.feature)
     prefix, done = np.int64(0), np.int64(0)
     for _ in range(n - 1):
-        j = _next_in_order(model, state, n, done)
+        j = next_in_order(model, state, n, done)
         done |= np.int64(1) << j
         prefix |= np.int64(1) << state.codes[0, j]
         if prefix == left or present & ~prefix == left:
@@ -230,7 +230,7 @@ def walk_ways(
     When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
     the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
     """
-    n_ways = _gains_into(model, state, node, k, n)
+    n_ways = gains_into(model, state, node, k, n)
     gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
     least, rows = model.questions.min_leaf if model.questions.kind == LOCAL else 0, state.node[node].rows
     gaps = model.questions.kind == GRID and not model.questions.feature[k].nominal
@@ -238,7 +238,7 @@ def walk_ways(
     for way in range(-2, n_ways):
         count, gain = np.int64(1), 0.0
         if way < 0:
-            count = _trivial_ways(model, state, node, k, n, way)[0]
+            count = trivial_ways(model, state, node, k, n, way)[0]
             if count == 0:
                 continue
         else:
@@ -259,14 +259,14 @@ def walk_ways(
         elif not gain - largest <= NEGLIGIBLE:  # NaN counts
             total += count * exp(gain - largest)
     if drawing:
-        _note_way(model, state, node, k, n, chosen)
+        note_way(model, state, node, k, n, chosen)
     elif total != total:
         stop_at(state, node, True)
     return largest + log(total) if total > 0.0 else -inf
 
 
 @jit
-def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
+def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
     rule, bins, left, right = model.questions, state.bins, state.lefts, state.rights
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
@@ -284,7 +284,7 @@ def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
         else:
             j = np.int64(way)
             if nominal:
-                j = _next_in_order(model, state, n, ordered)
+                j = next_in_order(model, state, n, ordered)
                 ordered |= np.int64(1) << j
             rows_left[way] = rows_of[j] + (rows_left[way - 1] if way > 0 else 0)
             for i in range(n_stats):
@@ -302,13 +302,13 @@ def _gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
 
 
 @jit
-def _note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
+def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
     """Write the way with the given number into ``state.way``."""
     rule, out = model.questions, state.way
     nominal = rule.feature[k].nominal and rule.kind != FIXED
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
     if way < 0:
-        count, cut, categories = _trivial_ways(model, state, node, k, n, way)
+        count, cut, categories = trivial_ways(model, state, node, k, n, way)
         upper = cut if nominal else cut + 1
         if rule.kind == LOCAL_TRIVIAL and not nominal and cut < 0 and n > 0:
             upper = state.codes[0, 0]
@@ -316,7 +316,7 @@ def _note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way:
         categories, ordered = np.int64(0), np.int64(0)
         for j in range(n if n <= FEW_CATEGORIES else way + 1):
             if n > FEW_CATEGORIES:
-                here = _next_in_order(model, state, n, ordered)
+                here = next_in_order(model, state, n, ordered)
                 ordered |= np.int64(1) << here
                 categories |= np.int64(1) << state.codes[0, here]
             elif ((1 + 2 * way) >> j) & 1:
@@ -348,7 +348,7 @@ def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern:
 
 
 @jit
-def _next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
+def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
     """The bin with the smallest mean of those whose bit in ``done`` is clear."""
     best, lowest = np.int64(-1), inf
     for j in range(n):
@@ -367,7 +367,7 @@ def _next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 
 @jit
-def _trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
+def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
     """How many ways leave everything on one side, the first such cut or its categories; step -2: right, -1: left."""
     rule = model.questions
     n_codes = rule.feature[k].n_codes

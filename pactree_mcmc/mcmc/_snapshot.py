@@ -12,7 +12,7 @@ from ._kernels import Kernel
 from ._state import NONE
 from ._tempering import Ladder
 
-ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
+ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
 """What a chain's state is, apart from scratch and what is kept of cells."""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
@@ -30,6 +30,12 @@ class Cells(NamedTuple):
     """(m, p) float64."""
     table: np.ndarray
     """(m, p) float64."""
+    guided: np.ndarray
+    """(g,) int64: places of what the learned density says that are in use."""
+    guide: np.recarray
+    """(g,) records of dtype GUIDE."""
+    shares: np.ndarray
+    """(g, p) float64."""
 
 
 class Replica(NamedTuple):
@@ -128,10 +134,12 @@ def has_exact_sums(model: Lowered) -> bool:
 
 
 def _replica(chain: Chain) -> Replica:
-    state, known = chain.state, np.empty(0, dtype=np.int64)
+    state, known, guided = chain.state, *np.empty((2, 0), dtype=np.int64)
     if not has_exact_sums(chain.lowered):
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
-    cells = Cells(len(state.cell), known, state.cell[known], state.ways[known], state.table[known])
+        guided = np.flatnonzero(state.guide.hash != NONE)
+    tables = (state.cell[known], state.ways[known], state.table[known])
+    cells = Cells(len(state.cell), known, *tables, guided, state.guide[guided], state.shares[guided])
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
@@ -144,12 +152,16 @@ def _restore(chain: Chain, replica: Replica) -> None:
     while len(chain.state.node) < len(given["node"]):
         chain.enlarge()
     for name, array in given.items():
-        getattr(chain.state, name)[...] = array
+        kept = getattr(chain.state, name)
+        if name != "node" and kept.shape[1:] != array.shape[1:]:
+            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {kept.shape}.")
+        kept[...] = array
     cells, state = replica.cells, chain.state
     if cells.n_cells != len(state.cell):
         raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.cell)}.")
     state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
     state.table[cells.place] = cells.table
+    state.guide[cells.guided], state.shares[cells.guided] = cells.guide, cells.shares
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
     chain.blocks = replica.blocks

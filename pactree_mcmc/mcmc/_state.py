@@ -26,6 +26,13 @@ MOST_PIECES = 24
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
 """Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
+DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 8, 6
+"""Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it."""
+N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
+MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
+"""Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
+CELLS, VALUES, EXHAUSTED = range(3)
+"""What a random subgraph has cost: cells, values looked at, whether that was too much."""
 MOVES = (
     "grow",
     "prune",
@@ -41,10 +48,12 @@ MOVES = (
     "restructure",
     "reshape",
     "regrow-line",
+    "learned",
+    "subgraph",
 )
 """What is counted, by its place in ``ChainState.moves``."""
 GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP = range(8)
-ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE, REGROW_LINE = range(8, len(MOVES))
+ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE, REGROW_LINE, LEARNED_REDRAW, SUBGRAPH = range(8, len(MOVES))
 
 
 NODE = np.dtype(
@@ -91,6 +100,38 @@ CELL = np.dtype(
     ]
 )
 """What depends on a cell alone, kept for when a node holds it again; a cell overwrites another with the same place."""
+
+GUIDE = np.dtype(
+    [
+        ("hash", np.int64),  # of the cell the record holds, NONE: of none
+        ("depth", np.int64),  # of the node
+        ("row", np.int64),  # of the density's parameters
+        ("scan", np.int64),  # `count[SCAN]` when it was computed
+        ("weight", np.float64),  # sum of the weights of its admissible features
+        ("log_learned", np.float64),  # log normaliser of the learned part of the questions
+        ("log_defensive", np.float64),  # log normaliser of the defensive part
+        ("odds", np.float64),  # log odds of splitting by lookahead
+        ("log_split", np.float64),  # log probability of splitting
+        ("log_stop", np.float64),  # log probability of stopping
+    ]
+)
+"""What the learned density says of a cell at a depth."""
+
+BRANCH = np.dtype(
+    [
+        ("feature", np.int64),  # -1 in a leaf
+        ("cut", np.int64),
+        ("upper", np.int64),
+        ("categories", np.int64),
+        ("log_rule", np.float64),
+        ("log_p", np.float64),  # log probability of being in the subgraph
+        ("left", np.int64),  # distance to the left child, in a tree drawn
+        ("right", np.int64),  # distance to the right child
+        ("kept", np.bool_),  # the question of the present tree
+    ],
+    align=True,
+)
+"""A question of a random subgraph, or a node of a tree drawn from it."""
 
 PLAN = np.dtype(
     [
@@ -164,6 +205,36 @@ class ChainState(NamedTuple):
     """(m,) float64: sums over all subtrees of the runs of a line (see `_line`); (1,) where no move asks for them."""
     line_of: np.ndarray
     """(3, m) int64: the cell they belong to, its codes, the rows before each."""
+    density: np.ndarray
+    """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density: of the root, then of
+    each stratum the depth classes below; last, in the last p columns, the stratum of each feature at the root. (1, 1)
+    without."""
+    stratum: np.ndarray
+    """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
+    guide: np.recarray
+    """(N_CELLS,) records of dtype GUIDE; (1,) where no move draws from the density."""
+    shares: np.ndarray
+    """(N_CELLS, p) float64: probability of each feature in the same cells, given a split."""
+    sums: np.ndarray
+    """(3, p) float64 scratch: log sums over the ways of each feature, of three parts."""
+    tilts: np.ndarray
+    """(2, m) float64 scratch: gain and logit of each way."""
+    alike: np.ndarray
+    """(m,) int64 scratch: how many ways are alike."""
+    logs: np.ndarray
+    """(2, m) float64: x log x and log(1 + x) of 0, 1, ..., as far as rows and whole weights go; (2, 1): not kept."""
+    way_terms: np.ndarray
+    """(m, N_WAY_TERMS) float64 scratch: terms of each way."""
+    cell_terms: np.ndarray
+    """(N_CELL_TERMS,) float64 scratch: terms of a cell."""
+    branch: np.recarray
+    """(MOST_BRANCHES,) scratch records of dtype BRANCH: chosen questions on the way down; (1,) without density."""
+    branch_terms: np.ndarray
+    """(MOST_BRANCHES, N_WAY_TERMS) float64 scratch: their terms."""
+    drawn: np.recarray
+    """(MOST_DRAWN,) scratch records of dtype BRANCH: trees drawn from a random subgraph; (1,) without density."""
+    work: np.ndarray
+    """(3,) int64 scratch: CELLS, VALUES, EXHAUSTED."""
 
 
 _state = struct(ChainState)
@@ -199,6 +270,20 @@ def pack_state(s: ChainState) -> Any:
         s.shapes,
         s.line,
         s.line_of,
+        s.density,
+        s.stratum,
+        s.guide,
+        s.shares,
+        s.sums,
+        s.tilts,
+        s.alike,
+        s.logs,
+        s.way_terms,
+        s.cell_terms,
+        s.branch,
+        s.branch_terms,
+        s.drawn,
+        s.work,
     )
 
 
@@ -221,15 +306,31 @@ def line_levels(n: int, limit: int, room: int) -> int:
     return kept if kept >= min(levels, FEWEST_LEVELS) else 0
 
 
-def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool) -> ChainState:
+def first_density(p: int) -> np.ndarray:
+    """Parameters before anything was learned: splits by lookahead odds, questions by a power of their gain."""
+    out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
+    out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
+    return out
+
+
+def log_table(model: Lowered) -> np.ndarray:
+    """Logarithms of whole numbers up to the number of rows, where the weights of classes are such; else (2, 1)."""
+    whole = model.units.counts and model.leaf.lookup.shape[1] > 1
+    x = np.arange(float(max(model.leaf.lookup.shape[1], 1) + 3 if whole else 1))
+    return np.stack([x * np.log(np.maximum(x, 1.0)), np.log1p(x)])
+
+
+def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool, guided: bool) -> ChainState:
     """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree.
 
-    ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees; ``lines``: some sums over lines.
+    ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees; ``lines``: some sums over lines;
+    ``guided``: some draws from a learned density.
     """
     n_units, p, n_stats = model.units.n_units, len(model.questions.feature), model.leaf.n_stats
     kind = model.questions.kind
     uses_box = kind in (GRID, DYADIC, CYCLIC)
     n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
+    n_guides = n_cells if guided else 1
     widest = 2 if kind in (DYADIC, CYCLIC) else max(int(model.questions.feature.n_codes.max()), MOST_PATTERNS)
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),
@@ -258,6 +359,20 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         shapes=np.zeros((MOST_PIECES if replaces else 1,) * 3),
         line=np.zeros(max(line_sums(model), FEW_SUMS) if lines else 1),
         line_of=np.full((3, widest + 5 if lines else 5), NONE, dtype=np.int64),
+        density=first_density(p) if guided else np.zeros((1, 1)),
+        stratum=np.zeros(1, dtype=np.int64),
+        guide=np.full(n_guides, NONE, dtype=np.int64).astype(GUIDE).view(np.recarray),
+        shares=np.zeros((n_guides, p)),
+        sums=np.zeros((3, p)),
+        tilts=np.zeros((2, widest + 3 if guided else 1)),
+        alike=np.zeros(widest + 3 if guided else 1, dtype=np.int64),
+        logs=log_table(model) if guided else np.zeros((2, 1)),
+        way_terms=np.zeros((widest + 3 if guided else 1, N_WAY_TERMS)),
+        cell_terms=np.zeros(N_CELL_TERMS),
+        branch=np.zeros(MOST_BRANCHES if guided else 1, dtype=BRANCH).view(np.recarray),
+        branch_terms=np.zeros((MOST_BRANCHES if guided else 1, N_WAY_TERMS)),
+        drawn=np.zeros(MOST_DRAWN if guided else 1, dtype=BRANCH).view(np.recarray),
+        work=np.zeros(3, dtype=np.int64),
     )
 
 

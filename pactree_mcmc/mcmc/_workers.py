@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ class Work(NamedTuple):
     executor: Executor | None
     progress: bool
     checkpoint: Checkpoint | None
+    lost: Mapping[int, Exception] = {}
+    """Chains lost before, and why."""
 
 
 class Done(NamedTuple):
@@ -54,7 +57,7 @@ def _on_executor(work: Work) -> Done:
 
 def _tasks(work: Work, progress: Progress) -> Done:
     seconds = math.inf if work.checkpoint is None else work.checkpoint.every
-    results, lost = list(work.before), {}
+    results, lost = list(work.before), dict(work.lost)
     while True:
         todo = [c for c, plan in enumerate(work.plans) if c not in lost and not _is_done(plan, results[c])]
         if not todo:

@@ -10,6 +10,8 @@ from .problems import build_model, nested_tree
 from .transitions import explore, imbalance, posterior_of
 
 TOLERANCE = 1e-12
+SLIVERS = 1e-15
+"""Flows of a random subgraph below this come from ends of intervals that are equal but for rounding."""
 
 
 def tempered_law(naive, beta):
@@ -31,18 +33,18 @@ def check_balance(naive, kernel, beta=1.0, walker=None, chain=None):
     assert len(nested) == len(expected)
     assert set(nested) == set(expected)
     assert np.abs(law - [expected[tree] for tree in nested]).max() < TOLERANCE
-    check_reversible(space.transition, law)
+    check_reversible(space.transition, law, SLIVERS if kernel == "subgraph" else 0.0)
     return space
 
 
-def check_reversible(transition, law):
+def check_reversible(transition, law, least=0.0):
     """Rows sum to 1, the law is stationary, and the flow both ways between any two trees is the same."""
     assert (transition >= 0.0).all()
     assert np.abs(transition.sum(axis=1) - 1.0).max() < TOLERANCE
     assert np.abs(law @ transition - law).max() < TOLERANCE
     flow = law[:, None] * transition
     assert np.abs(flow - flow.T).max() < TOLERANCE
-    assert imbalance(transition, law) < TOLERANCE
+    assert imbalance(transition, law, least) < TOLERANCE
 
 
 def moving(space):

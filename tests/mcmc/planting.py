@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from plain import plain_package
 
+from .balance import SLIVERS
 from .problems import build_model, case_problem
 from .transitions import explore, imbalance, posterior_of
 
@@ -48,7 +49,12 @@ def breach(bug):
     """Imbalance of the bug's step on the space that shows it; grow-prune explores it."""
     model = build_model(plain_package().package, case_problem(bug.case, bug.prior, "nig"))
     space = explore(model, bug.step, walker="grow-prune")
-    return imbalance(space.transition, posterior_of(model, space.trees))
+    return imbalance(space.transition, posterior_of(model, space.trees), least_flow(bug.step))
+
+
+def least_flow(step):
+    """Flows that count."""
+    return SLIVERS if step == "subgraph" else 0.0
 
 
 def zero(right, *args):

@@ -1,5 +1,6 @@
 """Long runs have the law they should: the prior without data, the posterior with data; prior draws likewise."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,12 +12,14 @@ from pactree_mcmc.mcmc import _start
 from pactree_mcmc.model._grown import draw_prior
 
 from .laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
-from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, nested_tree, problem
+from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, library_tree, nested_tree, problem
 
 CHAINS, DRAWS, TUNE, PROPOSALS = 32, 250, 100, 20
 """Few proposals a draw will do: the errors are those of chains, whatever the autocorrelation; trees have few leaves."""
 PRIOR_BLOCKS = 40
 """Blocks of proposals that draw a tree from the leaf penalty: a fifth of the usual, on spaces this small."""
+GUIDED = {"learned": 0.5, "subgraph": 0.5}
+"""The moves that draw from a learned density, alone."""
 BY_NODE = {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 3}
 
 
@@ -52,7 +55,7 @@ def with_weight(case, prior, leaf):
     return naive, laws_of(Reference(naive))
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default"])
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "whole"])
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [
@@ -78,7 +81,7 @@ def test_prior_when_nothing_is_left_to_score(kernel, case):
     check_long_run(naive, laws_of(Reference(naive)), kernel, seed_of(f"all rows in E {kernel} {case}"))
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "cgm"])
+@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "cgm", "whole", "guided"])
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [
@@ -88,7 +91,39 @@ def test_prior_when_nothing_is_left_to_score(kernel, case):
     ],
 )
 def test_posterior(kernel, case, prior, leaf):
-    check_long_run(*with_weight(case, prior, leaf), kernel, seed_of(f"posterior {kernel} {case}"))
+    seed = seed_of(f"posterior {kernel} {case}")
+    check_long_run(*with_weight(case, prior, leaf), GUIDED if kernel == "guided" else kernel, seed)
+
+
+@cache
+def with_gaps(case):
+    """A problem with missing values, and its laws."""
+    naive = case_problem(case, "chipman", "nig")
+    return naive, laws_of(Reference(naive))
+
+
+@pytest.mark.parametrize("kernel", ["whole", "guided"])
+@pytest.mark.parametrize("case", ["gaps_local", "gaps_nominal", "gaps_grid_line"])
+def test_posterior_with_missing_values(kernel, case):
+    check_long_run(*with_gaps(case), GUIDED if kernel == "guided" else kernel, seed_of(f"gaps {kernel} {case}"))
+
+
+@pytest.mark.parametrize("kernel", ["default", "whole", "guided"])
+def test_posterior_under_a_shared_variance(kernel):
+    """The law of trees without the variance: the prior times the score that integrates it out."""
+    leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
+    naive, known = (
+        replace(case_problem("ties", "chipman", "known"), leaf=leaf),
+        case_problem("ties", "chipman", "known"),
+    )
+    model, entries = build_model(pt, naive), Reference(known).entries
+    log_joint = [log_prior + model.log_score(library_tree(pt, known, tree)) for tree, log_prior, _ in entries]
+    weight = np.exp(np.array(log_joint) - max(log_joint))
+    laws = {name: {} for name in STATISTICS}
+    for name, statistic in STATISTICS.items():
+        for (tree, _, _), share in zip(entries, weight / weight.sum(), strict=True):
+            laws[name][statistic(tree)] = laws[name].get(statistic(tree), 0.0) + float(share)
+    check_long_run(naive, laws, GUIDED if kernel == "guided" else kernel, seed_of(f"shared variance {kernel}"))
 
 
 def prior_law(naive):

@@ -11,7 +11,10 @@ TOO_MANY_OUTCOMES = {
     "regrow-1": {"gaps_local", "gaps_grid_line", "gaps_dyadic", "gaps_grid"},
     "regrow-2": {"gaps_line", "gaps_local", "gaps_nominal", "gaps_grid_line", "gaps_grid", "gaps_dyadic"},
     "restructure": {"gaps_local"},
+    "subgraph": {"gaps_local", "gaps_nominal"},
 }
+LONG = ("gaps_grid_line", "gaps_grid", "gaps_dyadic")
+"""What takes the random subgraph longer than a test of every day may."""
 OFF = {
     "shift": {"gaps_grid", "gaps_dyadic", "gaps_cyclic"},
     "swap": {"gaps_min_leaf", "gaps_grid_line", "gaps_cyclic"},
@@ -39,7 +42,14 @@ def shown(step, case, prior, leaf):
     return (step, kind_of(case)), (case, step in ("change", "swap", "collapsed")), prior, leaf
 
 
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), shown, COSTLY))
+def chosen():
+    """Those of every day; the long ones are slow."""
+    for param in everyday(rotated(), shown, COSTLY):
+        is_long = param.values[0] == "subgraph" and param.values[1] in LONG
+        yield pytest.param(*param.values, marks=pytest.mark.slow) if is_long else param
+
+
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), chosen())
 def test_balance_with_missing_values(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))

@@ -1,5 +1,7 @@
 """Every move leaves the posterior in balance: exact transition matrices on whole spaces of trees."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from everyday import everyday
@@ -10,6 +12,7 @@ from .problems import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_pro
 from .transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
 
 NEW = [step for step in STEPS if step not in ("grow-prune", "blanchard")]
+MANY_OUTCOMES = ("regrow-2", "subgraph")
 OFF = {
     "redraw": {"cyclic", "fixed"},
     "change": {"cyclic", "fixed"},
@@ -30,8 +33,8 @@ OFF = {
 
 
 def cases_of(step):
-    """The spaces to be followed through; the step with most outcomes has its own."""
-    if step == "regrow-2":
+    """The spaces to be followed through; the steps with most outcomes have their own."""
+    if step in MANY_OUTCOMES:
         return TINY
     return [case if (step, case) != ("regrow-1", "three_categories") else "box" for case in SMALL]
 
@@ -59,9 +62,10 @@ def test_every_move_meets_every_prior_and_leaf_model():
         assert {leaf for _, _, _, leaf in met} == set(LEAVES)
 
 
-TEMPERED = [(step, "shallow_ties" if step == "regrow-2" else "ties", 0.4) for step in NEW]
+TIES = {"regrow-2": "shallow_ties", "subgraph": "three_letters"}
+TEMPERED = [(step, TIES.get(step, "ties"), 0.4) for step in NEW]
 TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in NEW]
-TEMPERED += [(step, "grid_one" if step == "regrow-2" else "grid_box", 0.4) for step in NEW]
+TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) for step in NEW]
 
 
 def betas_and_cases(step, case, beta):
@@ -74,20 +78,26 @@ def test_balance_when_tempered(step, case, beta):
     check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
 
 
+DRAWING = ("collapsed", "redraw", "regrow-1", "learned")
+
+
 @pytest.mark.parametrize(
     ("step", "case"),
     [
-        *[(step, case) for step in ("collapsed", "redraw", "regrow-1") for case in ("grid_three", "four_letters")],
+        *[(step, case) for step in DRAWING for case in ("grid_three", "four_letters")],
         ("collapsed", "three_categories"),
         ("redraw", "three_categories"),
         ("regrow-1", "three_letters"),
         ("regrow-2", "three_letters"),
+        ("subgraph", "three_letters"),
+        pytest.param("subgraph", "four_letters", marks=pytest.mark.slow),
     ],
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
-    monkeypatch.setattr(plain_package().module("mcmc._scan"), "FEW_CATEGORIES", 2)
-    module, met = plain_package().module(STEPS[step][0]), set()
+    for name in ("mcmc._scan", "mcmc._density"):
+        monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
+    module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step][0]), set()
     asked = module.is_candidate
 
     def is_candidate(model, state, node):
@@ -99,13 +109,54 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
     assert met == ({True, False} if step != "regrow-2" else set())
 
 
+BOUNDS = {
+    "large cells": (("_density", "MOST_VALUES"),),
+    "many nodes": (("_moves.learned", "MOST_INTERNAL"), ("_moves.subgraph", "MOST_INTERNAL")),
+    "many cells": (("_moves.subgraph", "MOST_CELLS"),),
+    "much work": (("_moves.subgraph", "MOST_WORK"),),
+}
+SLOW_BOUNDS = (("many nodes", 2), ("many cells", 5))
+
+
+@cache
+def unbounded(step, case):
+    """Transition matrix of a step without bounds that matter."""
+    model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
+    return explore(model, step, walker="grow-prune").transition
+
+
+@pytest.mark.parametrize(
+    ("step", "case", "bound", "most"),
+    [
+        ("learned", "ties", "large cells", 6),
+        ("learned", "min_leaf_mixed", "large cells", 8),
+        ("learned", "shallow_ties", "many nodes", 1),
+        ("learned", "line_of_four", "many nodes", 2),
+        ("subgraph", "three_letters", "large cells", 2),
+        ("subgraph", "min_leaf_mixed", "large cells", 8),
+        ("subgraph", "short_line", "many nodes", 2),
+        ("subgraph", "three_letters", "many cells", 3),
+        ("subgraph", "three_letters", "much work", 8),
+        *[pytest.param("subgraph", "line_of_four", *bound, marks=pytest.mark.slow) for bound in SLOW_BOUNDS],
+    ],
+)
+def test_balance_within_bounds(step, case, bound, most, monkeypatch):
+    """Cells that are too large are passed by; a subtree that has or gets too many nodes, or costs too much, stays."""
+    free = unbounded(step, case)
+    for module, name in BOUNDS[bound]:
+        monkeypatch.setattr(plain_package().module(f"mcmc.{module}"), name, most)
+    space = check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
+    assert moving(space).max() > 0.0
+    assert np.abs(space.transition - free).max() > 1e-6
+
+
 WAYS = [(case, step) for case in ("ties", "min_leaf_mixed", "grid_box") for step in NEW]
 
 
 @pytest.mark.parametrize(("case", "step"), everyday(WAYS, lambda *entry: entry, first_out=("ties", "grid_box")))
 def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
     """A tree loaded, or reached by pruning, has the same law of the next tree as one reached by growing."""
-    case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step == "regrow-2" else case
+    case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step in MANY_OUTCOMES else case
     model = build_model(plain_package().package, case_problem(case, "stopped", "dirichlet"))
     space = explore(model, step)
     chain, number = new_chain(model), {}

@@ -11,7 +11,7 @@ from plain import plain_package
 from pactree_mcmc.mcmc import _state
 
 from .balance import check_balance
-from .planting import BALANCED, BREACH, Bug, plant
+from .planting import BALANCED, BREACH, Bug, least_flow, plant
 from .problems import build_model, case_problem
 from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_ladder, posterior_of
 
@@ -19,8 +19,8 @@ SIGMA2, GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
 GIVEN = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
 AHEAD, SUBTREE = "mcmc._ahead", "mcmc._subtree"
-COLLAPSED, GROW_PRUNE, REDRAW, REGROW, REGROW_LINE = (
-    f"mcmc._moves.{name}" for name in ("collapsed", "grow_prune", "redraw", "regrow", "regrow_line")
+COLLAPSED, GROW_PRUNE, REDRAW, REGROW, REGROW_LINE, SUBGRAPH = (
+    f"mcmc._moves.{name}" for name in ("collapsed", "grow_prune", "redraw", "regrow", "regrow_line", "subgraph")
 )
 
 
@@ -57,7 +57,11 @@ def noisy_chain(naive):
     return chain
 
 
-SPACES = {"regrow-2": ("shallow_ties", "box"), "rotate": ("ties", "five_corners")}
+SPACES = {
+    "regrow-2": ("shallow_ties", "box"),
+    "rotate": ("ties", "five_corners"),
+    "subgraph": ("three_letters", "min_leaf_mixed"),
+}
 
 
 BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
@@ -75,10 +79,10 @@ def test_balance_given_the_variance(step, case):
 
 
 def breach(step):
-    naive = given_variance("shallow_ties")
+    naive = given_variance("three_letters" if step == "subgraph" else "shallow_ties")
     model = build_model(plain_package().package, naive)
     space = explore(model, step, walker="grow-prune", chain=noisy_chain(naive))
-    return imbalance(space.transition, posterior_of(model, space.trees))
+    return imbalance(space.transition, posterior_of(model, space.trees), least_flow(step))
 
 
 def by_variance(right, state, node):
@@ -105,6 +109,12 @@ def guessed_sum(right, state, root):
     return total
 
 
+def stop_by_guess(right, model, state, node):
+    """A leaf of a random subgraph weighs what the guess says."""
+    here = state.node[node]
+    return right(model, state, node) + state.beta[0] * (here.guess - here.score)
+
+
 WRONG = {
     "grow-prune: score by the guess": Bug("grow-prune", "", ((GROW_PRUNE, "growth_score_ratio", by_guess),)),
     "collapsed: score by the guess": Bug("collapsed", "", ((COLLAPSED, "growth_score_ratio", by_guess),)),
@@ -115,9 +125,10 @@ WRONG = {
     "regrow-line: guess not corrected": Bug("regrow-line", "", ((REGROW_LINE, "log_weight", by_the_variance),)),
     "regrow-2: ahead by the variance": Bug("regrow-2", "", ((AHEAD, "guessed_score_ratio", by_variance),)),
 }
+WRONG["subgraph: score by the guess"] = Bug("subgraph", "", ((SUBGRAPH, "node_log_stop", stop_by_guess),))
 WRONG |= {
     f"{step}: score by the guess": Bug(step, "", ((SUBTREE, "subtree_log_score", guessed_sum),))
-    for step in ("redraw", "change", "rotate", "regrow-1", "regrow-2", "regrow-line")
+    for step in ("redraw", "change", "rotate", "regrow-1", "regrow-2", "regrow-line", "learned")
 }
 
 
@@ -131,7 +142,7 @@ def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
 def test_planting_changes_nothing_by_itself(monkeypatch):
     for bug in WRONG.values():
         plant(monkeypatch, bug, right=True)
-    for step in ("grow-prune", "collapsed", "redraw", "regrow-1", "regrow-line"):
+    for step in ("grow-prune", "collapsed", "redraw", "regrow-1", "regrow-line", "learned", "subgraph"):
         assert breach(step) < BALANCED
 
 
@@ -141,7 +152,7 @@ def tables_kept(right, model, state, sigma2):
     state.count[_state.SCAN] -= 1
 
 
-@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "regrow-line"])
+@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "regrow-line", "learned"])
 @pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=pytest.mark.planted)])
 def test_tables_follow_the_guess(step, wrong, monkeypatch):
     """While a chain tunes, the guess follows the variance; tables by the old one are stale."""

@@ -9,6 +9,7 @@ from plain import plain_package
 from .planting import (
     BALANCED,
     BREACH,
+    REMEMBERED,
     Bug,
     always,
     breach,
@@ -28,6 +29,7 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LI
     f"mcmc._moves.{name}"
     for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
+DENSITY, LEARNED, SUBGRAPH = "mcmc._density", "mcmc._moves.learned", "mcmc._moves.subgraph"
 AHEAD, LINE, MERGE, SCAN, TURN = (f"mcmc.{name}" for name in ("_ahead", "_line", "_merge", "_scan", "_turn"))
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
@@ -245,6 +247,137 @@ REGROW_LINE_BUGS = {
     "picks not counted": Bug("regrow-line", "line_below", ((REGROW_LINE, "n_choices", one),)),
     "not the highest": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "line_top", node_itself),)),
 }
+
+
+def stops_left_out(right, model, state, top):
+    """The leaves of the old tree are sure."""
+    total, node = right(model, state, top), top
+    states, density = plain_package().module("mcmc._state"), plain_package().module(DENSITY)
+    while node >= 0:
+        if states.is_leaf(state, node) and state.node[node].splittable:
+            total -= state.guide[density.known(model, state, node)].log_stop
+        node = states.next_node(state, node, top)
+    return total
+
+
+def question_without_rule(right, model, state, node):
+    return right(model, state, node) - state.node[node].log_rule
+
+
+def learned_alone(right, state, place, log_rule, learned, gain):
+    """A question weighs what the learned part says."""
+    return log_rule + learned - state.guide[place].log_learned
+
+
+def root_instead(right, *args):
+    """Where a path is too short the root is picked."""
+    return max(right(*args), 0)
+
+
+def guide_of_another_cell(right, model, state, node):
+    state.guide[0].hash = state.node[node].hash
+    return right(model, state, node)
+
+
+def guide_at_another_depth(right, model, state, node):
+    if state.guide[0].hash == state.node[node].hash:
+        state.guide[0].depth = state.node[node].depth
+        state.guide[0].row = plain_package().module(DENSITY).row_of(state, node)
+    return right(model, state, node)
+
+
+def stays_out(right, state, feature):
+    """No stratum is entered."""
+
+
+def nowhere(x):
+    """A hash by which all that the density keeps has the same place."""
+    return 0
+
+
+ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
+FEW_LEARNED = (*FEW_CANDIDATES, (DENSITY, "FEW_CATEGORIES", 2))
+LEARNED_BUGS = {
+    "old tree not weighed": Bug("learned", "ties", ((LEARNED, "log_density", zero),)),
+    "stops left out": Bug("learned", "ties", ((LEARNED, "log_density", stops_left_out),)),
+    "R dropped": Bug("learned", "min_leaf_mixed", ((DENSITY, "log_question", question_without_rule),)),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "_log_mixture", learned_alone)),
+    "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
+    "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
+    "another cell": Bug("learned", "ties", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
+    "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
+    "another depth": Bug(
+        "learned", "trivial_line", ((DENSITY, "known", guide_at_another_depth),), ONE_GUIDE, "penalty"
+    ),
+}
+
+
+def as_if_sure(right, rng, model, state, node, expected, retained, base):
+    """Questions in the sample are taken to be there always."""
+    n = right(rng, model, state, node, expected, retained, base)
+    for j in range(base, base + n):
+        state.branch[j].log_p = 0.0
+    return n
+
+
+def none_retained(right, rng, model, state, node, expected, retained, base):
+    return right(rng, model, state, node, expected, -1, base)
+
+
+def any_point(right, rng, *rest):
+    """The question of the tree is put into a sample drawn without it."""
+    return rng.random()
+
+
+def is_right(state, node):
+    parent = state.node[node].parent
+    return parent >= 0 and state.node[parent].right == node
+
+
+def left_twice(right, rng, model, state, node, *rest):
+    """Both children weigh what the left one does."""
+    log_z, n = right(rng, model, state, node, *rest)
+    parent = state.node[node].parent
+    if is_right(state, node):
+        return REMEMBERED[parent], n
+    REMEMBERED[parent] = log_z
+    return log_z, n
+
+
+def right_side_forgotten(right, rng, model, state, node, retained, *rest):
+    """The samples in the right child do not hold the present tree."""
+    return right(rng, model, state, node, -1 if is_right(state, node) else retained, *rest)
+
+
+def never_exhausted(right, rng, model, state, node, *rest):
+    """What was drawn until the work was too much is taken."""
+    out = right(rng, model, state, node, *rest)
+    if state.node[node].parent < 0:
+        state.work[plain_package().module("mcmc._state").EXHAUSTED] = 0
+    return out
+
+
+def size_forgotten(right, rng, model, state, node, *rest):
+    """A subtree drawn is never too large."""
+    log_z, n = right(rng, model, state, node, *rest)
+    return log_z, n if state.node[node].parent >= 0 else 1
+
+
+THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
+TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
+GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
+SUBGRAPH_BUGS = {
+    "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
+    "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
+    "any offset": Bug("subgraph", "three_letters", ((DENSITY, "_first_point", any_point),)),
+    "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
+    "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
+    "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),
+    "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", never_exhausted),), THREE_CELLS),
+    "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
+    "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
+    "another cell": Bug("subgraph", "short_line", GUIDE_OF_ANOTHER, ONE_GUIDE),
+}
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
     for bugs in (
@@ -259,6 +392,8 @@ BUGS = [
         RESTRUCTURE_BUGS,
         RESHAPE_BUGS,
         REGROW_LINE_BUGS,
+        LEARNED_BUGS,
+        SUBGRAPH_BUGS,
     )
     for name, bug in bugs.items()
 ]

@@ -7,7 +7,7 @@ from plain import plain_package
 from pactree_mcmc.mcmc import _state
 from pactree_mcmc.mcmc._line import HEADER, OF_DEPTH, OF_HASH
 
-from .planting import BALANCED, BREACH, Bug, breach, plant
+from .planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from .problems import build_model, case_problem
 from .transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
 
@@ -108,7 +108,7 @@ def adapt(ladder):
 
 def breaches_on_a_ladder(step, level, *changes):
     """Imbalance of the replica first at a level of the ladder, at once and after each change of its beta."""
-    case = "grid_one" if step == "regrow-2" else "short_line"
+    case = {"regrow-2": "grid_one", "subgraph": "three_letters"}.get(step, "short_line")
     model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
     ladder = new_ladder(model, [1.0, 0.4, 0.0], adapts=True)
     chain = ladder.replicas[level]
@@ -120,11 +120,12 @@ def breaches_on_a_ladder(step, level, *changes):
             change(ladder)
             assert chain.state.beta[0] != before
         space = explore(model, step, walker="grow-prune", chain=chain)
-        found.append(imbalance(space.transition, posterior_of(model, space.trees, float(chain.state.beta[0]))))
+        law = posterior_of(model, space.trees, float(chain.state.beta[0]))
+        found.append(imbalance(space.transition, law, least_flow(step)))
     return found
 
 
-@pytest.mark.parametrize("step", [*SCANNING, "regrow-2", "regrow-line"])
+@pytest.mark.parametrize("step", [*SCANNING, "regrow-2", "regrow-line", "learned", "subgraph"])
 def test_tables_follow_beta(step):
     assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
 
@@ -142,7 +143,7 @@ def ladders_share_tables(ladder, i):
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("step", [*SCANNING, "regrow-line"])
+@pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned"])
 @pytest.mark.parametrize(
     ("wrong", "level", "change"), [(levels_share_tables, 0, go_down), (ladders_share_tables, 1, adapt)]
 )

@@ -108,6 +108,23 @@ def in_order(end):
     return with_replica(end, state=(order, node, *others))
 
 
+@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
+def test_what_the_density_says_of_cells_is_resumed(name):
+    plan, whole, first = runs_apart(name, kernel={"learned": 0.5, "subgraph": 0.1, "collapsed": 0.4})
+    then = Run(plan._replace(draws=8), first.end).advance(8).result
+    assert_equal(then.end, whole.end)
+    assert len(whole.end.replicas[0].cells.guided) > 10
+    forgotten = Run(plan._replace(draws=8), without_guides(first.end)).advance(8).result
+    with pytest.raises(AssertionError, match="guide"):
+        assert_equal(forgotten.end, whole.end)
+
+
+def without_guides(end):
+    cells = end.replicas[0].cells
+    none = cells._replace(guided=cells.guided[:0], guide=cells.guide[:0], shares=cells.shares[:0])
+    return with_replica(end, cells=none)
+
+
 def without_cells(end):
     cells = end.replicas[0].cells
     none = cells._replace(place=cells.place[:0], cell=cells.cell[:0], ways=cells.ways[:0], table=cells.table[:0])

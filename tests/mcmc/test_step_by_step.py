@@ -103,7 +103,7 @@ def test_every_step_is_known():
 def test_every_step_of_every_move(name, plain):  # noqa: F811
     pair, largest, changed = Pair(name, plain), 1, set()
     chain, plainly = pair.chains[0], Plainly(pair.model)
-    for _ in range(4):
+    for _ in range(8):
         pair.make("grow-prune")
     for _ in range(2):
         for step in STEPS:

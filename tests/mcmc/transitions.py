@@ -20,6 +20,8 @@ KERNELS = {
     "collapsed": ("mcmc._moves.collapsed", "collapsed_step"),
     "regrow-1": ("mcmc._moves.regrow", "regrow_step", 1),
     "regrow-2": ("mcmc._moves.regrow", "regrow_step", 2),
+    "learned": ("mcmc._moves.learned", "learned_step"),
+    "subgraph": ("mcmc._moves.subgraph", "subgraph_step"),
 }
 """Steps that reach every tree by themselves: module, function, further arguments."""
 MOVES = {
@@ -37,6 +39,8 @@ STEPS = KERNELS | MOVES
 MOST_TREES = 500
 FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
 """Room for what is kept of about a thousand cells, so that some take the place of others, and for few questions."""
+EXPECTED = (1.2, 0.6, 0.4)
+"""Questions expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
 
 class Outcomes:
@@ -131,6 +135,10 @@ def new_chain(model, beta=1.0, room=64):
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
     chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
+    chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
+    q = len(chain.lowered.questions.feature)
+    chain.state.density[-1, -q:] = 1 + np.arange(q) % 3
+    plain.module("mcmc._moves.subgraph").EXPECTED = EXPECTED
     return chain
 
 
@@ -263,8 +271,8 @@ def posterior_of(model, trees, beta=1.0):
     return weight / weight.sum()
 
 
-def imbalance(transition, law):
-    """Largest breach of detailed balance, relative to the larger of the two flows."""
+def imbalance(transition, law, least=0.0):
+    """Largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
     flow = law[:, None] * transition
     apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
-    return float((apart[larger > 0.0] / larger[larger > 0.0]).max())
+    return float((apart[larger > least] / larger[larger > least]).max())

@@ -19,7 +19,7 @@ from pactree_mcmc.mcmc._kernels import STEPS, read_kernel
 FALSE_ALARM = 1e-4
 MOST_ERROR = 0.006
 OTHERS = {"collapsed": 0.5, "rotate": 0.3, "restructure": 0.1, "regrow-2": 0.1}
-"""With "cgm" and both mixtures of "default", every move is in some kernel."""
+"""With "cgm", "whole" and both mixtures of "default", every move is in some kernel."""
 
 
 def nominal_problem():
@@ -53,6 +53,17 @@ def line_of_steps():
     return pt.TreeModel(x[:, None], (x > 0.3) * (x < 0.7) + 0.6 * rng.normal(size=60), tree_prior=prior)
 
 
+def gaps():
+    """Missing values of a feature, beside a nominal one."""
+    rng = np.random.default_rng(9)
+    table = pd.DataFrame(
+        {"size": rng.integers(0, 4, 30).astype(float), "kind": pd.Categorical(rng.choice(list("abc"), 30))}
+    )
+    table.loc[rng.random(30) < 0.3, "size"] = np.nan
+    y = np.where(rng.random(30) < 0.2 + 0.6 * table["size"].isna(), "yes", "no")
+    return pt.TreeModel(table, y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3), missing="branch")
+
+
 def compared(truth, sampled):
     """Quantities worth comparing, and how many standard errors one may be off."""
     rows = [
@@ -75,6 +86,10 @@ def largest_error(rows):
         (nominal_problem, "default", 4500, 1),
         (dyadic_laplace, "default", 2500, 1),
         (line_of_steps, "default", 2500, 1),
+        (nominal_problem, "whole", 2500, 1),
+        (grid_regression, "whole", 2500, 1),
+        (gaps, "whole", 2500, 1),
+        pytest.param(dyadic_laplace, "whole", 2500, 1, marks=pytest.mark.slow),
         pytest.param(nominal_problem, "cgm", 4000, 1, marks=pytest.mark.slow),
         pytest.param(dyadic_laplace, "blanchard", 2500, 2, marks=pytest.mark.slow),
         pytest.param(grid_regression, "grow-prune", 3500, 2, marks=pytest.mark.slow),
@@ -105,6 +120,6 @@ def test_a_wrong_prior_is_noticed():
 
 def test_every_move_runs_long():
     moves = set(OTHERS) | {"grow-prune", "blanchard"}
-    for kernel, is_line in (("cgm", False), ("default", False), ("default", True)):
+    for kernel, is_line in (("cgm", False), ("default", False), ("default", True), ("whole", False)):
         moves |= set(read_kernel(kernel, is_line=is_line).names)
     assert moves == set(STEPS)

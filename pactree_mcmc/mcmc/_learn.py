@@ -1,0 +1,177 @@
+"""Tuning in rounds: chains draw trees, a density is fitted on what all of them decided, and they go on with it.
+
+A round is a task a chain, which any executor runs; between two rounds the decisions of all chains are fitted as one
+(`_fit`). After the last the density is frozen. The first rounds temper the score, so that chains move between modes
+that the posterior parts, and the density knows them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+
+from .._not_finite import NotFinite
+from ._chain import Chain
+from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
+from ._fit import fit_density, joined_decisions
+from ._run import Plan, Result, Run
+from ._saving import new_saved, trimmed
+from ._snapshot import ARRAYS, Snapshot
+from ._state import NONE, first_density
+from ._workers import Work, n_cores
+
+BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
+"""Powers of the score, round by round."""
+REMEMBERED = 3
+"""Rounds, the last ones, on whose decisions the density is fitted."""
+CELLS_NOTED = 1500
+"""Cells whose decisions a chain notes in a round, at most."""
+NOTES = 100
+"""Trees looked at for that, evenly spaced over the last three quarters of the round."""
+
+
+class Lesson(NamedTuple):
+    """A round of one chain."""
+
+    plan: Plan
+    end: Snapshot | None
+    density: np.ndarray
+    beta: float
+    tuned: int
+    """Draws of tuning done when the round is over."""
+
+
+def study(lesson: Lesson, stopped: Event | None = None) -> tuple[Snapshot, Decisions]:
+    """Run one chain through a round, or until it is ``stopped``; where it is, and what its trees decided."""
+    run = Run(lesson.plan, lesson.end)
+    run.begin()
+    set_density(run.chain, lesson.density, lesson.beta)
+    noted = new_decisions(CELLS_NOTED)
+    packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
+    every = max(3 * (last - first) // (4 * NOTES), 1)
+    while run.tuned < last:
+        look = min(run.tuned + every, last)
+        while run.tuned < look:
+            if stopped is not None and stopped.is_set():
+                return run.snapshot, trimmed_decisions(noted)
+            run.advance(min(run.block, look - run.tuned))
+        if 4 * (run.tuned - first) > last - first:
+            note_decisions(run.chain.walk, packed)
+    set_density(run.chain, None, 1.0)
+    return run.snapshot, trimmed_decisions(noted)
+
+
+def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
+    """Let a chain draw from a density, its score to the power ``beta``."""
+    state = chain.state
+    if density is not None:
+        state.density[...] = density
+    state.beta[0] = beta
+    # what is kept of cells is by the power and the density
+    state.guide.hash[:] = NONE
+    state.cell.scan[:] = NONE
+    state.cell.ahead[:] = NONE
+
+
+def learn(work: Work) -> Work:
+    """Tune chains together; the work left, in which they stand at their first draw, the density frozen in them.
+
+    Chains lost on an executor are named in it; the others go on without what those decided. Where other chains have
+    learned already, as when a run that lost some is resumed, a chain begins its tuning with the density of those.
+    """
+    known = [result for result in work.before if result is not None]
+    if known:
+        density = _of_end(known[0].end, "density")
+        before = [_begun(plan, density) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
+        return work._replace(before=before)
+    if work.executor is not None:
+        return _learn(work, partial(work.executor.submit, study))
+    pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
+    try:
+        return _learn(work, partial(pool.submit, study, stopped=stopped))
+    finally:
+        # at an end there is nothing to be stopped
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _learn(work: Work, submit: Callable[[Lesson], Future]) -> Work:
+    try:
+        return _rounds(work, submit)
+    except KeyboardInterrupt:
+        until = "every chain had a draw" if work.executor is None else "a chain had finished"
+        raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
+
+
+def _rounds(work: Work, submit: Callable[[Lesson], Future]) -> Work:
+    plans, lost = work.plans, dict(work.lost)
+    ends: list[Snapshot | None] = [None] * len(plans)
+    density, rounds = first_density(len(plans[0].model.lowered.questions.feature)), []
+    for number, beta in enumerate(BETAS):
+        lessons = {
+            c: Lesson(plan, ends[c], density, beta, plan.tune * (number + 1) // len(BETAS))
+            for c, plan in enumerate(plans)
+            if c not in lost
+        }
+        found = _studied(work, submit, lessons, lost)
+        if not found:
+            return work._replace(lost=lost)
+        for c, (end, _) in found.items():
+            ends[c] = end
+        rounds.append(joined_decisions([decisions for _, decisions in found.values()]))
+        density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
+    before = [None if c in lost else _frozen(plan, ends[c], density) for c, plan in enumerate(plans)]
+    return work._replace(before=before, lost=lost)
+
+
+def _studied(
+    work: Work, submit: Callable[[Lesson], Future], lessons: dict[int, Lesson], lost: dict[int, Exception]
+) -> dict[int, tuple[Snapshot, Decisions]]:
+    """What came of a round, by chain; on an executor ``lost`` has those of which nothing came."""
+    found, futures = {}, {}
+    try:
+        for c, lesson in lessons.items():
+            try:
+                futures[c] = submit(lesson)
+            except RuntimeError as error:
+                # a pool whose worker died takes no more tasks
+                lost[c] = error
+        for c, future in futures.items():
+            try:
+                found[c] = future.result()
+            except NotFinite:
+                raise
+            except Exception as error:
+                if work.executor is None:
+                    raise
+                lost[c] = error
+    except KeyboardInterrupt:
+        for future in futures.values():
+            future.cancel()
+        raise
+    return found
+
+
+def _of_end(end: Snapshot, name: str) -> np.ndarray:
+    """An array of the state of a chain."""
+    return end.replicas[0].state[ARRAYS.index(name)]
+
+
+def _frozen(plan: Plan, end: Snapshot, density: np.ndarray) -> Result:
+    """A chain that draws from the density from now on."""
+    at, (replica,) = ARRAYS.index("density"), end.replicas
+    state = (*replica.state[:at], density, *replica.state[at + 1 :])
+    saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats))
+    return Result(saved, None, end._replace(replicas=(replica._replace(state=state),)))
+
+
+def _begun(plan: Plan, density: np.ndarray) -> Result:
+    """A chain at its start, its tuning before it."""
+    run = Run(plan._replace(draws=0))
+    run.begin()
+    return _frozen(plan, run.snapshot, density)
