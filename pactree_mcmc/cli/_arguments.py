@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
 """Tree priors and the options that are theirs."""
 LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
-KERNELS = ("default", "cgm", "grow-prune", "blanchard")
+KERNELS = ("default", "whole", "cgm", "grow-prune", "blanchard")
 EPILOG = "The first run of a kernel compiles it, which takes one to two minutes; later runs find it in the cache."
 
 
