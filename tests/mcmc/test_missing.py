@@ -44,9 +44,9 @@ def shown(step, case, prior, leaf):
 
 def chosen():
     """Those of every day; the long ones are slow."""
-    for param in everyday(rotated(), shown, COSTLY):
-        is_long = param.values[0] == "subgraph" and param.values[1] in LONG
-        yield pytest.param(*param.values, marks=pytest.mark.slow) if is_long else param
+    params = everyday(rotated(), shown, COSTLY)
+    long = [param.values[0] == "subgraph" and param.values[1] in LONG for param in params]
+    return [pytest.param(*p.values, marks=pytest.mark.slow) if slow else p for p, slow in zip(params, long)]
 
 
 @pytest.mark.parametrize(("step", "case", "prior", "leaf"), chosen())
