@@ -138,7 +138,6 @@ def new_chain(model, beta=1.0, room=64):
     chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
     q = len(chain.lowered.questions.feature)
     chain.state.density[-1, -q:] = 1 + np.arange(q) % 3
-    plain.module("mcmc._moves.subgraph").EXPECTED = EXPECTED
     return chain
 
 
@@ -220,7 +219,8 @@ def transition_row(chain, snapshot, kernel, seen):
         return key
 
     row = {}
-    with np.errstate(over="ignore"):
+    with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
+        patch.setattr(plain_package().module("mcmc._moves.subgraph"), "EXPECTED", EXPECTED)
         for probability, key in all_outcomes(run):
             row[key] = row.get(key, 0.0) + probability
     return row
