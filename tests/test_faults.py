@@ -24,7 +24,7 @@ INTERRUPTED = """
 import sys
 sys.path.insert(0, "tests")
 from mcmc.runs import draw
-post = draw("classes", 10**7, kernel="grow-prune", rng=9, tune=%d, checkpoint=sys.argv[1], every=0.05)
+post = draw("classes", 10**7, kernel="grow-prune", rng=9, thin=50, tune=%d, checkpoint=sys.argv[1], every=0.05)
 post.save(sys.argv[2])
 """
 
@@ -68,7 +68,7 @@ def test_a_real_signal(moment, tune, tmp_path):
         assert process.returncode == 0, errors
         cut = pt.load(saved)
         assert 1 <= cut.n_draws < 10**7
-        assert_same_draws(cut, draw("classes", cut.n_draws, kernel="grow-prune", rng=9, tune=0))
+        assert_same_draws(cut, draw("classes", cut.n_draws, kernel="grow-prune", rng=9, thin=50, tune=0))
     assert [name for name in os.listdir(tmp_path) if "part" in name] == []
 
 
