@@ -2,7 +2,7 @@
 
 Run: python benchmarks/evidence_coverage.py [runs]. Synthetic ladders: independent chains of draws at four powers of a
 score that is normal at power 0, from draw to draw an autoregression with a given integrated autocorrelation time. Real
-ladders: short runs of `pt.sample(model, temperatures=6)` and `pt.progressive_mixture(model)` on small models that the
+ladders: short runs of `pt.sample(model, betas=6)` and `pt.progressive_mixture(model)` on small models that the
 exact engine answers. Runs that state no error are counted apart.
 """
 
@@ -27,7 +27,7 @@ TRUTH = 0.5
 TIMES = (1, 2, 5, 10, 20, 40)
 SHAPES = ((1, 2000), (2, 1000), (4, 500))
 """Chains, and draws of each."""
-TEMPERED = {"tune": 200, "temperatures": 6, "progress": False}
+TEMPERED = {"tune": 200, "betas": 6, "progress": False}
 REAL = {
     "Chipman, default": ("chipman", 2, 200, {"proposals": 25}),
     "Chipman, default, few proposals": ("chipman", 1, 600, {"proposals": 5}),

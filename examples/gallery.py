@@ -30,7 +30,7 @@ All functions are in `pactree_mcmc.plots`; they take matplotlib axes and return 
 written by `python examples/gallery.py`.
 
 `truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,
-two classes. `regions` and `tempered` are runs, the second with `temperatures=8`, for the example of Chipman, George and
+two classes. `regions` and `tempered` are runs, the second with `betas=8`, for the example of Chipman, George and
 McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The pictures over two
 features are of `noisy`, a run for two noisy classes.
 """
@@ -55,7 +55,7 @@ def posteriors():
         "post": pt.sample(binary, **run),
         "noisy": pt.sample(noisy, **run),
         "regions": pt.sample(regions, **run),
-        "tempered": pt.sample(regions, temperatures=8, **run),
+        "tempered": pt.sample(regions, betas=8, **run),
     }
 
 

@@ -45,7 +45,7 @@ HEADER = (
     f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
 )
 NO_PROOF = (
-    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with temperatures=8, "
+    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with betas=8, "
     "with other starts, or with exact.solve of a smaller model."
 )
 BLOCK = 1 << 20
@@ -62,9 +62,7 @@ class ConvergenceWarning(UserWarning):
     """
 
 
-def warn_if_unconverged(
-    post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, temperatures: int = 1
-) -> None:
+def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, levels: int = 1) -> None:
     """Warn once, with a ConvergenceWarning, of all that `check_convergence` finds.
 
     Parameters
@@ -73,7 +71,7 @@ def warn_if_unconverged(
         Draws of chains.
     stacklevel : int, default 1
         As of ``warnings.warn`` where this function is called: 1 blames the line that calls it, 2 the caller's caller.
-    max_points, temperatures : int
+    max_points, levels : int
         As of `check_convergence`.
 
     Raises
@@ -93,12 +91,12 @@ def warn_if_unconverged(
     >>> print(caught[0].message)
     too few draws to judge convergence: 60 in all; give at least 400, better draws=1000.
     """
-    lines = check_convergence(post, max_points, temperatures=temperatures)
+    lines = check_convergence(post, max_points, levels=levels)
     if lines:
         warnings.warn("\n  ".join(lines), ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
-def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatures: int = 1) -> list[str]:
+def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: int = 1) -> list[str]:
     """What speaks against the draws of chains, and what to try.
 
     Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
@@ -114,7 +112,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatu
     max_points : int, default 50
         Training rows whose predictions are checked, at most, >= 1; evenly spaced, rows with equal features once. Of a
         classifier the probabilities of the classes that vary most at the row, at most 3 and never of all.
-    temperatures : int, default 1
+    levels : int, default 1
         How many the run had; the advice starts there.
 
     Returns
@@ -152,7 +150,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, temperatu
     found = _figures(post, max_points)
     if not found.failed.any():
         return []
-    return [HEADER, *_listed(found), *_advice(post, found, temperatures)]
+    return [HEADER, *_listed(found), *_advice(post, found, levels)]
 
 
 def verdict(post: SampledPosterior) -> str:
@@ -435,13 +433,13 @@ def _line(found: Figures, i: int) -> str:
     return f"{found.names[i]}: R-hat {shown}, ESS {ess if math.isnan(ess) else math.floor(ess)}"
 
 
-def _advice(post: SampledPosterior, found: Figures, temperatures: int) -> list[str]:
+def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     """What to try, in the order of what helps most."""
     worst = np.argsort(-found.times_longer, kind="stable")[:N_LISTED]
     apart = post.n_chains > 1 and chains_apart(found.by_tree[worst][:, post.tree_of_draw])
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
-    warmer = f"temperatures={8 if temperatures < 2 else 2 * temperatures}"
+    warmer = f"betas={8 if levels < 2 else 2 * levels}"
     out = []
     if apart:
         out.append(f"The chains sit in different places and stay there: try {warmer}.")

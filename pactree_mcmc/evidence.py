@@ -33,7 +33,7 @@ COVERED = 0.95
 class Tempering(NamedTuple):
     """What tempered chains found out about their ladders, and the evidence."""
 
-    temperatures: np.ndarray
+    betas: np.ndarray
     """(chains, n): powers of the score, decreasing from 1."""
     scores: np.ndarray
     """(chains, draws, n): log score at each level, nats."""
@@ -114,7 +114,7 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     is_stump = np.array([report.is_stump for report in reports])
     log_evidence = se = None
     log_mass = mass.log_from(float(is_stump.mean())) if is_stump.size else None
-    if log_mass is not None and all(report.temperatures[-1] == 0.0 for report in reports):
+    if log_mass is not None and all(report.betas[-1] == 0.0 for report in reports):
         found = [_ratio_and_gain(report) for report in reports]
         each, gain, overlap = (np.array(part) for part in zip(*found, strict=True))
         log_evidence = float(logsumexp(each) - math.log(len(each))) + log_mass
@@ -123,7 +123,7 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
             each, gain = each - away.mean(axis=1), gain - away
         se = _error(each, gain, overlap.mean(), scores, is_stump if mass.log_mass is None else None)
     return Tempering(
-        np.array([report.temperatures for report in reports]),
+        np.array([report.betas for report in reports]),
         scores,
         np.array([report.swap_rates for report in reports]),
         np.array([report.round_trips for report in reports]),
@@ -139,7 +139,7 @@ def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
     Last, how much the two levels overlap that do so least, in [0, 1].
     """
     total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
-    for i, step in enumerate(-np.diff(report.temperatures)):
+    for i, step in enumerate(-np.diff(report.betas)):
         high, low = step * report.scores[:, i], step * report.scores[:, i + 1]
         ratio = log_ratio(high, low)
         up, down = expit(low - ratio), expit(ratio - high)
@@ -171,9 +171,7 @@ def _error(
         why = (
             f"two neighbouring levels overlap by {overlap:.1g} only, and its draws depend on each other over {time:.0f}"
         )
-        return _not_stated(
-            draws, f"{why} draws; more temperatures= help most", FEWEST_BLOCKS * time / (gain.size * overlap)
-        )
+        return _not_stated(draws, f"{why} draws; more betas= help most", FEWEST_BLOCKS * time / (gain.size * overlap))
     if is_stump is not None:
         time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
         worth = is_stump.sum() / time_of_stumps

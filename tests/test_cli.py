@@ -196,7 +196,7 @@ def test_advice_names_options_that_exist(capsys):
     known = run(capsys, "fit", "--help")[1] + run(capsys, "compare", "--help")[1]
     assert all(option in known for option in OPTIONS.values())
     for said, told in {
-        "The chains sit in different places and stay there: try temperatures=8.": "stay there: try --betas 8.",
+        "The chains sit in different places and stay there: try betas=8.": "stay there: try --betas 8.",
         "try betas=16 first": "try --betas 16 first",
         "raise tune by 200 or more": "raise --tune by 200 or more",
         "about 3 times as many draws (draws=3000)": "as many draws (--draws 3000)",
@@ -218,7 +218,7 @@ def test_advice_of_a_real_run_names_options(capsys, tmp_path):
     command = (tmp_path / "parity.csv", "--target", "y", "--kernel", "blanchard", "--draws", "60", "--tune", "0")
     notes = answer(capsys, "fit", *command, "--proposals", "1", "--seed", "1", "--quiet")["notes"]
     assert any("--" in note for note in notes)
-    assert not any(re.search(r"\b(temperatures|betas|draws|tune|chains)=", note) for note in notes)
+    assert not any(re.search(r"\b(betas|draws|tune|chains)=", note) for note in notes)
 
 
 class TestPredict:

@@ -179,7 +179,7 @@ def test_one_shifted_chain_is_seen(kind):
     name = "prediction P(y = " if kind == "three classes" else "prediction at row "
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
-    assert lines[-1:] == ["The chains sit in different places and stay there: try temperatures=8."]
+    assert lines[-1:] == ["The chains sit in different places and stay there: try betas=8."]
 
 
 def test_figures_in_the_text_are_those_of_the_draws():
@@ -223,9 +223,9 @@ def test_chains_that_stand_still_apart_are_seen():
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     text = warned(post)
     assert "number of leaves: R-hat inf, ESS" in text
-    assert "try temperatures=8." in text
+    assert "try betas=8." in text
     assert "times as many draws" not in text
-    assert "try temperatures=16." in warned(post, temperatures=8)
+    assert "try betas=16." in warned(post, levels=8)
 
 
 @pytest.mark.planted

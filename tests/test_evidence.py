@@ -119,7 +119,7 @@ def test_the_error_of_chains_alone_is_that_of_students_t():
 
 
 def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
-    short = ladder(np.random.default_rng(4), 50)._replace(temperatures=np.array([1.0, 0.5, 0.2, 0.1]))
+    short = ladder(np.random.default_rng(4), 50)._replace(betas=np.array([1.0, 0.5, 0.2, 0.1]))
     assert gather([short], ONE).log_evidence is None
     assert gather([ladder(np.random.default_rng(4), 50)], TO_BE_TOLD).log_evidence is None
 
@@ -138,7 +138,7 @@ def with_stumps(n_stumps):
         (
             [ladder(np.random.default_rng(4), 200)._replace(scores=np.repeat(BETAS * 2e3, 200).reshape(4, 200).T)],
             ONE,
-            "overlap by .* only.*temperatures=",
+            "overlap by .* only.*betas=",
         ),
     ],
 )
@@ -217,7 +217,7 @@ def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, que
     y = (X[:, 0] + rng.normal(size=12) > 1).astype(int)
     model = pt.TreeModel(X, y, tree_prior=PRIORS[prior], questions=QUESTIONS[questions])
     truth = exact.solve(model).log_evidence
-    how = {"tune": 100, "chains": 2, "temperatures": 4, "proposals": 20, "progress": False, "kernel": "grow-prune"}
+    how = {"tune": 100, "chains": 2, "betas": 4, "proposals": 20, "progress": False, "kernel": "grow-prune"}
     post = pt.sample(model, 1500, rng=3, **how)
     assert abs(post.log_evidence - truth) < 2.5 * post.log_evidence_se < 0.25
     mixture = pt.progressive_mixture(model, chains=16, particles=100, draws=20, steps=20, kernel="grow-prune", rng=5)

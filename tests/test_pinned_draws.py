@@ -33,9 +33,7 @@ RUNS = {
         {"prior": "354f053f85d4a4b7", "dispersed": "0f13950a0790043b"},
     ),
     "nominal, tempered": (
-        lambda **start: pt.sample(
-            pt.TreeModel(X, LABEL, nominal=[2]), kernel="cgm", temperatures=3, **SETTINGS, **start
-        ),
+        lambda **start: pt.sample(pt.TreeModel(X, LABEL, nominal=[2]), kernel="cgm", betas=3, **SETTINGS, **start),
         {"prior": "95f7e71ce1fe81bb", "dispersed": "f20823343f0ae7d4"},
     ),
 }

@@ -57,7 +57,7 @@ def test_different_roots_of_equal_posterior_are_named(sticky):
         assert any(line.startswith(f"{what}: R-hat ") for line in lines), what
     assert sticky or sum("R-hat inf" in line for line in lines) == 4, figure
     assert not any(line.startswith(("log posterior", "number of leaves", "depth", "prediction")) for line in lines)
-    assert lines[-1] == "The chains sit in different places and stay there: try temperatures=8."
+    assert lines[-1] == "The chains sit in different places and stay there: try betas=8."
     table = post.summary()
     assert table.loc["root feature 'left'", "rhat"] > 1.5 and table.loc["lp", "rhat"] == pytest.approx(1.0, abs=0.01)
     assert table.attrs["verdict"] == "\n  ".join(lines)

@@ -11,7 +11,7 @@ import pactree_mcmc as pt
 FALSE_ALARM = 1e-3
 RUNS = 16
 DRAWS = {True: 60, False: 250}
-TUNE, TEMPERATURES, PROPOSALS = 100, 6, 40
+TUNE, LEVELS, PROPOSALS = 100, 6, 40
 KERNELS = ("default", "cgm")
 WRONG_WEIGHT = 1.05
 
@@ -20,7 +20,7 @@ def estimates(model, kernel, draws, seed):
     """Log evidence (runs,) by independent tempered chains, and the standard error that each tells of itself."""
     found = []
     for source in np.random.SeedSequence(seed).spawn(RUNS):
-        how = {"chains": 1, "temperatures": TEMPERATURES, "proposals": PROPOSALS, "start": "stump", "progress": False}
+        how = {"chains": 1, "betas": LEVELS, "proposals": PROPOSALS, "start": "stump", "progress": False}
         post = pt.sample(model, draws, tune=TUNE, rng=source, kernel=kernel, **how)
         error = post.log_evidence_se
         found.append((post.log_evidence, np.nan if error is None else error))
@@ -56,7 +56,7 @@ def verify(quick, folder):
     text = TEXT.format(
         runs=RUNS,
         draws=DRAWS[quick],
-        temperatures=TEMPERATURES,
+        betas=LEVELS,
         limit=limit,
         table=table(header, lines),
         picture=picture("evidence.png", "Estimated less exact log evidence by problem and kernel", folder),
@@ -80,7 +80,7 @@ def planted_errors(limit, quick, shown):
 
 
 TEXT = """
-The log evidence by {runs} independent tempered chains (`pt.sample(model, temperatures={temperatures})`, {draws} draws
+The log evidence by {runs} independent tempered chains (`pt.sample(model, betas={betas})`, {draws} draws
 each) against `exact.solve(model).log_evidence`; under a shared variance the exact one is the integral, over the
 variance, of the evidence given it. A t test over the chains: a check fails beyond |t| = {limit:.2f}. The last column
 says whether the standard error that a chain tells of itself (`log_evidence_se`) is right: it should be about 1, or

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from measures import Check, effective, log_posterior, root_features, roots, total_variation, z_event, z_score
 from problems import feature_law, model_of, root_law, truth_of
-from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS, TEMPERATURES
+from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LEVELS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS
 from timing import run_within, why_not
 
 MAPTREE_ROOT = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
@@ -32,16 +32,16 @@ def chipman_1998(options):
 
 
 def _evidence(options):
-    refusal = why_not(temperatures=2, kernel=options.kernel)
+    refusal = why_not(betas=2, kernel=options.kernel)
     if refusal:
         yield f"evidence by tempering skipped: {refusal}"
         return
     limit = LIMITS["chipman_1998, evidence"].within(options.seconds)
-    run = run_within(model_of("chipman_1998"), limit, rng=0, kernel=options.kernel, temperatures=TEMPERATURES)
+    run = run_within(model_of("chipman_1998"), limit, rng=0, kernel=options.kernel, betas=LEVELS)
     estimate, error = run.post.log_evidence, run.post.log_evidence_se
     error = math.inf if error is None else error
     gap = abs(estimate - truth_of("chipman_1998").log_evidence)
-    yield f"log evidence {estimate:.4f}, s.e. {error:.4f}, {TEMPERATURES} temperatures, {run.seconds:.1f} s"
+    yield f"log evidence {estimate:.4f}, s.e. {error:.4f}, {LEVELS} levels, {run.seconds:.1f} s"
     yield Check("log evidence, gap to exact in standard errors", gap / error, 3.0)
     yield Check("log evidence, standard error", error, 0.05)
 

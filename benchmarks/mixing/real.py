@@ -28,7 +28,7 @@ def _agree(name, options):
     rows = np.random.default_rng(0).choice(len(X), REAL_ROWS, replace=False)
     how = {"most_draws": REAL_DRAWS, "rng": 0, "kernel": options.kernel, "start": "prior"}
     alone = _rhats(run_within(model, limit, **how), X[rows])
-    run = run_within(model, limit, temperatures=REAL_LADDER, proposals=REAL_PROPOSALS, **how)
+    run = run_within(model, limit, betas=REAL_LADDER, proposals=REAL_PROPOSALS, **how)
     yield (
         f"{name}: n={len(X)}, p={X.shape[1]}, {run.draws} draws a chain, {run.thin * REAL_PROPOSALS} proposals each; "
         f"without a ladder in the same time: {', '.join(f'{value:.3f} {what}' for what, value in alone.items())}"

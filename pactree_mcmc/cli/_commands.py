@@ -196,7 +196,7 @@ def _sample(args: argparse.Namespace, model: pt.TreeModel, notes: list[str]) -> 
             kernel=args.kernel,
             thin=args.thin,
             proposals=args.proposals,
-            temperatures=args.betas,
+            betas=args.betas,
             progress=not args.quiet,
             checkpoint=args.checkpoint,
             every=args.every,

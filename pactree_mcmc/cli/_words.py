@@ -8,7 +8,6 @@ OPTIONS = {
     **{name: "--" + name.replace("_", "-") for name in ("draws", "tune", "chains", "thin", "proposals", "kernel")},
     **{name: "--" + name.replace("_", "-") for name in ("checkpoint", "every", "missing", "nominal", "leaf")},
     **{name: "--" + name.replace("_", "-") for name in ("max_cuts", "min_leaf", "max_depth", "max_cells", "betas")},
-    "temperatures": "--betas",
 }
 """Arguments of the library that the command line has an option for."""
 NAMES = "|".join(OPTIONS)

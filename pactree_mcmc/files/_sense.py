@@ -228,8 +228,8 @@ def _check_counts(draws: Any) -> None:
     _array(draws.noise_variance, "f", (chains, length), "noise_variance")
     found = draws.tempering
     if found is not None:
-        levels = found.temperatures.shape[-1]
-        shapes = {"temperatures": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
+        levels = found.betas.shape[-1]
+        shapes = {"betas": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
         for name, shape in (shapes | {"swap_rates": (chains, levels - 1), "is_stump": (chains, length)}).items():
             _array(getattr(found, name), "fib", shape, name)
             require(np.isfinite(getattr(found, name)), f"{name} is not finite")

@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     kernel: Kernel
     seed: Any
     start: Any
-    temperatures: Any = None
+    betas: Any = None
 
 
 class Result(NamedTuple):
@@ -152,9 +152,9 @@ def _new_chain(plan: Plan) -> Any:
     """The stump of a plan, at every level of its ladder."""
     lowered, kernel, rng = plan.model.lowered, plan.kernel, generator_from(plan.seed)
     grown = may_grow(plan.start)
-    if plan.temperatures is None:
+    if plan.betas is None:
         return Chain(lowered, kernel, rng, grown)
-    return Ladder(lowered, kernel, rng, read_ladder(plan.temperatures), grown)
+    return Ladder(lowered, kernel, rng, read_ladder(plan.betas), grown)
 
 
 def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf) -> Result:

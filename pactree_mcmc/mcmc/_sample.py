@@ -35,7 +35,7 @@ def sample(
     thin: int = 1,
     proposals: int = PROPOSALS_PER_DRAW,
     start: Any = "dispersed",
-    temperatures: Any = None,
+    betas: Any = None,
     executor: Executor | None = None,
     progress: bool = True,
     checkpoint: Any = None,
@@ -73,7 +73,7 @@ def sample(
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
         of the first four chains, where there are as many, and below it the likelihood to the power 1, 1/2 or 1/4 in
         turn: chains begin further apart than the posterior is wide, and have to find each other.
-    temperatures : int >= 2, or decreasing sequence of powers from 1, optional
+    betas : int >= 2, or decreasing sequence of powers from 1, optional
         Temper the score: run a replica of each chain at every power, neighbours exchanging places after each draw. A
         number stands for a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With
         a ladder down to 0 the result has a ``log_evidence``; ``tempering`` has the swap rates and round trips.
@@ -123,13 +123,13 @@ def sample(
     check_count("tune", tune, 0)
     for name, value in {"draws": draws, "chains": chains, "thin": thin, "proposals": proposals}.items():
         check_count(name, value)
-    mixture = read_kernel(kernel, int(proposals), is_line=temperatures is None and line_sums(model.lowered) > 0)
-    if temperatures is not None:
-        read_ladder(temperatures)
+    mixture = read_kernel(kernel, int(proposals), is_line=betas is None and line_sums(model.lowered) > 0)
+    if betas is not None:
+        read_ladder(betas)
     sources = chain_seeds(rng, int(chains))
     starts = _read_starts(model, start, int(chains))
     plans = [
-        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, temperatures)
+        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, betas)
         for source, first in zip(sources, starts, strict=True)
     ]
     written = None
@@ -143,7 +143,7 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
-    if first.kernel.guided and first.temperatures is None and any(result is None for result in work.before):
+    if first.kernel.guided and first.betas is None and any(result is None for result in work.before):
         work = learn(work)
     done = do(work)
     results, tempering, course = done.results, None, None
@@ -156,7 +156,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
     if done.complete and work.checkpoint is not None:
         post.save(work.checkpoint.path)
-    warn_if_unconverged(post, 3, temperatures=1 if tempering is None else tempering.temperatures.shape[1])
+    warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])
     return post
 
 

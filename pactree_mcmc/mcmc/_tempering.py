@@ -29,7 +29,7 @@ FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
 class LadderReport(NamedTuple):
     """What a tempered chain found out."""
 
-    temperatures: np.ndarray
+    betas: np.ndarray
     """(n,) the ladder, decreasing from 1."""
     scores: np.ndarray
     """(draws, n) log score at each level."""
@@ -53,24 +53,24 @@ def first_ladder(n: int) -> np.ndarray:
     return np.linspace(1.0, 0.0, n) ** CURVATURE
 
 
-def read_ladder(temperatures: Any) -> tuple[np.ndarray, bool]:
-    """Check ``temperatures``; the ladder to begin with, and whether it may be adapted."""
-    if isinstance(temperatures, int | np.integer) and not isinstance(temperatures, bool):
-        if not FEWEST_LEVELS <= int(temperatures) <= MOST_LEVELS:
+def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
+    """Check ``betas``; the ladder to begin with, and whether it may be adapted."""
+    if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
+        if not FEWEST_LEVELS <= int(betas) <= MOST_LEVELS:
             allowed = f"{FEWEST_LEVELS} to {MOST_LEVELS:,} levels, or a ladder"
-            raise ValueError(f"temperatures={in_words(temperatures)} is too few or too many; give {allowed}.")
-        return first_ladder(int(temperatures)), True
+            raise ValueError(f"betas={in_words(betas)} is too few or too many; give {allowed}.")
+        return first_ladder(int(betas)), True
     try:
-        ladder = read_numbers("temperatures", temperatures)
+        ladder = read_numbers("betas", betas)
     except ValueError as error:
-        given = in_words(temperatures)
-        raise TypeError(f"temperatures is {given}; give how many, or a ladder decreasing from 1.") from error
+        given = in_words(betas)
+        raise TypeError(f"betas is {given}; give how many, or a ladder decreasing from 1.") from error
     if ladder.ndim != 1 or len(ladder) < FEWEST_LEVELS:
-        given = in_words(temperatures)
-        raise ValueError(f"temperatures={given}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
+        given = in_words(betas)
+        raise ValueError(f"betas={given}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
     if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
         given = in_words(ladder.tolist())
-        raise ValueError(f"temperatures={given} is no ladder; give powers of the score decreasing from 1.")
+        raise ValueError(f"betas={given} is no ladder; give powers of the score decreasing from 1.")
     return ladder, False
 
 

@@ -107,7 +107,7 @@ def plot_ladder(posterior: SampledPosterior, ax: Any = None) -> Any:
     Parameters
     ----------
     posterior : SampledPosterior
-        Of a run with ``temperatures=``.
+        Of a run with ``betas=``.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
 
@@ -124,13 +124,13 @@ def plot_ladder(posterior: SampledPosterior, ax: Any = None) -> Any:
     """
     check_sampled(posterior)
     if posterior.tempering is None:
-        raise ValueError("the run was not tempered; give pt.sample temperatures=8, or more levels.")
+        raise ValueError("the run was not tempered; give pt.sample betas=8, or more levels.")
     found, ax = posterior.tempering, axes_or_new(ax, 5.5, 3.4)
-    n = found.temperatures.shape[1]
+    n = found.betas.shape[1]
     for c, rates in enumerate(found.swap_rates):
         label = f"chain {c}" if len(found.swap_rates) <= MOST_CHAINS else None
         ax.plot(np.arange(n - 1) + 0.5, rates, "o-", markersize=4, linewidth=1.2, color=f"C{c % 10}", label=label)
-    powers = found.temperatures.mean(axis=0)
+    powers = found.betas.mean(axis=0)
     step = max(1, round(n / 9))
     at = np.arange(0, n, step)
     ax.set_xticks(at, [f"{powers[i]:.2g}" for i in at])

@@ -44,7 +44,7 @@ QUESTIONS = {
 }
 KINDS = {
     "chains": lambda model, path: pt.sample(model, 100, tune=50, **FAST),
-    "tempered": lambda model, path: pt.sample(model, 60, tune=50, temperatures=[1.0, 0.5], **FAST),
+    "tempered": lambda model, path: pt.sample(model, 60, tune=50, betas=[1.0, 0.5], **FAST),
     "resumed": lambda model, path: pt.resume(pt.sample(model, 50, tune=50, **FAST), 50),
     "loaded": lambda model, path: through_a_file(pt.sample(model, 50, tune=50, **FAST), path),
     "exact draws": lambda model, path: exact.solve(model).sample(200, rng=1),

@@ -50,7 +50,7 @@ def test_loaded_is_saved(name, tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_tempered_runs_and_both_kinds_of_files(suffix, tmp_path):
     skip_without(suffix)
-    post, path = draw("classes", 8, temperatures=3), tmp_path / f"run{suffix}"
+    post, path = draw("classes", 8, betas=3), tmp_path / f"run{suffix}"
     draw("numbers", 3).save(path)
     post.save(str(path))
     again = pt.load(str(path))

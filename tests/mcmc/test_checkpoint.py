@@ -40,7 +40,7 @@ def copies(monkeypatch, tmp_path):
     ("name", "rest"),
     [
         ("classes", {}),
-        ("shared variance", {"temperatures": 2}),
+        ("shared variance", {"betas": 2}),
         ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
     ],
 )

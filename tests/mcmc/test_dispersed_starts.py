@@ -29,11 +29,11 @@ MODELS = {
 }
 
 
-def started(model, chains=4, temperatures=None):
+def started(model, chains=4, betas=None):
     """The chains at their starts, before any proposal."""
     out = []
     for c in range(chains):
-        plan = Plan(model, 1, 0, 1, read_kernel("grow-prune"), c, Dispersed(c), temperatures)
+        plan = Plan(model, 1, 0, 1, read_kernel("grow-prune"), c, Dispersed(c), betas)
         run = Run(plan)
         put_start(model, run.chain, plan.start, run.chain.rng)
         out.append(run.chain)

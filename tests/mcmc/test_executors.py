@@ -69,7 +69,7 @@ def test_dask_cluster():
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
-        assert_same(draw("classes", temperatures=2, executor=client.get_executor()), draw("classes", temperatures=2))
+        assert_same(draw("classes", betas=2, executor=client.get_executor()), draw("classes", betas=2))
 
 
 class RayExecutor(Executor):

@@ -129,7 +129,7 @@ def test_when_the_default_kernel_regrows_lines():
     assert "regrow-line" in moves_of(pt.TreeModel(X, y))
     assert "regrow-line" in moves_of(pt.TreeModel(X, y, questions=pt.GridCuts(10)))
     assert "regrow-line" not in moves_of(pt.TreeModel(np.hstack([X, X**2]), y))
-    assert "regrow-line" not in moves_of(pt.TreeModel(X, y), temperatures=[1.0, 0.5])
+    assert "regrow-line" not in moves_of(pt.TreeModel(X, y), betas=[1.0, 0.5])
     assert "regrow-line" not in moves_of(pt.TreeModel(X, y, questions=pt.DyadicCuts(3)))
     many = np.arange(600.0)[:, None]
     assert 2 * FEWEST_LEVELS * len(many) ** 2 > MOST_SUMS

@@ -43,11 +43,11 @@ RUNS = list(product(["classes", "numbers", "shared variance", "penalty"], LADDER
 @pytest.mark.parametrize(("name", "ladder"), everyday(RUNS, lambda *run: run))
 def test_ladders(name, ladder):
     """Levels, exchanges, round trips and the evidence too."""
-    temperatures = LADDERS[ladder]
-    whole = draw(name, 20, temperatures=temperatures, tune=16)
-    half = resumed(draw(name, 5, temperatures=temperatures, tune=16), 4)
+    betas = LADDERS[ladder]
+    whole = draw(name, 20, betas=betas, tune=16)
+    half = resumed(draw(name, 5, betas=betas, tune=16), 4)
     assert_same(resumed(half, 11), whole)
-    assert half.tempering.scores.shape == (2, 9, len(whole.tempering.temperatures[0]))
+    assert half.tempering.scores.shape == (2, 9, len(whole.tempering.betas[0]))
 
 
 @pytest.mark.parametrize("bits", _snapshot.GENERATORS)
@@ -69,18 +69,18 @@ def test_trees_as_large_as_they_get():
     assert_same(resumed(half, 10), whole)
 
 
-def runs_apart(name, temperatures=None, kernel=EVERY_MOVE, draws=12):
+def runs_apart(name, betas=None, kernel=EVERY_MOVE, draws=12):
     """A run of many draws, and one of few that is then followed by a run from where it stopped."""
-    plan = Plan(MODELS[name], draws, 5, 1, read_kernel(kernel), 9, "prior", temperatures)
+    plan = Plan(MODELS[name], draws, 5, 1, read_kernel(kernel), 9, "prior", betas)
     whole, first = Run(plan).advance(5).advance(draws), Run(plan._replace(draws=4)).advance(5).advance(4)
     return plan, whole.result, first.result
 
 
 @pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
-@pytest.mark.parametrize("temperatures", [None, 3])
-def test_what_is_kept_of_cells_is_resumed(name, temperatures):
+@pytest.mark.parametrize("betas", [None, 3])
+def test_what_is_kept_of_cells_is_resumed(name, betas):
     """With fractions a table computed anew may differ in its last bit, so it is kept."""
-    plan, whole, first = runs_apart(name, temperatures)
+    plan, whole, first = runs_apart(name, betas)
     then = Run(plan._replace(draws=8), first.end).advance(8).result
     assert_equal(then.end, whole.end)
     assert all(len(replica.cells.place) > 10 for replica in whole.end.replicas)
@@ -173,8 +173,8 @@ PLANTED = {
 @pytest.mark.parametrize("what", list(PLANTED))
 def test_what_is_forgotten_shows(what):
     """Each part of a snapshot is needed: without it the chain is another one."""
-    name, temperatures, spoil = PLANTED[what]
-    plan, whole, first = runs_apart(name, temperatures)
+    name, betas, spoil = PLANTED[what]
+    plan, whole, first = runs_apart(name, betas)
     then = Run(plan._replace(draws=8), spoil(first.end)).advance(8).result
     with pytest.raises(AssertionError):
         assert_equal(then.end, whole.end)
@@ -237,7 +237,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
 
 
 def test_round_trips_go_on():
-    how = {"kernel": "grow-prune", "temperatures": [1.0, 0.9]}
+    how = {"kernel": "grow-prune", "betas": [1.0, 0.9]}
     half, whole = draw("numbers", 12, **how), draw("numbers", 30, **how)
     assert 0 < half.tempering.round_trips.min() < whole.tempering.round_trips.min()
     assert_same(resumed(half, 18), whole)

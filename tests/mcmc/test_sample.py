@@ -102,18 +102,18 @@ def test_refused_mixtures(kernel, words):
 
 @pytest.mark.parametrize("ladder", [1, 0, [1.0], [0.9, 0.0], [1.0, 0.5, 0.5], [1.0, -0.1], [1.0, np.nan], [[1.0, 0.0]]])
 def test_refused_ladders(ladder):
-    with pytest.raises(ValueError, match="temperatures"):
-        draw(temperatures=ladder)
+    with pytest.raises(ValueError, match="betas"):
+        draw(betas=ladder)
 
 
 def test_evidence_by_tempering():
     """Known to the exact engine; the standard error is honest."""
     model = mixed_model(n=40)
-    post = draw(model, draws=400, tune=300, temperatures=6, proposals=20)
+    post = draw(model, draws=400, tune=300, betas=6, proposals=20)
     truth = exact.solve(model).log_evidence
     assert abs(post.log_evidence - truth) < 4.5 * post.log_evidence_se < 1.0
     assert post.tempering.swap_rates.min() > 0.1
-    assert draw(temperatures=[1.0, 0.3]).log_evidence is None
+    assert draw(betas=[1.0, 0.3]).log_evidence is None
     assert draw().log_evidence is None
 
 

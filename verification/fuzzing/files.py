@@ -38,7 +38,7 @@ class Files:
             warnings.simplefilter("ignore")
             for number, model in enumerate(models):
                 path = folder / f"run{number}.nc"
-                pt.sample(model, 8, temperatures=[None, 3][number], **settings).save(path)
+                pt.sample(model, 8, betas=[None, 3][number], **settings).save(path)
                 self.contents.append(read(path))
                 self.bytes.append(path.read_bytes())
             models[0].save(folder / "model.nc")

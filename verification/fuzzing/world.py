@@ -64,7 +64,7 @@ class World:
             warnings.simplefilter("ignore", pt.ConvergenceWarning)
             settings = {"tune": 5, "chains": 2, "rng": 3, "progress": False}
             out = {name: pt.sample(self.models[name], 6, **settings) for name in ("local", "grid", "nominal", "loss")}
-            out["tempered"] = pt.sample(self.models["local"], 6, temperatures=3, **settings)
+            out["tempered"] = pt.sample(self.models["local"], 6, betas=3, **settings)
             return out
 
     @cached_property
@@ -211,7 +211,7 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     ),
     "kernel": _const("default", "cgm", "grow-prune", "blanchard", {"grow-prune": 1.0, "change": 2}),
     "start": [*_const("dispersed", "grown", "prior", "stump"), lambda w: w.trees[0]],
-    "temperatures": _const(None, None, 3, [1.0, 0.5, 0.0]),
+    "betas": _const(None, None, 3, [1.0, 0.5, 0.0]),
     "executor": _const(None),
     "target": [lambda w: w.folder / "out.nc"],
     "target?": _const(None),
