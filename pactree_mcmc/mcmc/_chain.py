@@ -21,6 +21,7 @@ from ._state import (
     N_FREE,
     N_NODES,
     NONE,
+    ROWS,
     ChainState,
     enlarged,
     list_growable,
@@ -63,6 +64,7 @@ class Chain:
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0
+        self.cost = np.zeros((2, len(kernel.names)))
         self.tuning = False
         self.reserve(0)
 
@@ -99,16 +101,22 @@ class Chain:
             if n > 0:
                 self.enlarge()
 
+    def make_step(self, step: int, n: int) -> None:
+        """Make ``n`` proposals of one step of the kernel, and count them and the rows they visit in ``cost``."""
+        before = int(self.state.count[ROWS])
+        self.make(self.kernel.runs[step], n)
+        self.cost[:, step] += n, int(self.state.count[ROWS]) - before
+
     def proceed(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, as the kernel shares them out among its steps."""
         if self.kernel.is_single and self.lowered.leaf.is_fixed:
-            self.make(self.kernel.runs[0], n_blocks * self.kernel.block)
+            self.make_step(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
-        runs = self.kernel.runs
         for _ in range(n_blocks):
-            for run, n in zip(runs, self.kernel.shares(self.blocks), strict=True):
-                self.make(run, n)
+            for step, n in enumerate(self.kernel.shares(self.blocks)):
+                if n > 0:
+                    self.make_step(step, n)
             self.blocks += 1
             if not self.lowered.leaf.is_fixed:
                 redraw_noise(self.walk)

@@ -9,9 +9,11 @@ import numpy as np
 
 from .._numba import jit, struct
 from ..model._questions import FIXED
-from ._density import cell_terms_into, enter_stratum, known, sample_ways
+from ._density import known
 from ._scan import is_candidate
 from ._state import DENSITY_LEVELS, EXHAUSTED, N_CELL_TERMS, N_WAY_TERMS, NONE, is_leaf, next_node
+from ._systematic import sample_ways
+from ._terms import cell_terms_into, enter_stratum
 
 SAMPLED = 40.0
 """Questions expected in the sample that stands for all those of a cell."""
@@ -81,9 +83,9 @@ def note_decisions(walk: Any, out: Any) -> None:
         if m == len(out.level) or r + len(state.branch) > len(out.offset):
             return
         if state.node[node].splittable:
-            odds = state.guide[known(model, state, node)].odds
-            if abs(odds) < 1e300:
-                cell_terms_into(model, state, node, odds)
+            guide = state.guide[known(model, state, node)]
+            if abs(guide.odds) < 1e300:
+                cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
                 for j in range(N_CELL_TERMS):
                     out.cell_terms[m, j] = state.cell_terms[j]
                 depth = state.node[node].depth

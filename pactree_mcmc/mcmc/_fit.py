@@ -13,8 +13,8 @@ from ._state import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS
 
 FEWEST = 20
 """Decisions below which a depth class keeps its parameters."""
-RIDGE, STRATUM_RIDGE = 0.05, 1.0
-"""Weight of squared parameters, of terms of unit spread; of those of a stratum, less those of all trees."""
+RIDGE, FEATURE_RIDGE, STRATUM_RIDGE = 0.05, 1.0, 1.0
+"""Weight of squared parameters: of terms of unit spread, of features, and of a stratum's less those of all trees."""
 MOST_STEPS, ENOUGH = 50, 1e-3
 """Newton steps, and the gain in nats below which they end."""
 
@@ -40,7 +40,7 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
     at_root, count = np.unique(decisions.root[decisions.level == 1], return_counts=True)
     at_root, count = at_root[count >= FEWEST], count[count >= FEWEST]
     frequent = at_root[np.argsort(-count, kind="stable")][: N_STRATA - 1]
-    out[-1] = 0.0
+    out[-1, column:] = 0.0
     for stratum in range(1, N_STRATA):
         rows = slice(1 + stratum * (DENSITY_LEVELS - 1), 1 + (stratum + 1) * (DENSITY_LEVELS - 1))
         out[rows] = out[1:DENSITY_LEVELS]
@@ -86,14 +86,16 @@ def _fit_questions(
     scale = np.ones(len(start))
     scale[:N_WAY_TERMS] = _spread(decisions.way_terms[rows])
     terms, center = decisions.way_terms / scale[:N_WAY_TERMS], center * scale
+    ridges = np.full(len(start), ridge)
+    ridges[N_WAY_TERMS:] = FEATURE_RIDGE
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         apart = theta - center
-        gradient, hessian = ridge * apart, ridge * np.eye(len(theta))
+        gradient, hessian = ridges * apart, np.diag(ridges)
         chosen_well = add_likelihood(
             theta, terms, decisions.feature, decisions.offset, first, last, chosen, gradient, hessian
         )
-        return chosen_well + 0.5 * ridge * (apart**2).sum(), gradient, hessian
+        return chosen_well + 0.5 * (ridges * apart**2).sum(), gradient, hessian
 
     return _least(loss, start * scale) / scale
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,17 @@ from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
 from ._state import NONE, first_density
+from ._strata import balanced, draw_weights, root_shares_into
 from ._workers import Work, n_cores
+
+Submit = Callable[..., Future]
 
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Powers of the score, round by round."""
 REMEMBERED = 3
 """Rounds, the last ones, on whose decisions the density is fitted."""
+WEIGHTS = 24
+"""Trees drawn of each stratum, to know its evidence."""
 CELLS_NOTED = 1500
 """Cells whose decisions a chain notes in a round, at most."""
 NOTES = 100
@@ -66,6 +71,48 @@ def study(lesson: Lesson, stopped: Event | None = None) -> tuple[Snapshot, Decis
     return run.snapshot, trimmed_decisions(noted)
 
 
+class Survey(NamedTuple):
+    """Strata that one chain looks at."""
+
+    plan: Plan
+    end: Snapshot
+    density: np.ndarray
+    features: np.ndarray
+    n: int
+    """Trees to be drawn of each."""
+
+
+class Surveyed(NamedTuple):
+    """What a survey found."""
+
+    end: Snapshot
+    weights: dict[int, np.ndarray]
+    """Log weights of the trees drawn, by feature at the root."""
+    shares: np.ndarray
+    """(p,) probability of each feature at the root."""
+
+
+def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
+    """Draw trees of each stratum from the density, and weigh them."""
+    run = Run(given.plan, given.end)
+    set_density(run.chain, given.density, 1.0)
+    shares, found = np.zeros(len(given.plan.model.lowered.questions.feature)), {}
+    if root_shares_into(shares, run.chain.walk):
+        for feature in given.features:
+            if shares[feature] > 0.0 and not (stopped is not None and stopped.is_set()):
+                found[int(feature)] = weights_of(run.chain, int(feature), given.n)
+    set_density(run.chain, None, 1.0)
+    return Surveyed(run.snapshot, found, shares)
+
+
+def weights_of(chain: Chain, feature: int, n: int) -> np.ndarray:
+    """Log weights of ``n`` trees drawn from one stratum."""
+    out, done = np.empty(n), 0
+    while (done := int(draw_weights(chain.walk, feature, out, done))) < n:
+        chain.enlarge()
+    return out
+
+
 def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
     """Let a chain draw from a density, its score to the power ``beta``."""
     state = chain.state
@@ -90,17 +137,21 @@ def learn(work: Work) -> Work:
         before = [_begun(plan, density) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
     if work.executor is not None:
-        return _learn(work, partial(work.executor.submit, study))
+        return _learn(work, work.executor.submit)
     pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
     try:
-        return _learn(work, partial(pool.submit, study, stopped=stopped))
+        return _learn(work, partial(_submit, pool, stopped))
     finally:
         # at an end there is nothing to be stopped
         stopped.set()
         pool.shutdown(cancel_futures=True)
 
 
-def _learn(work: Work, submit: Callable[[Lesson], Future]) -> Work:
+def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], given: Any) -> Future:
+    return pool.submit(task, given, stopped)
+
+
+def _learn(work: Work, submit: Submit) -> Work:
     try:
         return _rounds(work, submit)
     except KeyboardInterrupt:
@@ -108,7 +159,7 @@ def _learn(work: Work, submit: Callable[[Lesson], Future]) -> Work:
         raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
 
 
-def _rounds(work: Work, submit: Callable[[Lesson], Future]) -> Work:
+def _rounds(work: Work, submit: Submit) -> Work:
     plans, lost = work.plans, dict(work.lost)
     ends: list[Snapshot | None] = [None] * len(plans)
     density, rounds = first_density(len(plans[0].model.lowered.questions.feature)), []
@@ -118,26 +169,48 @@ def _rounds(work: Work, submit: Callable[[Lesson], Future]) -> Work:
             for c, plan in enumerate(plans)
             if c not in lost
         }
-        found = _studied(work, submit, lessons, lost)
+        found = _done(work, submit, study, lessons, lost)
         if not found:
             return work._replace(lost=lost)
         for c, (end, _) in found.items():
             ends[c] = end
         rounds.append(joined_decisions([decisions for _, decisions in found.values()]))
         density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
+        if beta == 1.0:
+            density = _surveyed(work, submit, density, ends, lost)
     before = [None if c in lost else _frozen(plan, ends[c], density) for c, plan in enumerate(plans)]
     return work._replace(before=before, lost=lost)
 
 
-def _studied(
-    work: Work, submit: Callable[[Lesson], Future], lessons: dict[int, Lesson], lost: dict[int, Exception]
-) -> dict[int, tuple[Snapshot, Decisions]]:
-    """What came of a round, by chain; on an executor ``lost`` has those of which nothing came."""
+def _surveyed(
+    work: Work, submit: Submit, density: np.ndarray, ends: list[Snapshot | None], lost: dict[int, Exception]
+) -> np.ndarray:
+    """The density with the features of its root balanced by the evidence of their strata."""
+    chains = [c for c in range(len(ends)) if c not in lost]
+    features = np.arange(len(work.plans[0].model.lowered.questions.feature))
+    tasks = {
+        c: Survey(work.plans[c], ends[c], density, features[i :: len(chains)], WEIGHTS) for i, c in enumerate(chains)
+    }
+    found = _done(work, submit, survey, tasks, lost)
+    if not found:
+        return density
+    weights: dict[int, np.ndarray] = {}
+    for c, result in found.items():
+        ends[c] = result.end
+        weights |= result.weights
+        shares = result.shares
+    return balanced(density, shares, weights) if weights else density
+
+
+def _done(
+    work: Work, submit: Submit, task: Callable[..., Any], given: dict[int, Any], lost: dict[int, Exception]
+) -> dict[int, Any]:
+    """What came of a task of each chain; on an executor ``lost`` has those of which nothing came."""
     found, futures = {}, {}
     try:
-        for c, lesson in lessons.items():
+        for c, one in given.items():
             try:
-                futures[c] = submit(lesson)
+                futures[c] = submit(task, one)
             except RuntimeError as error:
                 # a pool whose worker died takes no more tasks
                 lost[c] = error

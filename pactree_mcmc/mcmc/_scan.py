@@ -32,7 +32,7 @@ from ._questions import (
 )
 from ._random import pick, pick_weighted
 from ._refit import cell_bits
-from ._state import SCAN, ChainState, stop_at
+from ._state import ROWS, SCAN, ChainState, stop_at
 
 FEW_CATEGORIES = 8
 CUT, UPPER, CATEGORIES, CHOICES = range(4)
@@ -147,6 +147,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """
     units, rule, number = model.units, model.questions, state.codes[1]
     start, stop = state.node[node].start, state.node[node].stop
+    state.count[ROWS] += stop - start
     two_sides = rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
     cut, categories = np.int64(0), np.int64(-1)
     if rule.kind == FIXED:

@@ -34,6 +34,10 @@ class Cells(NamedTuple):
     """(g,) int64: places of what the learned density says that are in use."""
     guide: np.recarray
     """(g,) records of dtype GUIDE."""
+    anchors: np.ndarray
+    """(g, MOST_ANCHORS) int64."""
+    ahead: np.ndarray
+    """(g, MOST_ANCHORS) float64."""
     shares: np.ndarray
     """(g, p) float64."""
 
@@ -139,7 +143,8 @@ def _replica(chain: Chain) -> Replica:
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
         guided = np.flatnonzero(state.guide.hash != NONE)
     tables = (state.cell[known], state.ways[known], state.table[known])
-    cells = Cells(len(state.cell), known, *tables, guided, state.guide[guided], state.shares[guided])
+    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.shares))
+    cells = Cells(len(state.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
@@ -162,6 +167,7 @@ def _restore(chain: Chain, replica: Replica) -> None:
     state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
     state.table[cells.place] = cells.table
     state.guide[cells.guided], state.shares[cells.guided] = cells.guide, cells.shares
+    state.anchors[cells.guided], state.ahead[cells.guided] = cells.anchors, cells.ahead
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
     chain.blocks = replica.blocks

@@ -16,7 +16,7 @@ from ..model._leaf_kernels import SHARED_NORMAL, leaf_score
 from ..model._questions import CYCLIC, DYADIC, GRID, LOCAL
 
 NONE = -1
-N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN = range(7)
+N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)
 PROPOSED, ACCEPTED = range(2)
 MOST_WAYS = 4096
 MOST_PATTERNS = 128
@@ -26,11 +26,18 @@ MOST_PIECES = 24
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
 """Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
-DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 8, 6
-"""Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it."""
+DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS, MOST_ANCHORS = 4, 8, 10, 7, 64
+"""Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it, anchors of a cell."""
 N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
 MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
+MOST_VALUES = 50_000
+"""Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
+STEPS = (56, 24, 12, 8)
+"""Anchors of a cell at even steps, at most, by depth class."""
+N_SKETCHED, N_SKETCH_BINS = 8, 16
+"""Of a sketch of a cell: features, and bins of each."""
+MOST_GUIDES = 1 << 14
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
 MOVES = (
@@ -109,8 +116,11 @@ GUIDE = np.dtype(
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the questions
-        ("log_defensive", np.float64),  # log normaliser of the defensive part
+        ("log_defensive", np.float64),  # log normaliser of the part by a power of the gains
+        ("log_even", np.float64),  # log normaliser of the part by the prior alone
         ("odds", np.float64),  # log odds of splitting by lookahead
+        ("odds_ahead", np.float64),  # the same over two levels, as far as they are known
+        ("n_anchors", np.int64),  # questions whose children were looked at
         ("log_split", np.float64),  # log probability of splitting
         ("log_stop", np.float64),  # log probability of stopping
     ]
@@ -160,8 +170,8 @@ class ChainState(NamedTuple):
     box: np.ndarray
     """(cap, p, 2) int64: low and high code, or categories and 0; (cap, 0, 2) when questions ignore the box."""
     count: np.ndarray
-    """(7,) int64: entries of the lists, nodes in use, whether the tree changed since it was last saved, and the number
-    that tables of scores must bear to be fresh."""
+    """(8,) int64: entries of the lists, nodes in use, whether the tree changed since it was last saved, the number that
+    tables of scores must bear to be fresh, and rows visited."""
     beta: np.ndarray
     """(1,) float64: power of the score, 1 unless tempered."""
     moves: np.ndarray
@@ -213,12 +223,40 @@ class ChainState(NamedTuple):
     """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
     guide: np.recarray
     """(N_CELLS,) records of dtype GUIDE; (1,) where no move draws from the density."""
+    anchors: np.ndarray
+    """(N_CELLS, MOST_ANCHORS) int64: questions of a guide's cell whose children were looked at (see `_anchors`)."""
+    ahead: np.ndarray
+    """(N_CELLS, MOST_ANCHORS) float64: what they open further down, in nats."""
+    sketched: np.ndarray
+    """(N_SKETCHED,) int64 scratch: features of the sketch of a cell."""
+    n_bins: np.ndarray
+    """(N_SKETCHED,) int64 scratch: bins of each."""
+    bin_of: np.ndarray
+    """(N_SKETCHED, m) int64 scratch: bin of each code."""
+    sketch: np.ndarray
+    """(U, N_SKETCHED) uint8 scratch: bins of the cell's units."""
+    sketch_sides: np.ndarray
+    """(2, N_SKETCHED, N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
+    sketch_stats: np.ndarray
+    """(2, N_SKETCH_BINS, n_stats) float64 scratch."""
+    sketch_gains: np.ndarray
+    """(N_SKETCHED * N_SKETCH_BINS,) float64 scratch."""
+    anchor_cut: np.ndarray
+    """(MOST_ANCHORS,) int64 scratch: where the anchors cut."""
+    anchor_categories: np.ndarray
+    """(MOST_ANCHORS,) int64 scratch: categories that go left, or -1."""
     shares: np.ndarray
     """(N_CELLS, p) float64: probability of each feature in the same cells, given a split."""
     sums: np.ndarray
-    """(3, p) float64 scratch: log sums over the ways of each feature, of three parts."""
+    """(4, p) float64 scratch: log sums over the ways of each feature, of four parts."""
     tilts: np.ndarray
     """(2, m) float64 scratch: gain and logit of each way."""
+    kept_from: np.ndarray
+    """(p + 1,) int64 scratch: where what the ways of each feature weigh is kept while a cell's anchors are found."""
+    kept_tilts: np.ndarray
+    """(2, k) float64 scratch."""
+    kept_alike: np.ndarray
+    """(k,) int64 scratch."""
     alike: np.ndarray
     """(m,) int64 scratch: how many ways are alike."""
     logs: np.ndarray
@@ -273,9 +311,23 @@ def pack_state(s: ChainState) -> Any:
         s.density,
         s.stratum,
         s.guide,
+        s.anchors,
+        s.ahead,
+        s.sketched,
+        s.n_bins,
+        s.bin_of,
+        s.sketch,
+        s.sketch_sides,
+        s.sketch_stats,
+        s.sketch_gains,
+        s.anchor_cut,
+        s.anchor_categories,
         s.shares,
         s.sums,
         s.tilts,
+        s.kept_from,
+        s.kept_tilts,
+        s.kept_alike,
         s.alike,
         s.logs,
         s.way_terms,
@@ -309,7 +361,8 @@ def line_levels(n: int, limit: int, room: int) -> int:
 def first_density(p: int) -> np.ndarray:
     """Parameters before anything was learned: splits by lookahead odds, questions by a power of their gain."""
     out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
-    out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
+    out[-1, :DENSITY_LEVELS] = STEPS
+    out[:-1, 8], out[:-1, N_CELL_TERMS], out[:-1, N_CELL_TERMS + 6] = 1.0, 0.5, 0.5
     return out
 
 
@@ -330,14 +383,16 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
     kind = model.questions.kind
     uses_box = kind in (GRID, DYADIC, CYCLIC)
     n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
-    n_guides = n_cells if guided else 1
+    n_guides = min(n_cells, MOST_GUIDES) if guided else 1
     widest = 2 if kind in (DYADIC, CYCLIC) else max(int(model.questions.feature.n_codes.max()), MOST_PATTERNS)
+    n_kept = int(np.maximum(model.questions.feature.n_codes, MOST_PATTERNS).sum()) + 3 * p
+    n_kept = min(n_kept, MOST_VALUES + (MOST_PATTERNS + 3) * p) if guided else 1
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),
         node=np.zeros(cap, dtype=NODE).view(np.recarray),
         stats=np.zeros((cap, n_stats)),
         box=np.zeros((cap, p if uses_box else 0, 2), dtype=np.int64),
-        count=np.zeros(7, dtype=np.int64),
+        count=np.zeros(8, dtype=np.int64),
         beta=np.ones(1),
         moves=np.zeros((2, len(MOVES)), dtype=np.int64),
         cell=np.full(n_cells, NONE, dtype=np.int64).astype(CELL).view(np.recarray),
@@ -362,9 +417,23 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         density=first_density(p) if guided else np.zeros((1, 1)),
         stratum=np.zeros(1, dtype=np.int64),
         guide=np.full(n_guides, NONE, dtype=np.int64).astype(GUIDE).view(np.recarray),
+        anchors=np.zeros((n_guides, MOST_ANCHORS if guided else 1), dtype=np.int64),
+        ahead=np.zeros((n_guides, MOST_ANCHORS if guided else 1)),
+        sketched=np.zeros(N_SKETCHED, dtype=np.int64),
+        n_bins=np.zeros(N_SKETCHED, dtype=np.int64),
+        bin_of=np.zeros((N_SKETCHED, widest if guided else 1), dtype=np.int64),
+        sketch=np.zeros((n_units if guided else 1, N_SKETCHED), dtype=np.uint8),
+        sketch_sides=np.zeros((2, N_SKETCHED, N_SKETCH_BINS, n_stats)),
+        sketch_stats=np.zeros((2, N_SKETCH_BINS, n_stats)),
+        sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),
+        anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),
+        anchor_categories=np.zeros(MOST_ANCHORS, dtype=np.int64),
         shares=np.zeros((n_guides, p)),
-        sums=np.zeros((3, p)),
+        sums=np.zeros((4, p)),
         tilts=np.zeros((2, widest + 3 if guided else 1)),
+        kept_from=np.zeros(p + 1, dtype=np.int64),
+        kept_tilts=np.zeros((2, n_kept)),
+        kept_alike=np.zeros(n_kept, dtype=np.int64),
         alike=np.zeros(widest + 3 if guided else 1, dtype=np.int64),
         logs=log_table(model) if guided else np.zeros((2, 1)),
         way_terms=np.zeros((widest + 3 if guided else 1, N_WAY_TERMS)),

@@ -21,6 +21,7 @@ from .._state import (
     N_NODES,
     NONE,
     PROPOSED,
+    ROWS,
     ChainState,
     is_leaf,
     list_growable,
@@ -142,6 +143,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     hashes = model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
     hash_left = np.int64(0)
     start = state.node[node].start
+    state.count[ROWS] += state.node[node].stop - start
     for i in range(start, state.node[node].stop):
         u = order[i]
         code = np.int64(codes[k, u])

@@ -15,11 +15,12 @@ import numpy as np
 
 from ..._numba import jit
 from ...model import Lowered
-from .._density import draw_way, enter_stratum, known, log_density, pick_cell
+from .._density import draw_way, known, log_density, pick_cell
 from .._random import flip
 from .._scan import is_candidate
 from .._state import LEARNED_REDRAW, NONE, PROPOSED, ChainState, is_leaf, next_node
 from .._subtree import begin, decide_subtree, has_room, replacement
+from .._terms import enter_stratum
 from ._growth import Proposal, hang_children
 from .regrow import MOST_INTERNAL
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..._numba import jit
 from ...model import Lowered
-from .._density import enter_stratum, known, pick_cell, sample_ways
+from .._density import known, pick_cell
 from .._questions import Question
 from .._random import flip_log
 from .._state import (
@@ -38,6 +38,8 @@ from .._state import (
     prior_index,
 )
 from .._subtree import adopt, begin, drop, has_room
+from .._systematic import sample_ways
+from .._terms import enter_stratum
 from ._growth import drop_children, hang_children
 from .learned import is_drawable
 from .regrow import MOST_INTERNAL

@@ -1,0 +1,89 @@
+"""Strata: the trees that ask about one feature at the root, and their evidence by draws from the learned density.
+
+With g the density, a tree drawn from it given its root feature f has the weight ``w = pi(T) / g(T | f)``, whose mean is
+the evidence of the stratum. A density whose root features have the probabilities of their strata leaves no mode where
+chains hardly come, and none where they hardly get away.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from .._numba import jit
+from ..model._questions import FIXED
+from ._density import draw_way_of, known
+from ._moves._growth import hang_children
+from ._moves.learned import draw_tree
+from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, subtree_log_prior, subtree_log_score
+from ._subtree import begin, drop, has_room
+from ._terms import enter_stratum
+
+MOST_SHIFT = 12.0
+"""Nats by which the parameter of a feature at the root is moved, at most."""
+LEAST = 1e-4
+"""Probability of a stratum at the root, at least."""
+
+
+@jit
+def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
+    """Log weights of trees with ``feature`` at the root into ``out[done:]``; how many are done when room runs out."""
+    rng, model, state = walk.rng, walk.model, walk.state
+    root = np.int64(0)
+    for i in range(done, len(out)):
+        if not has_room(state):
+            return i
+        place = known(model, state, root)
+        share = state.shares[place, feature]
+        top = begin(state, root)
+        question, log_g = draw_way_of(rng, model, state, top, place, np.int64(feature))
+        hang_children(model, state, top, question)
+        enter_stratum(state, np.int64(feature))
+        log_g -= log(share)
+        log_g += draw_tree(rng, model, state, state.node[top].left)
+        log_g += draw_tree(rng, model, state, state.node[top].right)
+        out[i] = -inf
+        if log_g < inf:
+            out[i] = subtree_log_prior(model, state, top) + state.beta[0] * subtree_log_score(state, top) - log_g
+        drop(state, root, top)
+    return len(out)
+
+
+@jit
+def root_shares_into(out: np.ndarray, walk: Any) -> bool:
+    """Probability of each feature at the root, given a split; False where the density does not draw whole trees."""
+    model, state = walk.model, walk.state
+    root = state.node[0]
+    if model.questions.kind == FIXED or not root.splittable:
+        return False
+    if (root.stop - root.start) * len(model.questions.feature) > MOST_VALUES:
+        return False
+    place = known(model, state, np.int64(0))
+    for k in range(len(out)):
+        out[k] = state.shares[place, k]
+    return True
+
+
+def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
+    """Log mean of the weights of each stratum, given by their logs."""
+    found = {}
+    for feature, w in weights.items():
+        highest = w.max()
+        found[feature] = highest + np.log(np.exp(w - highest).mean()) if highest > -np.inf else -np.inf
+    return found
+
+
+def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray]) -> np.ndarray:
+    """The density whose root asks about each feature as probably as its stratum's evidence says."""
+    out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
+    log_z = log_evidences(weights)
+    highest = max(log_z.values())
+    if not highest > -np.inf:
+        return out
+    total = sum(exp(z - highest) for z in log_z.values())
+    for feature, z in log_z.items():
+        target = max(exp(z - highest) / total, LEAST)
+        out[0, column + feature] += np.clip(log(target) - log(shares[feature]), -MOST_SHIFT, MOST_SHIFT)
+    return out
