@@ -40,6 +40,8 @@ class Course(NamedTuple):
     thin: int
     ends: tuple
     """Where each chain stopped."""
+    steps: int
+    """Steps each chain has made since tuning."""
     gap: np.ndarray
     """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
 

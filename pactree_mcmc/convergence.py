@@ -45,8 +45,8 @@ HEADER = (
     f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
 )
 NO_PROOF = (
-    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with betas=8, "
-    "with other starts, or with exact.solve of a smaller model."
+    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with another rng=, "
+    "with betas=8, or with exact.solve of a smaller model."
 )
 BLOCK = 1 << 20
 """Numbers diagnosed at a time."""
@@ -439,17 +439,18 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     apart = post.n_chains > 1 and chains_apart(found.by_tree[worst][:, post.tree_of_draw])
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
-    warmer = f"betas={8 if levels < 2 else 2 * levels}"
+    found_length = post.course is not None and post.course.kernel.adapts
+    remedy = _remedy(post, found_length, levels)
     out = []
     if apart:
-        out.append(f"The chains sit in different places and stay there: try {warmer}.")
-    if drifts:
+        out.append(f"The chains sit in different places and stay there: try {remedy}.")
+    if drifts and not found_length:
         halves = "half of the chain differs" if post.n_chains == 1 else "halves of the chains differ"
         out.append(f"The second {halves} from the first: raise tune by {post.n_draws} or more.")
     if not apart and times > SLOW:
-        out.append(f"The chains move slowly, {_longer(post.n_draws, times)} would be needed: try {warmer} first.")
+        out.append(f"The chains move slowly, {_more(post, found_length, times)} would be needed: try {remedy} first.")
     elif not apart and not drifts:
-        out.append(f"Try {_longer(post.n_draws, times)}.")
+        out.append(f"Try {_more(post, found_length, times)}.")
     if post.n_chains == 1:
         out.append("One chain cannot show what others would find: give chains=4; here R-hat compares its halves.")
     if post.tree_of_draw.size < LEAST_ESS:
@@ -457,13 +458,23 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     return out
 
 
-def _longer(draws: int, times: float) -> str:
-    """So many times the draws, in words and figures."""
+def _remedy(post: SampledPosterior, found_length: bool, levels: int) -> str:
+    """What helps chains that hardly move."""
+    if levels > 1:
+        return f"betas={2 * levels}"
+    if found_length:
+        return "more chains=, or betas=8"
+    return "a run without kernel=, tune=, thin= and proposals=, which draws whole trees until the chains agree"
+
+
+def _more(post: SampledPosterior, found_length: bool, times: float) -> str:
+    """So many times the draws, or the steps of a run that finds its own length, in words and figures."""
+    what, done = ("steps", post.course.steps) if found_length else ("draws", post.n_draws)
     if times > 1000.0:
-        return "more than 1000 times as many draws"
-    unit = 10 ** max(math.floor(math.log10(draws * times)) - 1, 0)
+        return f"more than 1000 times as many {what}"
+    unit = 10 ** max(math.floor(math.log10(done * times)) - 1, 0)
     shown = f"{math.ceil(10.0 * times) / 10.0:.1f}" if times < 3.0 else f"{math.ceil(times)}"
-    return f"about {shown} times as many draws (draws={math.ceil(draws * times / unit) * unit})"
+    return f"about {shown} times as many {what} ({what}={math.ceil(done * times / unit) * unit})"
 
 
 def chains_apart(values: np.ndarray) -> bool:

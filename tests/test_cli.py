@@ -198,6 +198,8 @@ def test_advice_names_options_that_exist(capsys):
     for said, told in {
         "The chains sit in different places and stay there: try betas=8.": "stay there: try --betas 8.",
         "try betas=16 first": "try --betas 16 first",
+        "a run without kernel=, tune=, thin= and proposals=": "without --kernel, --tune, --thin and --proposals",
+        "about 3 times as many steps (steps=3000)": "as many steps (--steps 3000)",
         "raise tune by 200 or more": "raise --tune by 200 or more",
         "about 3 times as many draws (draws=3000)": "as many draws (--draws 3000)",
         "give chains=4; here": "give --chains 4; here",

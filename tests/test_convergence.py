@@ -27,6 +27,11 @@ from pactree_mcmc.trees import stack_trees
 pd = pytest.importorskip("pandas")
 N = 60
 
+STAY = (
+    "The chains sit in different places and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
+    "draws whole trees until the chains agree."
+)
+
 
 def chains(rng, shape, stickiness=0.0):
     """Autocorrelated normal draws."""
@@ -179,7 +184,7 @@ def test_one_shifted_chain_is_seen(kind):
     name = "prediction P(y = " if kind == "three classes" else "prediction at row "
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
-    assert lines[-1:] == ["The chains sit in different places and stay there: try betas=8."]
+    assert lines[-1:] == [STAY]
 
 
 def test_figures_in_the_text_are_those_of_the_draws():
@@ -223,7 +228,7 @@ def test_chains_that_stand_still_apart_are_seen():
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     text = warned(post)
     assert "number of leaves: R-hat inf, ESS" in text
-    assert "try betas=8." in text
+    assert STAY in text
     assert "times as many draws" not in text
     assert "try betas=16." in warned(post, levels=8)
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
 """Tree priors and the options that are theirs."""
 LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
-KERNELS = ("default", "whole", "cgm", "grow-prune", "blanchard")
+KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
 EPILOG = "The first run of a kernel compiles it, which takes one to two minutes; later runs find it in the cache."
 
 
@@ -139,7 +139,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("the run")
     for name, default, least, what in (
         ("--draws", 1000, 1, "draws a chain"),
-        ("--tune", 1000, 0, "draws dropped first"),
         ("--chains", 4, 1, "independent chains"),
     ):
         run.add_argument(name, type=_count(least), default=default, metavar="N", help=f"{what} (%(default)s)")
@@ -151,10 +150,15 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="N|1,B,..",
         help="temper the score, for chains that stay in different places: how many powers from 1 to 0, or the powers",
     )
-    run.add_argument("--thin", type=_count(1), default=1, metavar="N", help="keep every N-th draw (%(default)s)")
-    run.add_argument(
-        "--proposals", type=_count(1), default=100, metavar="N", help="proposals between two draws (%(default)s)"
-    )
+    run.add_argument("--steps", type=_count(1), metavar="N", help="end after so many steps a chain at the latest")
+    run.add_argument("--seconds", type=_number, metavar="S", help="end after about so long, once there are draws")
+    for name, least, what in (
+        ("--tune", 0, "steps dropped first"),
+        ("--thin", 1, "keep every N-th step"),
+        ("--proposals", 1, "proposals a step"),
+    ):
+        text = f"{what}; giving it makes a run of given length, else it goes on until the chains agree"
+        run.add_argument(name, type=_count(least), metavar="N", help=text)
     _add_checkpoint(run)
 
 

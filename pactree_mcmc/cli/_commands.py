@@ -196,6 +196,8 @@ def _sample(args: argparse.Namespace, model: pt.TreeModel, notes: list[str]) -> 
             kernel=args.kernel,
             thin=args.thin,
             proposals=args.proposals,
+            steps=args.steps,
+            seconds=args.seconds,
             betas=args.betas,
             progress=not args.quiet,
             checkpoint=args.checkpoint,

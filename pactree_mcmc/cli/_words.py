@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 OPTIONS = {
-    **{name: "--" + name.replace("_", "-") for name in ("draws", "tune", "chains", "thin", "proposals", "kernel")},
+    **{
+        name: "--" + name.replace("_", "-")
+        for name in ("draws", "tune", "chains", "thin", "proposals", "steps", "seconds", "kernel")
+    },
     **{name: "--" + name.replace("_", "-") for name in ("checkpoint", "every", "missing", "nominal", "leaf")},
     **{name: "--" + name.replace("_", "-") for name in ("max_cuts", "min_leaf", "max_depth", "max_cells", "betas")},
 }

@@ -13,7 +13,7 @@ from .._columns import Columns
 from .._saved import SAVED_TREE, Course, Saved
 from ..evidence import Tempering
 from ..mcmc._kernels import Kernel
-from ..mcmc._run import Plan, Result
+from ..mcmc._run import Length, Plan, Result
 from ..mcmc._snapshot import Cells, Replica, Rungs, Snapshot
 from ..mcmc._start import Dispersed
 from ..mcmc._state import CELL, GUIDE, NODE
@@ -85,7 +85,20 @@ MODEL_CLASSES = (
     *(PacBayesLoss, PoissonGamma),
     *(ModelParts, Columns, Target, Scale, DyadicScale, Units, Tree),
 )
-RUN_CLASSES = (Plan, Dispersed, Result, Kernel, Saved, LadderReport, Snapshot, Replica, Cells, Rungs, Unfinished)
+RUN_CLASSES = (
+    Plan,
+    Length,
+    Dispersed,
+    Result,
+    Kernel,
+    Saved,
+    LadderReport,
+    Snapshot,
+    Replica,
+    Cells,
+    Rungs,
+    Unfinished,
+)
 CODEC = Codec(
     (*MODEL_CLASSES, *RUN_CLASSES, Draws, TreeArrays, Tempering, Course),
     {"NODE": NODE, "CELL": CELL, "GUIDE": GUIDE, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},

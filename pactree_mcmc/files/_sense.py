@@ -9,6 +9,7 @@ import numpy as np
 from .._checks import MOST
 from .._columns import KINDS, MAX_CATEGORIES, Columns
 from ..mcmc._kernels import STEPS, Kernel
+from ..mcmc._run import Length
 from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
 from ..mcmc._state import (
@@ -24,7 +25,7 @@ from ..mcmc._state import (
     N_PRUNABLE,
     N_WAY_TERMS,
     NODE,
-    SCAN,
+    ROWS,
 )
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
@@ -336,6 +337,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     chains = len(draws.tree_of_draw)
     check_kernel(course.kernel)
     require(type(course.thin) is int and 1 <= course.thin <= MOST, "thin is out of range")
+    require(type(course.steps) is int and 1 <= course.steps <= MOST, "steps is out of range")
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
     _array(course.gap, "i", (len(draws.trees.feature), 2), "gap")
     _between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
@@ -352,6 +354,7 @@ def check_kernel(kernel: Any) -> None:
     require(weights.shape == (len(kernel.names),) and len(weights) > 0, "the kernel has no weights")
     require((weights > 0.0) & (weights <= 1.0) & (abs(weights.sum() - 1.0) < 1e-9), "the kernel has no weights")
     require(type(kernel.block) is int and 1 <= kernel.block <= MOST, "the kernel has no block")
+    require(type(kernel.adapts) is bool, "the kernel is none")
 
 
 def check_end(end: Any, model: TreeModel) -> None:
@@ -386,7 +389,7 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     _array(state["stats"], "f", (cap, int(model.leaf.n_stats(model.target))), "stats")
     _array(state["box"], "i", (cap, state["box"].shape[1], 2), "box")
     require(state["box"].shape[1] in (0, p), "box has another shape")
-    _array(state["count"], "i", (SCAN + 1,), "count")
+    _array(state["count"], "i", (ROWS + 1,), "count")
     _array(state["beta"], "f", (1,), "beta")
     _array(state["moves"], "i", (2, len(MOVES)), "moves")
     learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
@@ -439,6 +442,14 @@ def check_generator(state: Any) -> None:
             require(0 <= int(inner[name]) <= most, "the generator is none")
 
 
+def _check_length(length: Any) -> None:
+    if length is not None:
+        require(isinstance(length, Length), "a plan has no length")
+        require([type(n) is int and 0 <= n <= MOST for n in length[:2]] and length.draws >= 1, "a plan has no length")
+        finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
+        require(length.seconds is None or finite, "a plan has no length")
+
+
 def check_run(run: Any, model: TreeModel) -> None:
     """Refuse a run on its way that cannot go on."""
     require(len(run.plans) == len(run.results) >= 1, "a chain has no plan")
@@ -447,6 +458,7 @@ def check_run(run: Any, model: TreeModel) -> None:
         check_kernel(plan.kernel)
         require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
         require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
+        _check_length(plan.length)
         if isinstance(plan.start, Dispersed):
             require(type(plan.start.chain) is int and 0 <= plan.start.chain <= MOST, "a plan has no start")
         if isinstance(plan.seed, dict):

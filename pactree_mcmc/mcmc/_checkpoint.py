@@ -34,6 +34,10 @@ class Checkpoint:
         self.plans = tuple(plan._replace(seed=generator_state(generator_from(plan.seed))) for plan in plans)
         self.began = self.written = time.perf_counter()
 
+    def follow(self, plans: Sequence[Plan]) -> None:
+        """Write other lengths, and the kernel that was tuned, from now on."""
+        self.plans = tuple(new._replace(seed=old.seed) for old, new in zip(self.plans, plans, strict=True))
+
     @property
     def is_due(self) -> bool:
         """Whether the interval is over."""

@@ -15,6 +15,8 @@ FEWEST = 20
 """Decisions below which a depth class keeps its parameters."""
 RIDGE, FEATURE_RIDGE, STRATUM_RIDGE = 0.05, 1.0, 1.0
 """Weight of squared parameters: of terms of unit spread, of features, and of a stratum's less those of all trees."""
+NO_FEATURES = 1e6
+"""Weight with which those of features are nothing."""
 MOST_STEPS, ENOUGH = 50, 1e-3
 """Newton steps, and the gain in nats below which they end."""
 
@@ -36,7 +38,9 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
     """
     out, column = start.copy(), N_CELL_TERMS + N_WAY_TERMS
     for level in range(DENSITY_LEVELS):
-        _fit_row(decisions, np.flatnonzero(decisions.level == level), out[level], RIDGE)
+        # what is good below some roots is not below another: all trees together say nothing of features there
+        features = FEATURE_RIDGE if level == 0 else NO_FEATURES
+        _fit_row(decisions, np.flatnonzero(decisions.level == level), out[level], RIDGE, features)
     at_root, count = np.unique(decisions.root[decisions.level == 1], return_counts=True)
     at_root, count = at_root[count >= FEWEST], count[count >= FEWEST]
     frequent = at_root[np.argsort(-count, kind="stable")][: N_STRATA - 1]
@@ -48,11 +52,12 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
             out[-1, column + frequent[stratum - 1]] = stratum
             here = decisions.root == frequent[stratum - 1]
             for level, row in enumerate(out[rows], start=1):
-                _fit_row(decisions, np.flatnonzero(here & (decisions.level == level)), row, STRATUM_RIDGE)
+                cells = np.flatnonzero(here & (decisions.level == level))
+                _fit_row(decisions, cells, row, STRATUM_RIDGE, FEATURE_RIDGE)
     return out
 
 
-def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: float) -> None:
+def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: float, features: float) -> None:
     """Fit one row of parameters to the decisions of some cells, in place, from what stands in it."""
     center = np.zeros(len(row)) if ridge == RIDGE else row.copy()
     if len(cells) >= FEWEST:
@@ -60,7 +65,9 @@ def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: fl
         row[:N_CELL_TERMS] = _fit_splits(terms, is_split, center[:N_CELL_TERMS], ridge)
     split = cells[decisions.chosen[cells] >= 0]
     if len(split) >= FEWEST:
-        row[N_CELL_TERMS:] = _fit_questions(decisions, split, row[N_CELL_TERMS:], center[N_CELL_TERMS:], ridge)
+        ridges = np.full(len(row) - N_CELL_TERMS, ridge)
+        ridges[N_WAY_TERMS:] = features
+        row[N_CELL_TERMS:] = _fit_questions(decisions, split, row[N_CELL_TERMS:], center[N_CELL_TERMS:], ridges)
 
 
 def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, ridge: float) -> np.ndarray:
@@ -79,15 +86,13 @@ def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, rid
 
 
 def _fit_questions(
-    decisions: Decisions, split: np.ndarray, start: np.ndarray, center: np.ndarray, ridge: float
+    decisions: Decisions, split: np.ndarray, start: np.ndarray, center: np.ndarray, ridges: np.ndarray
 ) -> np.ndarray:
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
     scale = np.ones(len(start))
     scale[:N_WAY_TERMS] = _spread(decisions.way_terms[rows])
     terms, center = decisions.way_terms / scale[:N_WAY_TERMS], center * scale
-    ridges = np.full(len(start), ridge)
-    ridges[N_WAY_TERMS:] = FEATURE_RIDGE
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         apart = theta - center

@@ -29,6 +29,10 @@ from ._moves import (
 from ._state import MOVES
 
 PROPOSALS_PER_DRAW = 100
+STEP_ROWS = 50.0
+"""What a proposal costs beside the rows it visits, in rows."""
+FEWEST_PROPOSALS = 10
+"""Between two draws, where a run finds the number itself."""
 PERIOD = 100
 """Blocks after which the shares of the steps repeat."""
 
@@ -66,25 +70,31 @@ STEPS = {
     "learned": Step(learned.run, ("learned",), guided=True),
     "subgraph": Step(subgraph.run, ("subgraph",), guided=True),
 }
+LOCAL = {
+    "collapsed": 0.45,
+    "redraw": 0.08,
+    "change": 0.06,
+    "shift": 0.06,
+    "rotate": 0.27,
+    "reshape": 0.05,
+    "regrow-1": 0.01,
+    "restructure": 0.02,
+}
+WHOLE = {"learned": 0.05, "subgraph": 0.002, "collapsed": 0.65, "rotate": 0.298}
 WEIGHTS = {
-    "default": {
-        "collapsed": 0.45,
-        "redraw": 0.08,
-        "change": 0.06,
-        "shift": 0.06,
-        "rotate": 0.27,
-        "reshape": 0.05,
-        "regrow-1": 0.01,
-        "restructure": 0.02,
-    },
-    "whole": {"learned": 0.2, "subgraph": 0.004, "collapsed": 0.796},
+    "local": LOCAL,
+    "whole": WHOLE,
     "cgm": {"grow-prune": 0.5, "change": 0.4, "swap": 0.1},
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},
 }
-"""Named kernels; the weights of "default" are those that did best in benchmarks/mixing."""
+"""Named kernels; the weights of "local" are those that did best in benchmarks/mixing."""
 LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.3, "redraw": 0.05, "rotate": 0.15}
-"""Those of "default" where one ordered feature is asked about."""
+"""Those of "default" and "local" where one ordered feature is asked about."""
+WORK_SHARES = {"learned": 0.6, "subgraph": 0.1}
+"""Parts of the work that go to moves whose weights are learned; the rest goes to the others by their weights."""
+MOST_LEARNED = 4.0
+"""Proposals of the first of them between two draws, at most."""
 
 
 class Kernel(NamedTuple):
@@ -94,6 +104,8 @@ class Kernel(NamedTuple):
     weights: tuple[float, ...]
     block: int = PROPOSALS_PER_DRAW
     """Proposals a block."""
+    adapts: bool = False
+    """Whether weights and block may be set by what the proposals cost."""
 
     @property
     def runs(self) -> list[Any]:
@@ -131,6 +143,27 @@ class Kernel(NamedTuple):
         counted = {move for name in self.names for move in STEPS[name].moves}
         return tuple(move for move in MOVES if move in counted)
 
+    def by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
+        """The weights and proposals a block that share out the work: ``rows`` visited a block.
+
+        ``cost`` (2, steps): proposals of each step, and rows they visited.
+        """
+        each = cost[1] / np.maximum(cost[0], 1.0) + STEP_ROWS
+        given = np.array([WHOLE[name] for name in self.names])
+        others = np.array([name not in WORK_SHARES for name in self.names])
+        weights = np.array([WORK_SHARES.get(name, 0.0) for name in self.names]) / each
+        rest = 1.0 - sum(WORK_SHARES.values())
+        weights[others] = rest * given[others] / (given[others] * each[others]).sum()
+        weights /= weights.sum()
+        most = MOST_LEARNED / weights[self.names.index("learned")]
+        block = int(min(max(rows / (weights * each).sum(), FEWEST_PROPOSALS), most))
+        return Kernel(self.names, tuple(weights.tolist()), block, True)
+
+    def rows_per_block(self, cost: np.ndarray) -> float:
+        """What a block costs, in rows."""
+        each = cost[1] / np.maximum(cost[0], 1.0) + STEP_ROWS
+        return float((np.array(self.weights) * each).sum() * self.block)
+
     def shares(self, block: int) -> list[int]:
         """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
         return _shares(self.weights, self.block, block % PERIOD)
@@ -147,17 +180,22 @@ def _shares(weights: tuple[float, ...], size: int, block: int) -> list[int]:
     return np.diff(after - done, prepend=0).tolist()
 
 
-def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False) -> Kernel:
+def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False) -> Kernel:
     """Check a kernel: a name, or weights of steps by name; ``block`` proposals are a draw.
 
-    ``is_line``: the model is of one ordered feature, whose table is made once.
+    ``is_line``: the model is of one ordered feature, whose table is made once. ``adapts``: weights and block may be set
+    by cost.
     """
     if isinstance(kernel, str):
-        if kernel not in WEIGHTS:
-            raise ValueError(f"kernel={kernel!r} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
-        kernel = LINE_WEIGHTS if is_line and kernel == "default" else WEIGHTS[kernel]
+        if kernel != "default" and kernel not in WEIGHTS:
+            raise ValueError(
+                f"kernel={kernel!r} is unknown; give one of {['default', *sorted(WEIGHTS)]}, or {{move: weight}}."
+            )
+        kernel = LINE_WEIGHTS if is_line and kernel in ("default", "local") else WEIGHTS.get(kernel, LOCAL)
     if not isinstance(kernel, Mapping):
-        raise ValueError(f"kernel={in_words(kernel)} is unknown; give one of {sorted(WEIGHTS)}, or {{move: weight}}.")
+        raise ValueError(
+            f"kernel={in_words(kernel)} is unknown; give one of {['default', *sorted(WEIGHTS)]}, or {{move: weight}}."
+        )
     for name, weight in kernel.items():
         if not isinstance(name, str) or name not in STEPS:
             raise ValueError(_unknown(name))
@@ -168,7 +206,7 @@ def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool =
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
     used = {name: float(weight) / total for name, weight in kernel.items() if weight > 0.0}
-    return Kernel(tuple(used), tuple(used.values()), block)
+    return Kernel(tuple(used), tuple(used.values()), block, adapts)
 
 
 def _unknown(name: Any) -> str:

@@ -19,6 +19,7 @@ from .._not_finite import NotFinite
 from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
+from ._kernels import STEP_ROWS, WHOLE
 from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
@@ -27,6 +28,10 @@ from ._strata import balanced, draw_weights, root_shares_into
 from ._workers import Work, n_cores
 
 Submit = Callable[..., Future]
+MOST_ROWS = 3e9
+"""Rows visited by a run that finds its own length, at most about."""
+MOST_TIMES = 16
+"""How many times its first draws such a run is, where it is longest, about."""
 
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Powers of the score, round by round."""
@@ -40,6 +45,21 @@ NOTES = 100
 """Trees looked at for that, evenly spaced over the last three quarters of the round."""
 
 
+PILOT = 10
+"""Steps before the rounds, to see what each kind of proposal costs."""
+ROUND = 100
+"""Steps of a round, where a run finds its own length."""
+
+
+class Studied(NamedTuple):
+    """What a round found."""
+
+    end: Snapshot
+    decisions: Decisions
+    cost: np.ndarray
+    """(2, steps of the kernel): proposals, and rows they visited."""
+
+
 class Lesson(NamedTuple):
     """A round of one chain."""
 
@@ -51,7 +71,7 @@ class Lesson(NamedTuple):
     """Draws of tuning done when the round is over."""
 
 
-def study(lesson: Lesson, stopped: Event | None = None) -> tuple[Snapshot, Decisions]:
+def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     """Run one chain through a round, or until it is ``stopped``; where it is, and what its trees decided."""
     run = Run(lesson.plan, lesson.end)
     run.begin()
@@ -63,12 +83,12 @@ def study(lesson: Lesson, stopped: Event | None = None) -> tuple[Snapshot, Decis
         look = min(run.tuned + every, last)
         while run.tuned < look:
             if stopped is not None and stopped.is_set():
-                return run.snapshot, trimmed_decisions(noted)
+                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost)
             run.advance(min(run.block, look - run.tuned))
         if 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
-    return run.snapshot, trimmed_decisions(noted)
+    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost)
 
 
 class Survey(NamedTuple):
@@ -160,26 +180,40 @@ def _learn(work: Work, submit: Submit) -> Work:
 
 
 def _rounds(work: Work, submit: Submit) -> Work:
-    plans, lost = work.plans, dict(work.lost)
-    ends: list[Snapshot | None] = [None] * len(plans)
-    density, rounds = first_density(len(plans[0].model.lowered.questions.feature)), []
-    for number, beta in enumerate(BETAS):
-        lessons = {
-            c: Lesson(plan, ends[c], density, beta, plan.tune * (number + 1) // len(BETAS))
-            for c, plan in enumerate(plans)
-            if c not in lost
-        }
+    lost = dict(work.lost)
+    density = first_density(len(work.plans[0].model.lowered.questions.feature))
+    ends: list[Snapshot | None] = [None] * len(work.plans)
+    plans, rounds, spent = list(work.plans), [], 0.0
+    length = plans[0].length
+    schedule = [plans[0].tune * (number + 1) // len(BETAS) for number in range(len(BETAS))]
+    betas = list(BETAS)
+    if length is not None:
+        schedule, betas = [PILOT + ROUND * number for number in range(len(BETAS) + 1)], [BETAS[0], *BETAS]
+    for tuned, beta in zip(schedule, betas, strict=True):
+        plans = [plan._replace(tune=tuned) for plan in plans]
+        lessons = {c: Lesson(plan, ends[c], density, beta, tuned) for c, plan in enumerate(plans) if c not in lost}
         found = _done(work, submit, study, lessons, lost)
         if not found:
             return work._replace(lost=lost)
-        for c, (end, _) in found.items():
-            ends[c] = end
-        rounds.append(joined_decisions([decisions for _, decisions in found.values()]))
-        density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
-        if beta == 1.0:
-            density = _surveyed(work, submit, density, ends, lost)
+        for c, result in found.items():
+            ends[c] = result.end
+        if length is not None:
+            cost = sum(result.cost for result in found.values())
+            kernel = plans[0].kernel
+            spent += float((cost[1] + STEP_ROWS * cost[0]).sum())
+            if set(kernel.names) <= set(WHOLE):
+                kernel = kernel.by_cost(cost, MOST_ROWS / (MOST_TIMES * length.draws * len(plans)))
+                plans = [plan._replace(kernel=kernel) for plan in plans]
+        if tuned > PILOT or length is None:
+            rounds.append(joined_decisions([result.decisions for result in found.values()]))
+            density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
+            if beta == 1.0:
+                density = _surveyed(work._replace(plans=plans), submit, density, ends, lost)
+    if length is not None and length.steps == 0:
+        steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
+        plans = [plan._replace(length=length._replace(steps=max(steps, plan.draws))) for plan in plans]
     before = [None if c in lost else _frozen(plan, ends[c], density) for c, plan in enumerate(plans)]
-    return work._replace(before=before, lost=lost)
+    return work._replace(plans=plans, before=before, lost=lost)
 
 
 def _surveyed(

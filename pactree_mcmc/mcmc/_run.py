@@ -6,11 +6,13 @@ import math
 import time
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._saved import Saved
 from ..model import TreeModel
 from ._chain import Chain
 from ._kernels import Kernel
-from ._saving import joined, trimmed
+from ._saving import chosen, joined, trimmed
 from ._snapshot import Snapshot, chain_from, generator_from, snapshot_of
 from ._start import may_grow, put_start
 from ._state import ACCEPTED, MOVES, N_NODES, PROPOSED
@@ -18,6 +20,17 @@ from ._stopped import cells_named
 from ._tempering import Ladder, read_ladder
 
 BLOCK_SECONDS = 0.1
+
+
+class Length(NamedTuple):
+    """Where a run that finds its own length must end."""
+
+    draws: int
+    """Draws to be kept."""
+    steps: int
+    """Steps of a chain, at most; 0 until tuning has measured what one costs."""
+    seconds: float | None = None
+    """Wall time after which it ends, at a step that is recorded."""
 
 
 class Plan(NamedTuple):
@@ -31,6 +44,8 @@ class Plan(NamedTuple):
     seed: Any
     start: Any
     betas: Any = None
+    length: Length | None = None
+    """Of a run that finds its own; None: the draws and no more."""
 
 
 class Result(NamedTuple):
@@ -53,6 +68,13 @@ class Result(NamedTuple):
             return self
         ladder = None if self.ladder is None else self.ladder.behind(before.ladder)
         return Result(joined(before.saved, self.saved), ladder, self.end)
+
+    def chosen(self, which: np.ndarray) -> Result:
+        """The draws with the given numbers, increasing, the last one among them."""
+        ladder = self.ladder
+        if ladder is not None:
+            ladder = ladder._replace(scores=ladder.scores[which], is_stump=ladder.is_stump[which])
+        return Result(chosen(self.saved, which), ladder, self.end)
 
     def shortened(self, n_draws: int) -> Result:
         """The first draws alone."""

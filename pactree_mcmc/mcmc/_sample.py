@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_count, in_words, is_integer
+from .._checks import check_count, check_number, in_words, is_integer
 from ..convergence import warn_if_unconverged
 from ..evidence import gather, prior_mass
 from ..model import TreeModel
@@ -16,24 +16,32 @@ from ..posterior import SampledPosterior
 from ..trees import Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
-from ._learn import learn
-from ._run import Plan
+from ._learn import MOST_TIMES, learn
+from ._length import FEWEST, lengthen
+from ._run import Length, Plan
 from ._start import Dispersed
 from ._state import line_sums
 from ._tempering import read_ladder
 from ._workers import Work, do
+
+TUNE = 1000
+"""Draws dropped first, where nothing is said."""
+PROPOSALS_OF = {"whole": 30}
+"""Proposals between two draws, where nothing is said, of kernels that make other than the usual."""
 
 
 def sample(
     model: TreeModel,
     draws: int = 1000,
     *,
-    tune: int = 1000,
+    tune: int | None = None,
     chains: int = 4,
     rng: Any = None,
     kernel: Any = "default",
-    thin: int = 1,
-    proposals: int = PROPOSALS_PER_DRAW,
+    thin: int | None = None,
+    proposals: int | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
     start: Any = "dispersed",
     betas: Any = None,
     executor: Executor | None = None,
@@ -49,25 +57,34 @@ def sample(
         What is believed.
     draws : int, default 1000
         Draws kept per chain, >= 1.
-    tune : int, default 1000
-        Draws dropped first, >= 0.
+    tune : int, optional
+        Steps dropped first, >= 0. Giving it, ``thin`` or ``proposals`` makes a run of that length, with 1000 for
+        ``tune`` where it is left out. Without any of the three the run finds its own length: see Notes.
     chains : int, default 4
         Independent chains, >= 1, each with a generator of its own.
     rng : int, SeedSequence, Generator, sequence of these, or None
         Source of randomness; chain c takes its c-th spawned child, so draws do not depend on how many chains or
         workers run. A sequence gives each chain its own source, taken as it is.
-    kernel : {"default", "whole", "cgm", "grow-prune", "blanchard"} or {move: weight}
-        "default": many local moves; "whole": whole trees and subtrees from a density that the chains learn together in
-        tuning, for tables whose trees have many modes; "cgm": grow, prune, change, swap (Chipman et al. 1998);
-        "grow-prune": uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999),
-        section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2
-        (by lookahead), regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of
-        the proposals. See docs/kernels.md.
-    thin : int, default 1
-        Keep every thin-th draw.
-    proposals : int, default 100
-        Proposals between two draws before thinning, >= 1. Fewer give more draws a second, less apart: for small
-        problems, where a hundred proposals move further than to the next draw worth keeping.
+    kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move: weight}
+        "default": "whole" in a run that finds its own length, unless on a ladder or with one ordered feature; else
+        "local". "whole": whole trees and subtrees from a density that the chains learn together in tuning, and a few
+        local moves; "local": many local moves; "cgm": grow, prune, change, swap (Chipman et al. 1998); "grow-prune":
+        uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999), section 6.
+        Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2 (by lookahead),
+        regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of the proposals. See
+        docs/kernels.md.
+    thin : int, optional
+        Keep every thin-th step, >= 1; in a run of given length 1 where left out.
+    proposals : int, optional
+        Proposals a step, >= 1; in a run of given length 100 where left out, 30 for "whole". Fewer give more draws a
+        second, less apart: for small problems, where a hundred proposals move further than to the next draw worth
+        keeping.
+    steps : int, optional
+        Where a run that finds its own length ends at the latest: steps a chain after tuning, >= ``draws``. That of a
+        run before, ``post.course.steps``, repeats it.
+    seconds : float, optional
+        Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
+        at a step that ``post.course.steps`` has.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
@@ -107,6 +124,12 @@ def sample(
 
     Notes
     -----
+    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
+    many again and keeps every second draw, until steps that visit some 3e9 rows are made or ``seconds`` are over. The
+    end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
+    all the criterion is not waited for. In kernel "whole" tuning also sets the weights, and the proposals a step, by
+    what these cost.
+
     A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, and the draws,
     each distinct successive tree once.
 
@@ -120,16 +143,27 @@ def sample(
     """
     check_reachable(model)
     check_executor(executor)
-    check_count("tune", tune, 0)
-    for name, value in {"draws": draws, "chains": chains, "thin": thin, "proposals": proposals}.items():
+    for name, value in {"draws": draws, "chains": chains}.items():
         check_count(name, value)
-    mixture = read_kernel(kernel, int(proposals), is_line=betas is None and line_sums(model.lowered) > 0)
+    length = _read_length(model, draws, tune, thin, proposals, steps, seconds)
+    tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
+    is_line = betas is None and line_sums(model.lowered) > 0
+    if length is not None and isinstance(kernel, str) and kernel == "default" and betas is None and not is_line:
+        kernel = "whole"
+    if proposals is None:
+        proposals = PROPOSALS_OF.get(kernel, PROPOSALS_PER_DRAW) if isinstance(kernel, str) else PROPOSALS_PER_DRAW
+    adapts = length is not None and isinstance(kernel, str) and kernel == "whole"
+    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts)
     if betas is not None:
         read_ladder(betas)
+    if length is not None and length.steps == 0 and not (mixture.guided and betas is None):
+        length = length._replace(steps=MOST_TIMES * int(draws))
+    if length is not None and int(draws) * int(chains) < FEWEST:
+        length = length._replace(steps=int(draws))
     sources = chain_seeds(rng, int(chains))
     starts = _read_starts(model, start, int(chains))
     plans = [
-        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, betas)
+        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, betas, length)
         for source, first in zip(sources, starts, strict=True)
     ]
     written = None
@@ -145,12 +179,17 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     began, first = time.perf_counter(), work.plans[0]
     if first.kernel.guided and first.betas is None and any(result is None for result in work.before):
         work = learn(work)
-    done = do(work)
-    results, tempering, course = done.results, None, None
+        if work.checkpoint is not None:
+            work.checkpoint.follow(work.plans)
+    done, steps = do(work), None
+    if work.plans[0].length is not None:
+        work, done, steps = lengthen(work, done, began)
+    first, results, tempering, course = work.plans[0], done.results, None, None
+    steps = results[0].n_draws * first.thin if steps is None else steps
     if results[0].ladder is not None:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
-        course = first.kernel, first.thin, tuple(result.end for result in results)
+        course = first.kernel, first.thin, tuple(result.end for result in results), steps
     seconds += time.perf_counter() - began
     saved = [result.saved for result in results]
     post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
@@ -158,6 +197,33 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         post.save(work.checkpoint.path)
     warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])
     return post
+
+
+def _read_length(
+    model: TreeModel, draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any
+) -> Length | None:
+    """Where a run that finds its own length must end; None for one whose length is given."""
+    given = {"tune": tune, "thin": thin, "proposals": proposals}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, value in given.items():
+        check_count(name, value, 0 if name == "tune" else 1)
+    own = {name: value for name, value in {"steps": steps, "seconds": seconds}.items() if value is not None}
+    if given and own:
+        raise ValueError(
+            f"{', '.join(own)} is for a run that finds its own length; leave out {', '.join(given)}, which give it."
+        )
+    if steps is not None:
+        check_count("steps", steps)
+        if steps < draws:
+            raise ValueError(f"steps={steps} is less than draws={draws}; give as many or more.")
+    if seconds is not None:
+        check_number("seconds", seconds, "seconds, > 0", 5e-324)
+    if given:
+        return None
+    most = 0 if steps is None else int(steps)
+    if seconds is not None and steps is None:
+        most = np.iinfo(np.int64).max
+    return Length(int(draws), most, None if seconds is None else float(seconds))
 
 
 def check_reachable(model: TreeModel) -> None:

@@ -76,6 +76,28 @@ def joined(first: Saved, second: Saved) -> Saved:
     )
 
 
+def chosen(saved: Saved, which: np.ndarray) -> Saved:
+    """The draws with the given numbers, increasing; proposals since the draw before count from the one kept before."""
+    trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
+    start = np.asarray(saved.tree)["start"]
+    sizes = start[trees + 1] - start[trees]
+    ends = np.cumsum(sizes)
+    nodes = np.arange(ends[-1]) + np.repeat(start[trees] - ends + sizes, sizes)
+    tree = np.zeros(len(trees) + 1, dtype=SAVED_TREE).view(np.recarray)
+    tree[:-1] = saved.tree[trees]
+    tree.start = np.concatenate([[0], ends])
+    first = np.concatenate([[0], which[:-1] + 1])
+    return Saved(
+        number.astype(np.int64),
+        saved.noise[which],
+        np.add.reduceat(saved.moves[: which[-1] + 1], first, axis=0),
+        tree,
+        saved.node[nodes],
+        saved.stats[nodes],
+        np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
+    )
+
+
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Write the present tree as the next draw."""
