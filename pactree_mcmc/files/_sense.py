@@ -424,7 +424,7 @@ def _check_guides(cells: Any, p: int) -> None:
     _array(cells.shares, "f", (m, p), "shares")
     require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
     require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
-    for name in ("weight", "log_learned", "log_defensive", "log_even"):
+    for name in ("weight", "log_learned", "log_even"):
         require(cells.guide[name] < np.inf, f"{name} is not finite")
     require(cells.guide["weight"] > 0.0, "a guide has no weight")
     for name in ("log_split", "log_stop"):

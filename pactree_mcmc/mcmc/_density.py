@@ -4,11 +4,12 @@
 
 at a cell u of depth class ``k = min(depth, LEVELS - 1)``; below the root there is one set of parameters for each of a
 few features that the root may ask about, and one for all others: what is good below one root is not below another.
-Each is mixed with *defensive* parts, so that no tree is out of reach: the lookahead sum of one level to a power, and,
-for questions, R alone, as one that gains nothing may stand above all those that do. What a cell needs is found in one
-pass over its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's
-part of the questions; where the cell is small enough, also the lookahead sums of a few of its questions (`_anchors`),
-from which the others' are guessed. A nominal feature of many categories has the same candidates as in `_scan`.
+Each is mixed with *defensive* parts, so that no tree is out of reach: splits by a power of the lookahead odds;
+questions by the learned part within a feature that is drawn by the prior, as rarely used features have a good question
+too, and by R alone, as one that gains nothing may stand above all those that do. What a cell needs is found in one pass
+over its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's part
+of the questions; where the cell is small enough, also the lookahead sums of a few of its questions (`_anchors`), from
+which the others' are guessed. A nominal feature of many categories has the same candidates as in `_scan`.
 """
 
 from math import exp, inf, log
@@ -35,9 +36,7 @@ from ._state import (
     prior_index,
 )
 from ._terms import (
-    DEFENSIVE,
     EVEN,
-    FLAT,
     GAIN,
     LEARNED,
     WAY_BITS,
@@ -57,7 +56,7 @@ from ._terms import (
 from ._ways import way_of
 
 N_TOPS = 3
-DEFENCE, EVENLY = 0.05, 0.03
+DEFENCE, EVENLY = 0.1, 0.03
 """Weights of the defensive parts of the questions."""
 SPLIT_DEFENCE = 0.1
 """Weight of the defensive part of splitting."""
@@ -79,7 +78,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
     p, weights = len(model.questions.feature), 0.0
     keeps = (here.stop - here.start) * p <= MOST_VALUES
     for k in range(p):
-        for part in range(4):
+        for part in range(3):
             state.sums[part, k] = -inf
         if keeps:
             state.kept_from[k + 1] = state.kept_from[k]
@@ -95,19 +94,18 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
                 log_rule, tilts, first, last = log(weight / ways), state.tilts, np.int64(0), np.int64(n_ways + 2)
                 state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, 1.0)
                 state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
-                state.sums[DEFENSIVE, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, FLAT)
                 state.sums[EVEN, k] = log_rule + log_n_alike(state.alike, first, last)
     guide.weight = weights
     guide.log_learned = log_sum_features(state, LEARNED, p)
-    guide.log_defensive = log_sum_features(state, DEFENSIVE, p)
     guide.log_even = log_sum_features(state, EVEN, p)
     guide.odds = lookahead_odds(model, state, node, log_sum_features(state, GAIN, p) - log(weights))
     _look_ahead(model, state, node, place)
     for k in range(p):
-        state.shares[place, k] = 0.0
+        state.shares[place, k] = state.own[place, k] = 0.0
         if state.sums[EVEN, k] > -inf:
             state.shares[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
-            state.shares[place, k] += DEFENCE * exp(state.sums[DEFENSIVE, k] - guide.log_defensive)
+            state.shares[place, k] += DEFENCE * feature_weight(model, state, node, k) / weights
+            state.own[place, k] = state.sums[LEARNED, k]
             state.shares[place, k] += EVENLY * exp(state.sums[EVEN, k] - guide.log_even)
     _split_into(model, state, node, place)
     return place
@@ -174,11 +172,12 @@ def _logistic(z: float) -> float:
 
 
 @jit
-def mixture(state: ChainState, place: int, rule: float, learned: float, gain: float) -> float:
-    """Probability of a question with the given logit and gain; ``rule`` is weight over ways."""
+def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
+    """Probability of a question about feature ``k`` with the given logit; ``rule`` is weight over ways."""
     guide = state.guide[place]
-    total = LEARNT * exp(learned - guide.log_learned) + DEFENCE * exp(FLAT * gain - guide.log_defensive)
-    return rule * (total + EVENLY * exp(-guide.log_even))
+    total = LEARNT * exp(learned - guide.log_learned) + EVENLY * exp(-guide.log_even)
+    share = feature_weight(model, state, node, k) / guide.weight
+    return rule * (total + DEFENCE * share * exp(learned - state.own[place, k]))
 
 
 @jit
@@ -196,7 +195,8 @@ def log_question(model: Lowered, state: ChainState, node: int) -> float:
     way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
     terms[last, 6] = ahead
     learned = logit(state.density, row_of(state, node), terms, last, here.feature)
-    return log(mixture(state, place, exp(here.log_rule) * state.guide[place].weight, learned, gain))
+    rule = exp(here.log_rule) * state.guide[place].weight
+    return log(mixture(model, state, node, place, here.feature, rule, learned))
 
 
 @jit
@@ -236,7 +236,7 @@ def draw_way_of(
     for way in range(-2, n_ways):
         if state.alike[way + 2] > 0:
             chosen = np.int64(way)
-            g = mixture(state, place, rule_of, state.tilts[LEARNED, way + 2], state.tilts[GAIN, way + 2])
+            g = mixture(model, state, node, place, k, rule_of, state.tilts[LEARNED, way + 2])
             left -= state.alike[way + 2] * g
             if left < 0.0:
                 break

@@ -80,7 +80,7 @@ LOCAL = {
     "regrow-1": 0.01,
     "restructure": 0.02,
 }
-WHOLE = {"learned": 0.05, "subgraph": 0.002, "collapsed": 0.65, "rotate": 0.298}
+WHOLE = {"learned": 0.05, "subgraph": 0.002, "collapsed": 0.6, "rotate": 0.25, "change": 0.098}
 WEIGHTS = {
     "local": LOCAL,
     "whole": WHOLE,

@@ -20,9 +20,11 @@ from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
 from ._kernels import STEP_ROWS, WHOLE
+from ._progress import Progress
 from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
+from ._start import may_grow
 from ._state import NONE, first_density
 from ._strata import balanced, draw_weights, root_shares_into
 from ._workers import Work, n_cores
@@ -35,7 +37,7 @@ MOST_TIMES = 16
 
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Powers of the score, round by round."""
-REMEMBERED = 3
+REMEMBERED = 5
 """Rounds, the last ones, on whose decisions the density is fitted."""
 WEIGHTS = 24
 """Trees drawn of each stratum, to know its evidence."""
@@ -173,13 +175,16 @@ def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], 
 
 def _learn(work: Work, submit: Submit) -> Work:
     try:
-        return _rounds(work, submit)
+        first = work.plans[0]
+        tune = first.tune if first.length is None else PILOT + ROUND * len(BETAS)
+        with Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress:
+            return _rounds(work, submit, progress)
     except KeyboardInterrupt:
         until = "every chain had a draw" if work.executor is None else "a chain had finished"
         raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
 
 
-def _rounds(work: Work, submit: Submit) -> Work:
+def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     lost = dict(work.lost)
     density = first_density(len(work.plans[0].model.lowered.questions.feature))
     ends: list[Snapshot | None] = [None] * len(work.plans)
@@ -189,7 +194,9 @@ def _rounds(work: Work, submit: Submit) -> Work:
     betas = list(BETAS)
     if length is not None:
         schedule, betas = [PILOT + ROUND * number for number in range(len(BETAS) + 1)], [BETAS[0], *BETAS]
-    for tuned, beta in zip(schedule, betas, strict=True):
+    for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
+        made = schedule[number - 1] * len(plans) if number else 0
+        progress.update(made, f"learning, round {number + 1} of {len(betas)}")
         plans = [plan._replace(tune=tuned) for plan in plans]
         lessons = {c: Lesson(plan, ends[c], density, beta, tuned) for c, plan in enumerate(plans) if c not in lost}
         found = _done(work, submit, study, lessons, lost)

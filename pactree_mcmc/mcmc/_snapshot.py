@@ -40,6 +40,8 @@ class Cells(NamedTuple):
     """(g, MOST_ANCHORS) float64."""
     shares: np.ndarray
     """(g, p) float64."""
+    own: np.ndarray
+    """(g, p) float64."""
 
 
 class Replica(NamedTuple):
@@ -143,7 +145,7 @@ def _replica(chain: Chain) -> Replica:
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
         guided = np.flatnonzero(state.guide.hash != NONE)
     tables = (state.cell[known], state.ways[known], state.table[known])
-    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.shares))
+    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.shares, state.own))
     cells = Cells(len(state.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
@@ -168,6 +170,7 @@ def _restore(chain: Chain, replica: Replica) -> None:
     state.table[cells.place] = cells.table
     state.guide[cells.guided], state.shares[cells.guided] = cells.guide, cells.shares
     state.anchors[cells.guided], state.ahead[cells.guided] = cells.anchors, cells.ahead
+    state.own[cells.guided] = cells.own
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
     chain.blocks = replica.blocks

@@ -116,7 +116,6 @@ GUIDE = np.dtype(
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the questions
-        ("log_defensive", np.float64),  # log normaliser of the part by a power of the gains
         ("log_even", np.float64),  # log normaliser of the part by the prior alone
         ("odds", np.float64),  # log odds of splitting by lookahead
         ("odds_ahead", np.float64),  # the same over two levels, as far as they are known
@@ -247,8 +246,10 @@ class ChainState(NamedTuple):
     """(MOST_ANCHORS,) int64 scratch: categories that go left, or -1."""
     shares: np.ndarray
     """(N_CELLS, p) float64: probability of each feature in the same cells, given a split."""
+    own: np.ndarray
+    """(N_CELLS, p) float64: log normaliser of each feature's questions, by the learned part."""
     sums: np.ndarray
-    """(4, p) float64 scratch: log sums over the ways of each feature, of four parts."""
+    """(3, p) float64 scratch: log sums over the ways of each feature, of three parts."""
     tilts: np.ndarray
     """(2, m) float64 scratch: gain and logit of each way."""
     kept_from: np.ndarray
@@ -323,6 +324,7 @@ def pack_state(s: ChainState) -> Any:
         s.anchor_cut,
         s.anchor_categories,
         s.shares,
+        s.own,
         s.sums,
         s.tilts,
         s.kept_from,
@@ -429,7 +431,8 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),
         anchor_categories=np.zeros(MOST_ANCHORS, dtype=np.int64),
         shares=np.zeros((n_guides, p)),
-        sums=np.zeros((4, p)),
+        own=np.zeros((n_guides, p)),
+        sums=np.zeros((3, p)),
         tilts=np.zeros((2, widest + 3 if guided else 1)),
         kept_from=np.zeros(p + 1, dtype=np.int64),
         kept_tilts=np.zeros((2, n_kept)),

@@ -23,6 +23,8 @@ from ._terms import enter_stratum
 
 MOST_SHIFT = 12.0
 """Nats by which the parameter of a feature at the root is moved, at most."""
+FLATTENED = 0.9
+"""Power of the evidences: rare strata, which are known less well, have more than their share."""
 LEAST = 1e-4
 """Probability of a stratum at the root, at least."""
 
@@ -76,14 +78,14 @@ def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
 
 
 def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray]) -> np.ndarray:
-    """The density whose root asks about each feature as probably as its stratum's evidence says."""
+    """The density whose root asks about each feature as its stratum's evidence says, to the power ``FLATTENED``."""
     out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
     log_z = log_evidences(weights)
     highest = max(log_z.values())
     if not highest > -np.inf:
         return out
-    total = sum(exp(z - highest) for z in log_z.values())
+    total = sum(exp(FLATTENED * (z - highest)) for z in log_z.values())
     for feature, z in log_z.items():
-        target = max(exp(z - highest) / total, LEAST)
+        target = max(exp(FLATTENED * (z - highest)) / total, LEAST)
         out[0, column + feature] += np.clip(log(target) - log(shares[feature]), -MOST_SHIFT, MOST_SHIFT)
     return out

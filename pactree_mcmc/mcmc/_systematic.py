@@ -11,7 +11,7 @@ from ._density import known, mixture
 from ._questions import Question, fixed_question, n_ways_of
 from ._scan import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
 from ._state import EXHAUSTED, N_WAY_TERMS, NONE, ChainState
-from ._terms import GAIN, LEARNED, weigh_ways
+from ._terms import LEARNED, weigh_ways
 from ._ways import way_of
 
 
@@ -47,8 +47,8 @@ def sample_ways(
         for way in range(-2, n_ways):
             if state.alike[way + 2] == 0:
                 continue
-            learned, gain = state.tilts[LEARNED, way + 2], state.tilts[GAIN, way + 2]
-            length = expected * mixture(state, place, rule_of, learned, gain)
+            learned = state.tilts[LEARNED, way + 2]
+            length = expected * mixture(model, state, node, place, np.int64(k), rule_of, learned)
             for i in range(state.alike[way + 2]):
                 inside += length
                 kept = k == kept_feature and way == kept_way and i == kept_at
@@ -89,8 +89,8 @@ def _first_point(
     kept_way, kept_at = way_of(model, state, node, retained, kept, n)
     for way in range(-2, n_ways):
         if state.alike[way + 2] > 0:
-            learned, gain = state.tilts[LEARNED, way + 2], state.tilts[GAIN, way + 2]
-            length = expected * mixture(state, place, rule_of, learned, gain)
+            learned = state.tilts[LEARNED, way + 2]
+            length = expected * mixture(model, state, node, place, kept, rule_of, learned)
             if way == kept_way:
                 before += kept_at * length
                 break

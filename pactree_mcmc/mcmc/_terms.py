@@ -24,9 +24,7 @@ from ._state import (
     ChainState,
 )
 
-GAIN, LEARNED, DEFENSIVE, EVEN = range(4)
-FLAT = 0.4
-"""Power of the gains in the defensive part."""
+GAIN, LEARNED, EVEN = range(3)
 LOST = -30.0
 """Terms smaller by this, in nats, do not count in the sums of a proposal."""
 WAY_BITS = 32
