@@ -41,12 +41,12 @@ def main(folder):
     print(f"P(5 leaves) = {truth.n_leaves_pmf()[5]:.4f}, best tree (one of two that mirror each other):")
     print(truth.map_tree().format(), end="\n\n")
 
-    for kernel in ("grow-prune", "default"):
+    for kernel in ("grow-prune", "local"):
         sampled = pt.sample(model, draws=2000, tune=500, chains=4, rng=1, kernel=kernel)
         print(f"\nkernel {kernel!r}: {sampled} in {sampled.seconds:.1f} s", end="\n\n")
         table = exact.compare(truth, sampled)
         print(table)
-    print("\nGrow and prune alone stay with the root question they found first; the default kernel finds the law.")
+    print("\nGrow and prune alone stay with the root question they found first; the local moves find the law.")
     folder.mkdir(parents=True, exist_ok=True)
     table.plot().figure.savefig(folder / "chipman_1998_exact_against_sampled.png", dpi=120)
 

@@ -227,7 +227,8 @@ class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
     draws, tune : int, default 25
         Draws kept and dropped by each chain, a hundred proposals apart.
     kernel : str or {move: weight}, default "grow-prune"
-        As of ``pt.sample``. The default is the cheapest; ``"default"`` mixes best and costs some ten times more.
+        As of ``pt.sample`` for a run of given length. The default is the cheapest; ``"local"`` mixes better and costs
+        some ten times more.
     n_jobs : int or None, default None
         Chains run side by side, in threads; -1: as many as there are cores. Draws do not depend on it.
     random_state : int, RandomState or None, default None
@@ -265,7 +266,7 @@ class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
     ConvergenceWarning
         If ``monte_carlo_error_`` exceeds 0.05. What `pt.sample` warns of beside that, R-hat and effective sample size,
         a few draws of many chains cannot satisfy; for inference about trees rather than prediction, take
-        ``kernel="default", chains=4, draws=1000, tune=1000`` and `check_convergence` of ``posterior_``.
+        ``pt.sample(estimator.posterior_.model)``, which goes on until its chains agree.
 
     Notes
     -----

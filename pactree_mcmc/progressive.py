@@ -74,7 +74,7 @@ def progressive_mixture(
     shuffle : bool, default False
         Let the examples enter in a random order in each repetition (the symmetric version); else in that of the data.
     kernel : str or {move: weight}, default "default"
-        The moves, as for `sample`.
+        The moves, as for `sample`; "default" is "local".
     rng : int, SeedSequence, Generator, sequence of these, or None
         Source of randomness, as for `sample`.
     executor : concurrent.futures.Executor, optional

@@ -30,7 +30,9 @@ def resume(
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
 
-    ``resume(sample(model, 500, rng=1), 500)`` has the draws of ``sample(model, 1000, rng=1)``, in a fresh process too.
+    ``resume(sample(model, 500, tune=100, rng=1), 500)`` has the draws of ``sample(model, 1000, tune=100, rng=1)``, in a
+    fresh process too. Draws added to a run that found its own length lie as far apart as its own, or, where steps or
+    time ended it, up to twice as close.
 
     Parameters
     ----------

@@ -63,8 +63,9 @@ def sample(
     chains : int, default 4
         Independent chains, >= 1, each with a generator of its own.
     rng : int, SeedSequence, Generator, sequence of these, or None
-        Source of randomness; chain c takes its c-th spawned child, so draws do not depend on how many chains or
-        workers run. A sequence gives each chain its own source, taken as it is.
+        Source of randomness; chain c takes its c-th spawned child, so draws do not depend on how many workers run,
+        nor, where chains neither learn together nor wait for each other, on how many chains. A sequence gives each
+        chain its own source, taken as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move: weight}
         "default": "whole" in a run that finds its own length, unless on a ladder or with one ordered feature; else
         "local". "whole": whole trees and subtrees from a density that the chains learn together in tuning, and a few
