@@ -344,8 +344,13 @@ class SampledPosterior(Posterior):
 
     @property
     def log_evidence(self) -> float | None:
-        """Log evidence in nats from a tempered run; None otherwise."""
-        return None if self.tempering is None else self.tempering.log_evidence
+        """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
+
+        None otherwise. The bridge is made when it is first asked for, which takes some seconds: see `docs/default.md`.
+        """
+        if self.tempering is not None:
+            return self.tempering.log_evidence
+        return None if self._bridge is None else self._bridge.log_evidence
 
     @property
     def log_evidence_se(self) -> float | None:
@@ -354,7 +359,15 @@ class SampledPosterior(Posterior):
         Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
         draws, or chains, that it comes from.
         """
-        return None if self.tempering is None else self.tempering.log_evidence_se
+        if self.tempering is not None:
+            return self.tempering.log_evidence_se
+        return None if self._bridge is None else self._bridge.se
+
+    @cached_property
+    def _bridge(self) -> Any:
+        from .mcmc._bridge import bridge
+
+        return bridge(self)
 
     @cached_property
     def weight_of_tree(self) -> np.ndarray:
