@@ -1,49 +1,181 @@
-"""Real tables: four chains from the prior must agree, by R-hat, on size, log posterior and predictions."""
+"""Real tables, and two generated ones, with the defaults: whether chains agree, in time, on what they must.
+
+What is judged, and how, is what `check_convergence` judges: R-hat at most 1.01 and at least 400 effective draws.
+"""
+
+import math
+import statistics
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
+import settings
 import tables
-from measures import Check, log_posterior
-from settings import LIMITS, REAL_DRAWS, REAL_LADDER, REAL_PROPOSALS, REAL_ROWS
-from timing import run_within
+from clock import timed
+from measures import Check, effective
+from timing import cores, run_within
 
 import pactree_mcmc as pt
-from pactree_mcmc.inference_data import rhat
+from pactree_mcmc.convergence import LEAST_ESS, MOST_RHAT, RARE, SCALARS, Figures, _figures
 
-NAMES = ("heart_statlog", "pima_diabetes", "breast_w", "vote")
+ASKED = (*SCALARS, "root features", "predictions")
+POINTS = 50
+"""Training rows whose predictions are judged."""
+HEADER = ("table", "n x p", "limit, s", "median s", "median CPU s", "worst R-hat", "least effective draws", "passed")
+
+
+class Run(NamedTuple):
+    """A run, and what it was worth."""
+
+    post: Any
+    seconds: float
+    """Wall time of the call, its convergence check included."""
+    cpu_seconds: float
+    figures: Figures
+    warned: bool
+    """Whether a ConvergenceWarning was given."""
+
+    @property
+    def worst(self):
+        """The largest R-hat and the fewest effective draws of each kind of quantity."""
+        kind = np.where(self.figures.group == "scalar", self.figures.names, self.figures.group)
+        return {
+            what: (float(self.figures.rhat[kind == what].max()), float(self.figures.ess[kind == what].min()))
+            for what in dict.fromkeys(kind.tolist())
+        }
+
+    @property
+    def asked(self):
+        """Those of the quantities asked about."""
+        return {what: found for what, found in self.worst.items() if what in ASKED}
+
+    def missed(self, limit):
+        """Which quantities miss, and whether the time does."""
+        out = [what for what, (rhat, ess) in self.asked.items() if not (rhat <= MOST_RHAT and ess >= LEAST_ESS)]
+        return out if self.seconds <= limit else [*out, "seconds"]
+
+
+def model_of_table(name):
+    """The default model of a table; of ``breast_cancer_example`` that of the example."""
+    if name == "breast_cancer_example":
+        X, y = tables.breast_cancer_example()
+        questions = pt.LocalCuts(max_cuts=64, min_leaf=3)
+        return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), questions=questions)
+    X, y, nominal = tables.real(name)
+    missing = "branch" if X.isna().any(axis=None) else "error"
+    return pt.TreeModel(X, y, nominal=nominal, missing=missing)
+
+
+def compile_for(model, kernel="default"):
+    """Have all compiled that a run of the model calls."""
+    how = {} if kernel == "default" else {"kernel": kernel, "tune": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.ConvergenceWarning)
+        _figures(pt.sample(model, 2, rng=0, progress=False, **how), 1)
+
+
+def sampled(model, seed, kernel="default"):
+    """A run with the defaults, or of given length with another kernel."""
+    how = {} if kernel == "default" else {"kernel": kernel, **settings.GIVEN_LENGTH}
+    with cores(settings.REAL_CORES), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        post, seconds, cpu = timed(lambda: pt.sample(model, rng=seed, progress=False, **how), repeats=1)
+    warned = False
+    for given in caught:
+        if issubclass(given.category, pt.ConvergenceWarning):
+            warned = True
+        else:
+            warnings.warn_explicit(given.message, given.category, given.filename, given.lineno)
+    return Run(post, seconds, cpu, _figures(post, POINTS), warned)
 
 
 def real(options):
-    """R-hat below 1.01 within the time limit."""
-    for name in NAMES:
+    """A line for each table and seed, then a row for each table; or the comparison with the local kernel."""
+    rows = []
+    for name in options.tables or (("breast_cancer",) if options.compare else settings.REAL_SECONDS):
         try:
-            yield from _agree(name, options)
+            model = model_of_table(name)
         except tables.MissingTable as missing:
             yield f"{name} skipped: {missing}"
+            continue
+        if options.compare:
+            yield from _compare(name, model, options.seeds)
+            continue
+        limit = settings.REAL_SECONDS[name] if options.seconds is None else options.seconds
+        compile_for(model, options.kernel)
+        runs = []
+        for seed in range(options.seeds):
+            run = sampled(model, seed, options.kernel)
+            yield f"{name}, seed {seed}: {_told(run, limit)}"
+            runs.append((run.seconds, run.cpu_seconds, run.asked, not run.missed(limit)))
+        passed = sum(good for *_, good in runs)
+        yield Check(f"{name}: seeds that pass", passed, len(runs), at_least=True)
+        rows.append(_row(name, model, limit, runs))
+    if rows:
+        yield from (f"| {' | '.join(HEADER)} |", "|" + " --- |" * len(HEADER), *rows)
 
 
-def _agree(name, options):
-    limit = LIMITS["real"].within(options.seconds)
-    X, y, nominal = tables.real(name)
-    model = pt.TreeModel(X, y, nominal=nominal)
-    rows = np.random.default_rng(0).choice(len(X), REAL_ROWS, replace=False)
-    how = {"most_draws": REAL_DRAWS, "rng": 0, "kernel": options.kernel, "start": "prior"}
-    alone = _rhats(run_within(model, limit, **how), X[rows])
-    run = run_within(model, limit, betas=REAL_LADDER, proposals=REAL_PROPOSALS, **how)
-    yield (
-        f"{name}: n={len(X)}, p={X.shape[1]}, {run.draws} draws a chain, {run.thin * REAL_PROPOSALS} proposals each; "
-        f"without a ladder in the same time: {', '.join(f'{value:.3f} {what}' for what, value in alone.items())}"
+def _told(run, limit):
+    missed, steps = run.missed(limit), run.post.course.steps
+    figures = [f"{what} {rhat:.4f} / {ess:,.0f}" for what, (rhat, ess) in run.worst.items()]
+    roots = [f"{name} {p:.3f}" for name, p in sorted(root_law(run.post).items(), key=lambda item: -item[1])]
+    return "; ".join(
+        [
+            f"{run.seconds:.1f} s, {run.cpu_seconds:.1f} CPU s, {steps:,} steps",
+            "R-hat / effective draws: " + ", ".join(figures),
+            f"MISS: {', '.join(missed)}" if missed else "PASS",
+            "warned" if run.warned else "no warning",
+            f"root: {', '.join(roots)}",
+        ]
     )
-    for what, value in _rhats(run, X[rows]).items():
-        yield Check(f"{name}: R-hat of {what}", value, 1.01)
-    yield Check(f"{name}: seconds", run.seconds, limit.seconds)
 
 
-def _rhats(run, X):
-    """R-hat of what chains must agree on, predictions at rows X by the worst."""
-    post = run.post
-    predictions = post.values_by_draw(X)[..., 1]
-    return {
-        "the number of leaves": rhat(post.n_leaves),
-        "the log posterior": rhat(log_posterior(post)),
-        f"P(class 1), the largest at {len(X)} rows": max(rhat(predictions[:, :, i]) for i in range(len(X))),
-    }
+def _row(name, model, limit, runs):
+    seconds, cpu, asked, good = zip(*runs, strict=True)
+    worst = np.array([figure for each in asked for figure in each.values()])
+    cells = [name, f"{model.n_rows:,} x {model.n_features}", f"{limit:g}"]
+    cells += [f"{statistics.median(seconds):.1f}", f"{statistics.median(cpu):.1f}"]
+    cells += [f"{worst[:, 0].max():.4f}", f"{worst[:, 1].min():,.0f}", f"{sum(good)} of {len(good)}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def root_law(post):
+    """Probability of each feature at the root that is not rare there."""
+    law = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
+    names = ["no split", *post.model.columns.names]
+    return {names[k]: float(law[k]) for k in np.flatnonzero(law > RARE)}
+
+
+def _compare(name, model, seeds):
+    """Effective draws per processor second of the worst root feature: default, and the local kernel run as long."""
+    compile_for(model)
+    ratios = []
+    for seed in range(seeds):
+        run = sampled(model, seed)
+        judged = [feature for feature, p in root_law(run.post).items() if p < 1.0 - RARE and feature != "no split"]
+        if not judged:
+            yield f"{name}, seed {seed}: no feature at the root to judge"
+            continue
+        limit = settings.Limit(run.seconds, run.post.n_chains, settings.REAL_CORES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pt.ConvergenceWarning)
+            local = run_within(model, limit, kernel="local", betas=None, rng=seed)
+        yield f"{name}, seed {seed}, effective draws of the worst root feature:"
+        rates = []
+        for what, one in (("default", run), ("local", local)):
+            found = {feature: _effective_of_root(one.post, feature) for feature in judged}
+            worst = min(found, key=found.get)
+            rates.append(found[worst] / one.cpu_seconds)
+            spent = f"{one.seconds:.1f} s, {one.cpu_seconds:.1f} CPU s"
+            yield f"  {what}: {found[worst]:,.1f} of {worst} in {spent}: {rates[-1]:.4g} a CPU second"
+        ratios.append(rates[0] / rates[1] if rates[1] else math.inf)
+        yield f"  {ratios[-1]:.4g} times"
+    if ratios:
+        what, median = f"{name}: median of the ratios, default over local run as long", statistics.median(ratios)
+        least = settings.LEAST_GAIN.get(name)
+        yield f"{what}: {median:.4g}" if least is None else Check(what, median, least, at_least=True)
+
+
+def _effective_of_root(post, feature):
+    """Effective draws of whether a feature is at the root; none where that never changed."""
+    return effective(post.root_feature == post.model.columns.names.index(feature))

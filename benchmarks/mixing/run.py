@@ -5,7 +5,12 @@ Run: python benchmarks/mixing/run.py [problem ...] [--kernel default --kernel gr
 Without problems all run, the table last. `settings.py` holds limits, priors and draws. Tables that are files are
 looked for beside the checkout, in shared/data, or where PACTREE_DATA points. --seconds replaces every time limit,
 for a trial; --rows chooses the sizes of friedman. Compilation is excluded everywhere. Give a shared machine time:
-all of it takes about a quarter of an hour.
+without `real` a quarter of an hour.
+
+`real` runs with the defaults, to the end that the run itself finds: the limit is judged, not set. --tables and --seeds
+choose what runs; with another kernel the length is given, so `real --kernel local` is the former default.
+`real --compare` prints effective draws per processor second of the worst root feature, for the default and for the
+local kernel run as long.
 """
 
 import argparse
@@ -16,7 +21,7 @@ from kernel_table import kernel_table
 from measures import Check
 from problems import WITH_EXACT_ANSWER
 from real import real
-from settings import KERNELS
+from settings import KERNELS, REAL_SECONDS, REAL_SEEDS
 from tables import MissingTable
 from timing import Options, kernel_name, read_kernel, why_not
 
@@ -39,7 +44,7 @@ def main():
     for kernel in _usable(args.kernel or ["default"]) if names else []:
         for name in names:
             print(f"\n## {name}, kernel {kernel_name(kernel)}", flush=True)
-            checks += _run(name, Options(kernel, args.seconds, tuple(args.rows)))
+            checks += _run(name, _options(args, kernel))
     if "table" in chosen:
         print("\n## Kernels", flush=True)
         for line in kernel_table(_usable(args.kernel or KERNELS), args.seconds, args.table):
@@ -49,12 +54,17 @@ def main():
         print("\n## Summary", f"{len(checks) - len(missed)} of {len(checks)} figures pass", *missed, sep="\n")
 
 
+def _options(args, kernel):
+    return Options(kernel, args.seconds, tuple(args.rows), tuple(args.tables), args.seeds, args.compare)
+
+
 def _run(name, options):
     """Run one problem, print its lines as they come, return its checks."""
     checks = []
     try:
         for line in PROBLEMS[name](options):
-            print(f"  {line}" if isinstance(line, Check) else f"        {line}", flush=True)
+            indent = 2 * isinstance(line, Check) or 8 * (not line.startswith("|"))
+            print(f"{' ' * indent}{line}", flush=True)
             if isinstance(line, Check):
                 checks.append((f"{name}, {kernel_name(options.kernel)}", line))
     except MissingTable as missing:
@@ -78,11 +88,16 @@ def _arguments():
     parser.add_argument("--kernel", action="append", type=read_kernel, help="a name, or move=weight,move=weight")
     parser.add_argument("--seconds", type=float, help="time limit of every run, in place of those of settings.py")
     parser.add_argument("--rows", nargs="+", type=int, default=[], help="sizes of friedman")
-    parser.add_argument("--table", nargs="+", choices=WITH_EXACT_ANSWER, help="problems of the table; default all")
+    parser.add_argument("--tables", nargs="+", default=[], choices=REAL_SECONDS, help="of real; default all")
+    parser.add_argument("--seeds", type=int, default=REAL_SEEDS, help="runs of each table of real, from seed 0 on")
+    parser.add_argument("--compare", action="store_true", help="of real: default against local; default breast_cancer")
+    parser.add_argument("--table", nargs="+", choices=WITH_EXACT_ANSWER, help="problems of table; default all")
     args = parser.parse_args()
     for name in args.problem:
         if name not in known:
             parser.error(f"problem {name!r} is unknown; give some of {', '.join(known)}")
+    if args.seeds < 1:
+        parser.error(f"--seeds {args.seeds} is out of range; give 1 or more")
     return args
 
 

@@ -29,7 +29,6 @@ LIMITS = {
     "maptree_medium": Limit(30.0, chains=4, cores=2),
     "wu_tjelmeland_west": Limit(10.0, chains=4, cores=2),
     "xor_twins": Limit(10.0, chains=4, cores=2),
-    "real": Limit(60.0, chains=4, cores=2),
     "table": Limit(4.0, chains=4, cores=2),
 }
 
@@ -38,10 +37,23 @@ ONE_DIMENSION_PROPOSALS = 2
 CHIPMAN_CHAINS = 8  # one after the other
 LONGER = 5.0
 LEVELS = 12
-REAL_DRAWS = 5000  # a chain
-REAL_LADDER = (1.0, 0.75, 0.55, 0.4, 0.3)  # far from the prior: low enough to change the root
-REAL_PROPOSALS = 30  # between exchanges
-REAL_ROWS = 50  # whose predictions must agree
+
+REAL_SECONDS = dict.fromkeys(
+    (
+        "breast_cancer", "breast_cancer_example", "heart_statlog", "pima_diabetes", "breast_w", "vote", "iris", "wine",
+        "credit_a", "ionosphere", "diabetes",
+    ),
+    30.0,
+) | dict.fromkeys(("kr_vs_kp", "sick", "low_noise", "friedman_1000"), 180.0)  # fmt: skip
+REAL_CORES = 2
+REAL_SEEDS = 3  # runs of each table
+GIVEN_LENGTH = {"tune": 1000, "draws": 1000, "proposals": 100}  # of kernels other than "default", in `real`
+LEAST_GAIN = {
+    "breast_cancer": 300.0
+}  # effective draws a processor second of the worst root feature, over those of "local"
+FLATTERY_TABLES = ("heart_statlog", "vote", "pima_diabetes", "diabetes")
+FLATTERY_SEEDS = 5
+FLATTERY_TIMES = 10  # how many times as long the second run is
 
 KERNELS = ("default", "cgm", "grow-prune", "blanchard")  # of the table
 

@@ -4,6 +4,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import sklearn.datasets
+from sklearn.model_selection import train_test_split
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "examples")]
@@ -17,11 +20,15 @@ class MissingTable(Exception):
 
 def read_table(name):
     """Features (n, p) and classes (n,) of a file of the data folder; missing values are NaN."""
+    table = np.genfromtxt(_path(name), delimiter=",", skip_header=1)
+    return table[:, :-1], table[:, -1].astype(int)
+
+
+def _path(name):
     path = DATA / f"{name}.csv.gz"
     if not path.exists():
         raise MissingTable(f"{path.name} is not in the data folder (beside the checkout, or PACTREE_DATA)")
-    table = np.genfromtxt(path, delimiter=",", skip_header=1)
-    return table[:, :-1], table[:, -1].astype(int)
+    return path
 
 
 def wu_tjelmeland_west(seed=0):
@@ -42,11 +49,41 @@ def xor_twins(rows_a_cell=6, seed=0):
     return np.column_stack([first, second, first]).astype(float), y
 
 
+def low_noise(n=1000, p=8, cells=50, seed=0):
+    """Normal features, cut into cells whose means lie far apart: the largest again, at a quantile between .3 and .7."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    rows = [np.arange(n)]
+    while len(rows) < cells:
+        largest = rows.pop(max(range(len(rows)), key=lambda c: len(rows[c])))
+        x = X[largest, rng.integers(p)]
+        left = x <= np.quantile(x, rng.uniform(0.3, 0.7))
+        rows += [largest[left], largest[~left]]
+    y = rng.normal(scale=0.1, size=n)
+    for here in rows:
+        y[here] += 3.0 * rng.normal()
+    return X, y
+
+
 def real(name):
-    """A real table without missing values, and its nominal columns."""
-    X, y = read_table(name)
-    missing = np.isnan(X)
-    if name == "vote":  # neither yea nor nay is an answer of its own
-        return np.where(missing, 2.0, X), y, range(X.shape[1])
-    whole = ~missing.any(axis=1)
-    return X[whole], y[whole], None
+    """Features as a frame, missing values NaN; classes, or numbers of a regression; the nominal columns by name.
+
+    Columns without any value, one of ``sick``, are left out.
+    """
+    if name in ("breast_cancer", "diabetes", "iris", "wine"):
+        data = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
+        return data.data, data.target, []
+    if name in ("low_noise", "friedman_1000"):
+        X, y = low_noise() if name == "low_noise" else friedman(1000)[::2]
+        return pd.DataFrame(X, columns=[f"x{k + 1}" for k in range(X.shape[1])]), y, []
+    X = pd.read_csv(_path(name)).dropna(axis=1, how="all")
+    y = X.pop("target")
+    return X, y, [column for column in X if column.endswith("__cat")]
+
+
+def breast_cancer_example():
+    """Features and classes of the training rows of examples/breast_cancer.py."""
+    data = sklearn.datasets.load_breast_cancer(as_frame=True)
+    labels = data.target_names[data.target]
+    X, _, y, _ = train_test_split(data.data, labels, test_size=0.3, random_state=0, stratify=labels)
+    return X, y

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import time
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ class Timed(NamedTuple):
     draws: int
     tune: int
     thin: int
+    cpu_seconds: float
 
     @property
     def seconds(self):
@@ -37,6 +39,9 @@ class Options(NamedTuple):
     kernel: Any = "default"
     seconds: float | None = None
     rows: tuple = ()
+    tables: tuple = ()
+    seeds: int = settings.REAL_SEEDS
+    compare: bool = False
 
 
 @contextmanager
@@ -74,7 +79,8 @@ def run_within(model, limit, *, most_draws=settings.MOST_DRAWS, **how):
         total = max(int(0.95 * total * limit.seconds / seconds), 16)
         tune = int(settings.TUNE_SHARE * total)
         thin = -(-(total - tune) // most_draws)
-        run = Timed(call((total - tune) // thin, tune, thin), (total - tune) // thin, tune, thin)
+        draws, used = (total - tune) // thin, time.process_time()
+        run = Timed(call(draws, tune, thin), draws, tune, thin, time.process_time() - used)
         seconds = run.seconds
         if seconds <= limit.seconds and (best is None or seconds > best.seconds):
             best = run
