@@ -42,6 +42,8 @@ class Course(NamedTuple):
     """Where each chain stopped."""
     steps: int
     """Steps each chain has made since tuning."""
+    strata: np.ndarray | None
+    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without."""
     gap: np.ndarray
     """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
 

@@ -48,6 +48,8 @@ NO_PROOF = (
     "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
 )
+LOST, LOST_TIMES = 0.05, 50.0
+"""A root feature is lost if its trees have this share of the evidence, and the draws so many times less."""
 BLOCK = 1 << 20
 """Numbers diagnosed at a time."""
 
@@ -147,10 +149,32 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     total = post.tree_of_draw.size
     if total < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN:
         return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
-    found = _figures(post, max_points)
-    if not found.failed.any():
+    found, lost = _figures(post, max_points), lost_roots(post)
+    if not (found.failed.any() or lost):
         return []
-    return [HEADER, *_listed(found), *_advice(post, found, levels)]
+    return [HEADER, *_listed(found), *lost, *(_advice(post, found, levels) if found.failed.any() else [])]
+
+
+def lost_roots(post: SampledPosterior) -> list[str]:
+    """Root features that draws of the learned density find likely and the chains hardly ever have, in words.
+
+    The mean weight of independent draws of a stratum is its evidence, and seldom many times too large.
+    """
+    strata = None if post.course is None else post.course.strata
+    if strata is None or not np.isfinite(strata).any():
+        return []
+    by_feature = np.zeros(post.model.n_features)
+    np.add.at(by_feature, post.model.columns.source[: len(strata)], np.exp(strata - strata.max()))
+    share = by_feature / by_feature.sum()
+    drawn = (
+        np.bincount(post.root_feature[post.root_feature >= 0].ravel(), minlength=len(share)) / post.tree_of_draw.size
+    )
+    names = post.model.columns.names
+    return [
+        f"root feature {str(names[k])!r}: in {drawn[k]:.4f} of the draws, but its trees have about {share[k]:.2f} of the "
+        "evidence by draws of the learned density: the chains have lost it"
+        for k in np.flatnonzero((share >= LOST) & (drawn < share / LOST_TIMES))
+    ]
 
 
 def verdict(post: SampledPosterior) -> str:

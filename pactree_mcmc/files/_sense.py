@@ -339,6 +339,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(type(course.thin) is int and 1 <= course.thin <= MOST, "thin is out of range")
     require(type(course.steps) is int and 1 <= course.steps <= MOST, "steps is out of range")
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
+    _check_strata(course.strata, model)
     _array(course.gap, "i", (len(draws.trees.feature), 2), "gap")
     _between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
@@ -442,12 +443,19 @@ def check_generator(state: Any) -> None:
             require(0 <= int(inner[name]) <= most, "the generator is none")
 
 
-def _check_length(length: Any) -> None:
+def _check_strata(strata: Any, model: TreeModel) -> None:
+    if strata is not None:
+        _array(strata, "f", (len(model.scales),), "strata")
+        require(strata < np.inf, "the evidence of a stratum is none")
+
+
+def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
         require([type(n) is int and 0 <= n <= MOST for n in length[:2]] and length.draws >= 1, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
+        _check_strata(length.strata, model)
 
 
 def check_run(run: Any, model: TreeModel) -> None:
@@ -458,7 +466,7 @@ def check_run(run: Any, model: TreeModel) -> None:
         check_kernel(plan.kernel)
         require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
         require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
-        _check_length(plan.length)
+        _check_length(plan.length, model)
         if isinstance(plan.start, Dispersed):
             require(type(plan.start.chain) is int and 0 <= plan.start.chain <= MOST, "a plan has no start")
         if isinstance(plan.seed, dict):

@@ -25,7 +25,7 @@ from ._density import log_density
 from ._learn import set_density
 from ._moves._growth import prune
 from ._moves.learned import draw_tree, is_drawable
-from ._snapshot import ARRAYS
+from ._snapshot import ARRAYS, generator_from
 from ._start import load_tree
 from ._state import MOST_VALUES, N_PRUNABLE, NONE, subtree_log_prior, subtree_log_score
 from ._subtree import begin, drop, has_room
@@ -56,7 +56,7 @@ def bridge(post: Any) -> Bridge | None:
     if mass is None or model.units.n_units * len(model.lowered.questions.feature) > MOST_VALUES:
         return None
     end = course.ends[0]
-    chain = Chain(model.lowered, course.kernel, np.random.default_rng([post.tree_of_draw.size, int(end.tuned)]))
+    chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
     set_density(chain, end.replicas[0].state[ARRAYS.index("density")], 1.0)
     if not chain.state.node[0].splittable:
         return None

@@ -26,7 +26,7 @@ from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
 from ._start import may_grow
 from ._state import NONE, first_density
-from ._strata import balanced, draw_weights, root_shares_into
+from ._strata import balanced, draw_weights, log_evidences, root_shares_into
 from ._workers import Work, n_cores
 
 Submit = Callable[..., Future]
@@ -215,7 +215,8 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
             density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
             if beta == 1.0:
-                density = _surveyed(work._replace(plans=plans), submit, density, ends, lost)
+                density, strata = _surveyed(work._replace(plans=plans), submit, density, ends, lost)
+                plans = [_told(plan, strata) for plan in plans]
     if length is not None and length.steps == 0:
         steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
         plans = [plan._replace(length=length._replace(steps=max(steps, plan.draws))) for plan in plans]
@@ -225,8 +226,8 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
 
 def _surveyed(
     work: Work, submit: Submit, density: np.ndarray, ends: list[Snapshot | None], lost: dict[int, Exception]
-) -> np.ndarray:
-    """The density with the features of its root balanced by the evidence of their strata."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The density with the features of its root balanced by the log evidences of their strata, and these (p,)."""
     chains = [c for c in range(len(ends)) if c not in lost]
     features = np.arange(len(work.plans[0].model.lowered.questions.feature))
     tasks = {
@@ -234,13 +235,23 @@ def _surveyed(
     }
     found = _done(work, submit, survey, tasks, lost)
     if not found:
-        return density
+        return density, None
     weights: dict[int, np.ndarray] = {}
     for c, result in found.items():
         ends[c] = result.end
         weights |= result.weights
         shares = result.shares
-    return balanced(density, shares, weights) if weights else density
+    if not weights:
+        return density, None
+    strata = np.full(len(features), -np.inf)
+    for feature, value in log_evidences(weights).items():
+        strata[feature] = value
+    return balanced(density, shares, weights), strata
+
+
+def _told(plan: Plan, strata: np.ndarray | None) -> Plan:
+    """A plan that keeps the evidences, where its run finds its own length."""
+    return plan if plan.length is None else plan._replace(length=plan.length._replace(strata=strata))
 
 
 def _done(

@@ -31,6 +31,8 @@ class Length(NamedTuple):
     """Steps of a chain, at most; 0 until tuning has measured what one costs."""
     seconds: float | None = None
     """Wall time after which it ends, at a step that is recorded."""
+    strata: np.ndarray | None = None
+    """(p,) log evidence of the trees with each feature at the root, by draws of the density; once that is learned."""
 
 
 class Plan(NamedTuple):

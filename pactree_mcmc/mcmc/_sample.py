@@ -187,10 +187,11 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         work, done, steps = lengthen(work, done, began)
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
+    strata = None if first.length is None else first.length.strata
     if results[0].ladder is not None:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
-        course = first.kernel, first.thin, tuple(result.end for result in results), steps
+        course = first.kernel, first.thin, tuple(result.end for result in results), steps, strata
     seconds += time.perf_counter() - began
     saved = [result.saved for result in results]
     post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
