@@ -1,6 +1,6 @@
 """Negative controls: every wrong ratio, count or check planted in a move breaks detailed balance."""
 
-from math import inf, log
+from math import exp, inf, log
 
 import pytest
 from everyday import everyday
@@ -30,7 +30,10 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LI
     for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
 DENSITY, LEARNED, SUBGRAPH = "mcmc._density", "mcmc._moves.learned", "mcmc._moves.subgraph"
-AHEAD, LINE, MERGE, SCAN, TURN = (f"mcmc.{name}" for name in ("_ahead", "_line", "_merge", "_scan", "_turn"))
+AHEAD, ANCHORS, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
+    f"mcmc.{name}"
+    for name in ("_ahead", "_anchors", "_line", "_merge", "_scan", "_systematic", "_terms", "_turn", "_ways")
+)
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
 MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
@@ -264,9 +267,9 @@ def question_without_rule(right, model, state, node):
     return right(model, state, node) - state.node[node].log_rule
 
 
-def learned_alone(right, state, place, log_rule, learned, gain):
+def learned_alone(right, state, place, rule, learned, gain):
     """A question weighs what the learned part says."""
-    return log_rule + learned - state.guide[place].log_learned
+    return rule * exp(learned - state.guide[place].log_learned)
 
 
 def root_instead(right, *args):
@@ -296,12 +299,12 @@ def nowhere(x):
 
 
 ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
-FEW_LEARNED = (*FEW_CANDIDATES, (DENSITY, "FEW_CATEGORIES", 2))
+FEW_LEARNED = (*FEW_CANDIDATES, (WAYS, "FEW_CATEGORIES", 2))
 LEARNED_BUGS = {
     "old tree not weighed": Bug("learned", "ties", ((LEARNED, "log_density", zero),)),
     "stops left out": Bug("learned", "ties", ((LEARNED, "log_density", stops_left_out),)),
     "R dropped": Bug("learned", "min_leaf_mixed", ((DENSITY, "log_question", question_without_rule),)),
-    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "_log_mixture", learned_alone)),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", learned_alone)),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("learned", "ties", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
@@ -365,11 +368,11 @@ def size_forgotten(right, rng, model, state, node, *rest):
 
 THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
 TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
-GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
+GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH, SYSTEMATIC))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
     "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
-    "any offset": Bug("subgraph", "three_letters", ((DENSITY, "_first_point", any_point),)),
+    "any offset": Bug("subgraph", "three_letters", ((SYSTEMATIC, "_first_point", any_point),)),
     "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
     "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
     "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),

@@ -121,7 +121,8 @@ def test_what_the_density_says_of_cells_is_resumed(name):
 
 def without_guides(end):
     cells = end.replicas[0].cells
-    none = cells._replace(guided=cells.guided[:0], guide=cells.guide[:0], shares=cells.shares[:0])
+    names = ("guided", "guide", "anchors", "ahead", "shares")
+    none = cells._replace(**{name: getattr(cells, name)[:0] for name in names})
     return with_replica(end, cells=none)
 
 
