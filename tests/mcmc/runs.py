@@ -55,7 +55,8 @@ def draw(name="numbers", draws=20, **rest):
 
 def clean(replica):
     """The replica without what depends on what was known of cells: what proposals left in free nodes and leaves, and
-    how many rows were visited."""
+    how many rows were visited.
+    """
     state = {name: array.copy() for name, array in zip(ARRAYS, replica.state)}
     free = state["node"]["free"][: state["count"][N_FREE]]
     for name in state["node"].dtype.names:

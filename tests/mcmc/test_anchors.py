@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from everyday import everyday
 from plain import plain_package
 
 from .balance import check_balance
-from .problems import case_problem
+from .planting import standing_in
+from .problems import build_model, case_problem
 from .test_noise import given_variance, noisy_chain
 from .transitions import new_chain
 
@@ -15,41 +15,42 @@ FEW = ("mcmc._scan", "mcmc._ways")
 NEGLIGIBLE = 1e-3
 """Anchors that are worth less than this, in nats, would show nothing."""
 MET = {"root", "ordered", "worth"}
+NAMES = {"root", "nominal", "worth"}
 SPACES = [
     ("learned", "ties", "chipman", "dirichlet", 1.0, MET | {"below"}),
-    ("learned", "line_of_four", "penalty", "loss", 1.0, MET | {"below", "between"}),
+    ("learned", "line_of_four", "penalty", "dirichlet", 1.0, MET | {"below", "between"}),
     ("learned", "line_of_four", "stopped_by_depth", "laplace", 1.0, MET | {"below", "between"}),
-    ("learned", "weighted_rows", "conditioned", "poisson", 1.0, MET | {"before", "past"}),
-    ("learned", "weighted_line", "stopped_with_zero", "nig", 1.0, MET | {"between", "before"}),
-    ("learned", "four_letters", "stopped", "dirichlet", 1.0, {"root", "nominal", "worth", "before", "past"}),
-    ("learned", "four_letters few", "chipman", "nig", 1.0, {"root", "nominal", "worth"}),
-    ("learned", "three_letters", "conditioned_by_depth", "known", 1.0, {"root", "below", "nominal", "worth"}),
-    ("learned", "min_leaf_mixed", "penalty", "nig", 1.0, MET | {"below", "nominal"}),
-    ("learned", "min_leaf_uneven", "chipman", "known", 1.0, MET | {"below", "between"}),
-    ("learned", "trivial_line", "chipman", "nig", 1.0, MET | {"trivial"}),
-    ("learned", "trivial_pair", "penalty_empty_cheap", "dirichlet", 1.0, {"root", "nominal", "trivial", "worth"}),
-    ("learned", "grid_line", "stopped", "poisson", 1.0, MET | {"below", "alike", "trivial"}),
-    ("learned", "grid_box", "chipman", "nig", 1.0, MET | {"nominal", "alike", "trivial"}),
-    ("learned", "gaps_local", "chipman", "nig", 1.0, MET | {"missing"}),
-    ("learned", "gaps_grid_line", "penalty_empty_cheap", "known", 1.0, MET | {"below", "missing", "alike"}),
     ("learned", "line_of_four", "chipman", "nig", 0.4, MET | {"below", "between"}),
+    ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below"}),
+    ("learned", "weighted_line", "stopped_with_zero", "nig", 1.0, MET | {"past"}),
+    ("learned", "four_letters", "stopped", "dirichlet", 1.0, NAMES | {"before", "past"}),
+    ("learned", "four_letters few", "chipman", "nig", 1.0, NAMES),
+    ("learned", "three_letters", "conditioned_by_depth", "known", 1.0, NAMES),
+    ("learned", "min_leaf_mixed", "penalty", "nig", 1.0, MET | {"below", "nominal"}),
     ("learned", "min_leaf_mixed shared", "chipman", "known", 1.0, MET | {"below", "nominal"}),
     ("learned", "min_leaf_mixed one", "stopped", "dirichlet", 1.0, MET | {"below", "bare"}),
-    ("learned", "weighted_rows one", "penalty", "nig", 1.0, MET | {"bare"}),
-    ("learned", "weighted_rows all", "penalty", "dirichlet", 1.0, MET),
+    ("learned", "box one", "chipman", "nig", 1.0, {"root", "bare"}),
+    ("learned", "min_leaf_uneven", "chipman", "known", 1.0, MET | {"below"}),
+    ("learned", "trivial_line", "chipman", "nig", 1.0, MET | {"trivial"}),
+    ("learned", "trivial_pair", "penalty_empty_cheap", "dirichlet", 1.0, NAMES | {"trivial"}),
+    ("learned", "grid_line", "stopped", "poisson", 1.0, MET | {"below", "alike", "trivial"}),
+    ("learned", "grid_box", "chipman", "nig", 1.0, MET | {"nominal", "alike"}),
+    ("learned", "gaps_line", "chipman", "nig", 1.0, MET | {"missing"}),
+    ("learned", "gaps_min_leaf", "chipman", "known", 1.0, MET | {"missing"}),
+    ("learned", "gaps_grid_line", "penalty_empty_cheap", "known", 1.0, MET | {"below", "missing", "alike"}),
     ("subgraph", "shallow_ties", "chipman", "dirichlet", 1.0, MET),
     ("subgraph", "short_line", "penalty", "nig", 1.0, MET | {"between"}),
-    ("subgraph", "three_letters", "stopped", "known", 1.0, {"root", "below", "nominal", "worth"}),
-    ("subgraph", "min_leaf_mixed", "stopped_by_depth", "poisson", 1.0, MET | {"below", "nominal"}),
-    ("subgraph", "min_leaf_uneven", "conditioned", "nig", 1.0, MET | {"below", "between"}),
-    ("subgraph", "trivial_one", "penalty", "nig", 1.0, {"root", "nominal", "trivial"}),
-    ("subgraph", "grid_one", "chipman", "laplace", 1.0, {"root", "nominal", "trivial", "worth"}),
-    ("subgraph", "grid_line", "chipman", "loss", 1.0, MET | {"below", "alike"}),
-    ("subgraph", "gaps_line", "chipman", "dirichlet", 1.0, MET | {"missing"}),
     ("subgraph", "short_line", "chipman", "known", 0.4, MET | {"between"}),
+    ("subgraph", "three_letters", "stopped", "known", 1.0, NAMES),
+    ("subgraph", "three_letters few", "chipman", "nig", 1.0, NAMES),
+    ("subgraph", "min_leaf_mixed", "stopped_by_depth", "poisson", 1.0, MET | {"below", "nominal"}),
     ("subgraph", "min_leaf_mixed shared", "chipman", "known", 1.0, MET | {"below", "nominal"}),
-    ("subgraph", "three_letters few", "chipman", "nig", 1.0, {"root", "below", "nominal", "worth"}),
     ("subgraph", "min_leaf_mixed one", "stopped", "dirichlet", 1.0, MET | {"below", "bare"}),
+    ("subgraph", "min_leaf_uneven", "conditioned", "nig", 1.0, MET | {"below"}),
+    ("subgraph", "trivial_one", "penalty", "nig", 1.0, {"root", "nominal", "trivial"}),
+    ("subgraph", "grid_one", "chipman", "laplace", 1.0, NAMES),
+    ("subgraph", "grid_line", "chipman", "loss", 1.0, MET | {"below", "alike", "trivial"}),
+    ("subgraph", "gaps_line", "chipman", "dirichlet", 1.0, MET | {"missing"}),
 ]
 
 
@@ -92,12 +93,20 @@ def met(monkeypatch):
     return found
 
 
-def shown(step, case, prior, leaf, beta, expected):
-    """A step with everything there is to be met, the powers, and the ways of the tests below."""
-    return *((step, fact) for fact in expected), (step, beta), (step, *case.split()[1:])
+def test_each_move_meets_everything_there_is():
+    for step in ("learned", "subgraph"):
+        found = set().union(*(entry[-1] for entry in SPACES if entry[0] == step))
+        assert found >= {*MET, *NAMES, "below", "between", "bare", "missing", "trivial", "alike"}
 
 
-@pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta", "expected"), SPACES)
+SLOW = ("gaps_grid_line", "shallow_ties", "grid_one")
+
+
+@pytest.mark.parametrize(
+    ("step", "case", "prior", "leaf", "beta", "expected"),
+    [pytest.param(*entry, marks=[pytest.mark.slow] if entry[1] in SLOW else []) for entry in SPACES],
+    ids=[" ".join(entry[:4]) for entry in SPACES],
+)
 def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monkeypatch):
     """Some questions have anchors, others are between two, before the first, past the last, or of a feature without."""
     case, way = (*case.split(), "")[:2]
@@ -110,8 +119,6 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
         naive = given_variance(case, prior)
         chain = noisy_chain(naive)
     elif way == "all":
-        from .problems import build_model
-
         chain = new_chain(build_model(plain_package().package, naive))
         chain.state.density[-1, :4] = 56.0
     walker = "grow-prune" if way == "few" else None
@@ -208,3 +215,29 @@ def test_what_is_said_of_a_cell_depends_on_the_cell_alone(questions, leaf):
     """Not on the order of its rows, nor on what other cells left in scratch."""
     rng = np.random.default_rng(5)
     assert check_cells(with_gaps(questions, leaf), 40, rng, disturbing(rng)) > 100
+
+
+def by_the_rows(right, model, state, node, *rest):
+    return right(model, state, node, *rest) + 0.1 * state.order[state.node[node].start]
+
+
+def outside_not_binned(right, model, state, f, k, n, rows):
+    """Codes below the box have whatever bin they had before."""
+    before = state.bin_of[f, : state.codes[0, 0]].copy()
+    right(model, state, f, k, n, rows)
+    state.bin_of[f, : state.codes[0, 0]] = before
+    state.codes[0, 0] = 0
+
+
+PLANTED = [("local", "_look", by_the_rows), ("grid", "_bin_codes", outside_not_binned)]
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(("questions", "name", "wrong"), PLANTED, ids=[name for _, name, _ in PLANTED])
+def test_what_depends_on_more_than_the_cell_is_noticed(questions, name, wrong, monkeypatch):
+    """On the order of rows; on the bins that a box before has left."""
+    anchors = plain_package().module("mcmc._anchors")
+    monkeypatch.setattr(anchors, name, standing_in(getattr(anchors, name), wrong))
+    rng = np.random.default_rng(5)
+    with pytest.raises(AssertionError):
+        check_cells(with_gaps(questions, "fractions"), 40, rng, disturbing(rng))

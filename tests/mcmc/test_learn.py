@@ -60,7 +60,8 @@ def test_threads_and_processes_draw_the_same():
 @pytest.mark.parametrize("tune", [0, 3, 35])
 def test_chains_share_one_density(tune):
     """Without tuning it is the first but for the features of its root; with more it is another, finite, the same in
-    all chains."""
+    all chains.
+    """
     found = densities(learned(tune=tune, chains=3))
     assert all(np.array_equal(one, found[0]) for one in found)
     assert np.isfinite(found[0]).all()
