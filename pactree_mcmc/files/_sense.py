@@ -435,16 +435,16 @@ def _check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
         require(cells.guide[name] <= 1e-9, f"{name} is no probability")
     for name in ("odds", "odds_ahead"):
         require(~np.isnan(cells.guide[name]), f"{name} is NaN")
-    _check_anchors(cells, model)
+    _check_anchors(cells, model, MOST_ANCHORS if is_guided else 1)
 
 
-def _check_anchors(cells: Any, model: TreeModel) -> None:
+def _check_anchors(cells: Any, model: TreeModel, room: int) -> None:
     """Refuse anchors that are no questions of the model, or stand in another order."""
-    shape, n = (len(cells.guided), MOST_ANCHORS), cells.guide["n_anchors"]
+    shape, n = (len(cells.guided), room), cells.guide["n_anchors"]
     _array(cells.anchors, "i", shape, "anchors")
     _array(cells.ahead, "f", shape, "ahead")
-    _between(n, 0, MOST_ANCHORS + 1, "a number of anchors")
-    used = np.arange(MOST_ANCHORS) < n[:, None]
+    _between(n, 0, room + 1, "a number of anchors")
+    used = np.arange(room) < n[:, None]
     _between(cells.anchors[used] >> WAY_BITS, 0, len(model.scales), "the feature of an anchor")
     ways = max(int(model.n_codes.max()), MOST_PATTERNS) + N_TRIVIAL
     _between(cells.anchors[used] & ((1 << WAY_BITS) - 1), 0, ways, "the way of an anchor")

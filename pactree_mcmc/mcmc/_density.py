@@ -183,7 +183,7 @@ def mixture(state: ChainState, place: int, rule: float, learned: float, gain: fl
 
 @jit
 def log_question(model: Lowered, state: ChainState, node: int) -> float:
-    """Log probability of the question of an internal node; ``-inf`` if it is none of the candidates."""
+    """Log probability of the question of an internal node, which must be one of the candidates."""
     if model.questions.kind == FIXED:
         return 0.0
     place, here = known(model, state, node), state.node[node]

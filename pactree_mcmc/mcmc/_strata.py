@@ -17,9 +17,9 @@ from ..model._questions import FIXED
 from ._density import draw_way_of, known
 from ._moves._growth import hang_children
 from ._moves.learned import draw_tree
-from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, subtree_log_prior, subtree_log_score
+from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, NONE, subtree_log_prior, subtree_log_score
 from ._subtree import begin, drop, has_room
-from ._terms import enter_stratum
+from ._terms import LEARNED, enter_stratum
 
 MOST_SHIFT = 12.0
 """Nats by which the parameter of a feature at the root is moved, at most."""
@@ -53,16 +53,21 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
 
 @jit
 def root_shares_into(out: np.ndarray, walk: Any) -> bool:
-    """Probability of each feature at the root, given a split; False where the density does not draw whole trees."""
+    """Probability of each feature at the root, given a split, by the learned part of the density alone.
+
+    False where the density does not draw whole trees.
+    """
     model, state = walk.model, walk.state
     root = state.node[0]
     if model.questions.kind == FIXED or not root.splittable:
         return False
     if (root.stop - root.start) * len(model.questions.feature) > MOST_VALUES:
         return False
-    place = known(model, state, np.int64(0))
+    # found afresh, which leaves the sums of the features in scratch
+    state.guide[known(model, state, np.int64(0))].hash = NONE
+    guide = state.guide[known(model, state, np.int64(0))]
     for k in range(len(out)):
-        out[k] = state.shares[place, k]
+        out[k] = exp(state.sums[LEARNED, k] - guide.log_learned)
     return True
 
 
@@ -76,7 +81,10 @@ def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
 
 
 def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray]) -> np.ndarray:
-    """The density whose root asks about each feature as probably as its stratum's evidence says."""
+    """The density whose root asks about each feature as probably as its stratum's evidence says.
+
+    ``shares``: by the learned part of ``density``, which alone can be moved, the probability of each.
+    """
     out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
     log_z = log_evidences(weights)
     highest = max(log_z.values())
