@@ -217,6 +217,18 @@ def test_what_is_said_of_a_cell_depends_on_the_cell_alone(questions, leaf):
     assert check_cells(with_gaps(questions, leaf), 40, rng, disturbing(rng)) > 100
 
 
+def test_children_that_every_split_makes_far_worse():
+    """By more than an exponential can hold."""
+    package, y = plain_package().package, np.repeat([-1000.0, 1000.0], 4)
+    leaf = package.NormalKnownVariance(1.0, 0.0, 1.0)
+    prior = package.ChipmanPrior(0.95, 0.5, max_depth=4)
+    with np.errstate(over="ignore"):
+        chain = new_chain(package.TreeModel(np.arange(8.0)[:, None], y, leaf=leaf, tree_prior=prior))
+        anchors, numbers = said_of(chain, 0)
+    assert len(anchors) > 0
+    assert np.isfinite(numbers).all()
+
+
 def by_the_rows(right, model, state, node, *rest):
     return right(model, state, node, *rest) + 0.1 * state.order[state.node[node].start]
 

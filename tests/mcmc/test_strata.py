@@ -1,4 +1,4 @@
-"""Trees drawn of each root feature weigh what the stratum does, and a density balanced by them has its probabilities."""
+"""Trees drawn of each root feature weigh what the stratum does; a density balanced by them has its probabilities."""
 
 import numpy as np
 import pytest
