@@ -217,15 +217,20 @@ def test_what_is_said_of_a_cell_depends_on_the_cell_alone(questions, leaf):
     assert check_cells(with_gaps(questions, leaf), 40, rng, disturbing(rng)) > 100
 
 
-def test_children_that_every_split_makes_far_worse():
-    """By more than an exponential can hold."""
-    package, y = plain_package().package, np.repeat([-1000.0, 1000.0], 4)
-    leaf = package.NormalKnownVariance(1.0, 0.0, 1.0)
-    prior = package.ChipmanPrior(0.95, 0.5, max_depth=4)
+def test_children_that_every_split_makes_far_worse(monkeypatch):
+    """By more than an exponential can hold: of the feature that is looked at, not of that of the anchor."""
+    package, y = plain_package().package, np.repeat([-1000.0, 1000.0], 32)
+    monkeypatch.setattr(plain_package().module("mcmc._anchors"), "N_SKETCHED", 1)
+    parts = {
+        "leaf": package.NormalKnownVariance(1.0, 0.0, 1.0),
+        "tree_prior": package.ChipmanPrior(0.95, 0.5, max_depth=4),
+        "questions": package.LocalCuts(feature_weights=[3.0, 1.0]),
+    }
     with np.errstate(over="ignore"):
-        chain = new_chain(package.TreeModel(np.arange(8.0)[:, None], y, leaf=leaf, tree_prior=prior))
+        chain = new_chain(package.TreeModel(np.column_stack([y > 0.0, np.tile(np.arange(16.0), 4)]), y, **parts))
+        chain.state.density[-1, 0], chain.state.density[0, -1] = 4.0, 1e9
         anchors, numbers = said_of(chain, 0)
-    assert len(anchors) > 0
+    assert min(anchors) < 1 << plain_package().module("mcmc._terms").WAY_BITS
     assert np.isfinite(numbers).all()
 
 
