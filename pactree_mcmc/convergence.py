@@ -163,16 +163,14 @@ def lost_roots(post: SampledPosterior) -> list[str]:
     strata = None if post.course is None else post.course.strata
     if strata is None or not np.isfinite(strata).any():
         return []
+    columns, roots = post.model.columns, post.root_feature
     by_feature = np.zeros(post.model.n_features)
-    np.add.at(by_feature, post.model.columns.source[: len(strata)], np.exp(strata - strata.max()))
+    np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - strata.max()))
     share = by_feature / by_feature.sum()
-    drawn = (
-        np.bincount(post.root_feature[post.root_feature >= 0].ravel(), minlength=len(share)) / post.tree_of_draw.size
-    )
-    names = post.model.columns.names
+    drawn = np.bincount(roots[roots >= 0], minlength=len(share)) / roots.size
     return [
-        f"root feature {str(names[k])!r}: in {drawn[k]:.4f} of the draws, but its trees have about {share[k]:.2f} of the "
-        "evidence by draws of the learned density: the chains have lost it"
+        f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
+        f"its trees have about {share[k]:.2f} of the evidence: the chains have lost it"
         for k in np.flatnonzero((share >= LOST) & (drawn < share / LOST_TIMES))
     ]
 

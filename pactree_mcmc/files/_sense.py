@@ -15,6 +15,9 @@ from ..mcmc._start import Dispersed
 from ..mcmc._state import (
     CELL,
     GUIDE,
+    MOST_ANCHORS,
+    MOST_GUIDES,
+    MOST_PATTERNS,
     MOVES,
     N_CELL_TERMS,
     N_DENSITY_ROWS,
@@ -27,6 +30,7 @@ from ..mcmc._state import (
     NODE,
     ROWS,
 )
+from ..mcmc._terms import WAY_BITS
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
 from ..model._data import Units, number_target, summed_units
@@ -36,6 +40,8 @@ from ..model._questions import MAX_LEVELS, Questions
 from ..trees import LEAF, find_disorder
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
+N_TRIVIAL = 2
+"""Ways of parting a cell, of each feature, that leave one side empty."""
 ROUNDING = 1e-6
 """Of a sum over all rows, by which the sum over some may be off."""
 
@@ -408,7 +414,7 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
         require(~np.isnan(getattr(cells, name)) & ~np.isposinf(getattr(cells, name)), f"{name} is not finite")
     for name in ("weight", "log_w", "log_z2"):
         require(~np.isnan(cells.cell[name]), f"{name} is NaN")
-    _check_guides(cells, p)
+    _check_guides(cells, model, state["density"].shape != (1, 1))
     require((replica.noise is None) == model.lowered.leaf.is_fixed, "the variance is of another leaf")
     if replica.noise is not None:
         require(isinstance(replica.noise, tuple) and len(replica.noise) == 2, "the variance is none")
@@ -417,10 +423,11 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
             require(np.isfinite(params), "a parameter of the leaf is not finite")
 
 
-def _check_guides(cells: Any, p: int) -> None:
-    m = len(cells.guided)
+def _check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
+    m, p = len(cells.guided), len(model.scales)
     _array(cells.guided, "i", (m,), "guides")
-    _between(cells.guided, 0, cells.n_cells, "a guide")
+    require(is_guided or m == 0, "there are guides without a density")
+    _between(cells.guided, 0, min(cells.n_cells, MOST_GUIDES), "a guide")
     require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
     _array(cells.shares, "f", (m, p), "shares")
     require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
@@ -430,7 +437,23 @@ def _check_guides(cells: Any, p: int) -> None:
     require(cells.guide["weight"] > 0.0, "a guide has no weight")
     for name in ("log_split", "log_stop"):
         require(cells.guide[name] <= 1e-9, f"{name} is no probability")
-    require(~np.isnan(cells.guide["odds"]), "odds is NaN")
+    for name in ("odds", "odds_ahead"):
+        require(~np.isnan(cells.guide[name]), f"{name} is NaN")
+    _check_anchors(cells, model, MOST_ANCHORS if is_guided else 1)
+
+
+def _check_anchors(cells: Any, model: TreeModel, room: int) -> None:
+    """Refuse anchors that are no questions of the model, or stand in another order."""
+    shape, n = (len(cells.guided), room), cells.guide["n_anchors"]
+    _array(cells.anchors, "i", shape, "anchors")
+    _array(cells.ahead, "f", shape, "ahead")
+    _between(n, 0, room + 1, "a number of anchors")
+    used = np.arange(room) < n[:, None]
+    _between(cells.anchors[used] >> WAY_BITS, 0, len(model.scales), "the feature of an anchor")
+    ways = max(int(model.n_codes.max()), MOST_PATTERNS) + N_TRIVIAL
+    _between(cells.anchors[used] & ((1 << WAY_BITS) - 1), 0, ways, "the way of an anchor")
+    require((np.diff(cells.anchors) > 0) | ~used[:, 1:], "the anchors are in another order")
+    require(np.isfinite(cells.ahead[used]), "ahead is not finite")
 
 
 def check_generator(state: Any) -> None:

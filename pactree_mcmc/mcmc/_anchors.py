@@ -94,8 +94,13 @@ def _sketch(model: Lowered, state: ChainState, node: int, place: int) -> int:
         n = fill_bins(model, state, node, k)
         _bin_codes(model, state, f, k, n, here.rows)
         codes, order, bin_of, sketch = model.units.codes, state.order, state.bin_of, state.sketch
+        # codes of missing values may lie on either side of the box, and then count with its ends
+        lowest, highest = np.int64(0), np.int64(model.questions.feature[k].n_codes - 1)
+        if not model.questions.feature[k].nominal and n > 0:
+            lowest, highest = state.codes[0, 0], state.codes[0, n - 1]
         for i in range(here.stop - here.start):
-            sketch[i, f] = bin_of[f, codes[k, order[here.start + i]]]
+            code = np.int64(codes[k, order[here.start + i]])
+            sketch[i, f] = bin_of[f, min(max(code, lowest), highest)]
     return m
 
 
@@ -157,13 +162,7 @@ def _choose(model: Lowered, state: ChainState, node: int, place: int, n: int, n_
 def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_features: int) -> float:
     """What both children by anchor ``j`` open further down, by the sketch."""
     k, cut, categories = state.anchors[place, j] >> WAY_BITS, state.anchor_cut[j], state.anchor_categories[j]
-    units, left, right, sketch, order = (
-        model.units,
-        state.sketch_sides[0],
-        state.sketch_sides[1],
-        state.sketch,
-        state.order,
-    )
+    left, right, sketch, order = state.sketch_sides[0], state.sketch_sides[1], state.sketch, state.order
     left[:n_features] = 0.0
     right[:n_features] = 0.0
     here, rows_left = state.node[node], np.int64(0)
@@ -197,7 +196,7 @@ def _log_z1(
     index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.questions.min_leaf, 1)
     if rows < least:
         return log_stop(model, index, False, rows)
-    sums, n, largest = state.sketch_gains, np.int64(0), 0.0
+    sums, n, largest = state.sketch_gains, np.int64(0), -inf
     below, above = state.sketch_stats[0], state.sketch_stats[1]
     weights, beta = 0.0, state.beta[0]
     for f in range(n_features):

@@ -182,7 +182,7 @@ def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, ru
 
 @jit
 def log_question(model: Lowered, state: ChainState, node: int) -> float:
-    """Log probability of the question of an internal node; ``-inf`` if it is none of the candidates."""
+    """Log probability of the question of an internal node, which must be one of the candidates."""
     if model.questions.kind == FIXED:
         return 0.0
     place, here = known(model, state, node), state.node[node]

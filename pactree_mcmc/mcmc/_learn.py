@@ -186,7 +186,8 @@ def _learn(work: Work, submit: Submit) -> Work:
 
 def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     lost = dict(work.lost)
-    density = first_density(len(work.plans[0].model.lowered.questions.feature))
+    n_features = len(work.plans[0].model.lowered.questions.feature)
+    density = first_density(n_features)
     ends: list[Snapshot | None] = [None] * len(work.plans)
     plans, rounds, spent = list(work.plans), [], 0.0
     length = plans[0].length
@@ -215,7 +216,8 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
             density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
             if beta == 1.0:
-                density, strata = _surveyed(work._replace(plans=plans), submit, density, ends, lost)
+                noted = roots_noted(joined_decisions(rounds[-REMEMBERED:]), n_features)
+                density, strata = _surveyed(work._replace(plans=plans, lost=lost), submit, density, ends, noted)
                 plans = [_told(plan, strata) for plan in plans]
     if length is not None and length.steps == 0:
         steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
@@ -225,9 +227,13 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
 
 
 def _surveyed(
-    work: Work, submit: Submit, density: np.ndarray, ends: list[Snapshot | None], lost: dict[int, Exception]
+    work: Work, submit: Submit, density: np.ndarray, ends: list[Snapshot | None], noted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The density with the features of its root balanced by the log evidences of their strata, and these (p,)."""
+    """The density with the features of its root balanced, and the log evidences (p,) of their strata, None without.
+
+    Chains lost on the way are noted in ``work.lost``; ``ends`` become those after the survey.
+    """
+    lost = work.lost
     chains = [c for c in range(len(ends)) if c not in lost]
     features = np.arange(len(work.plans[0].model.lowered.questions.feature))
     tasks = {
@@ -246,7 +252,13 @@ def _surveyed(
     strata = np.full(len(features), -np.inf)
     for feature, value in log_evidences(weights).items():
         strata[feature] = value
-    return balanced(density, shares, weights), strata
+    return balanced(density, shares, weights, noted), strata
+
+
+def roots_noted(decisions: Decisions, p: int) -> np.ndarray:
+    """How often (p,) each feature is asked about at the root."""
+    chosen = decisions.chosen[(decisions.level == 0) & (decisions.chosen >= 0)]
+    return np.bincount(decisions.feature[chosen], minlength=p)
 
 
 def _told(plan: Plan, strata: np.ndarray | None) -> Plan:

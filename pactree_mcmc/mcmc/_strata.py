@@ -17,13 +17,13 @@ from ..model._questions import FIXED
 from ._density import draw_way_of, known
 from ._moves._growth import hang_children
 from ._moves.learned import draw_tree
-from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, subtree_log_prior, subtree_log_score
+from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, NONE, subtree_log_prior, subtree_log_score
 from ._subtree import begin, drop, has_room
-from ._terms import enter_stratum
+from ._terms import LEARNED, enter_stratum
 
 MOST_SHIFT = 12.0
 """Nats by which the parameter of a feature at the root is moved, at most."""
-FLATTENED = 0.9
+FLATTENED = 0.8
 """Power of the evidences: rare strata, which are known less well, have more than their share."""
 LEAST = 1e-4
 """Probability of a stratum at the root, at least."""
@@ -55,16 +55,21 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
 
 @jit
 def root_shares_into(out: np.ndarray, walk: Any) -> bool:
-    """Probability of each feature at the root, given a split; False where the density does not draw whole trees."""
+    """Probability of each feature at the root, given a split, by the learned part of the density alone.
+
+    False where the density does not draw whole trees.
+    """
     model, state = walk.model, walk.state
     root = state.node[0]
     if model.questions.kind == FIXED or not root.splittable:
         return False
     if (root.stop - root.start) * len(model.questions.feature) > MOST_VALUES:
         return False
-    place = known(model, state, np.int64(0))
+    # found afresh, which leaves the sums of the features in scratch
+    state.guide[known(model, state, np.int64(0))].hash = NONE
+    guide = state.guide[known(model, state, np.int64(0))]
     for k in range(len(out)):
-        out[k] = state.shares[place, k]
+        out[k] = exp(state.sums[LEARNED, k] - guide.log_learned)
     return True
 
 
@@ -77,15 +82,23 @@ def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
     return found
 
 
-def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray]) -> np.ndarray:
-    """The density whose root asks about each feature as its stratum's evidence says, to the power ``FLATTENED``."""
+def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray], noted: np.ndarray) -> np.ndarray:
+    """The density whose root asks about each feature as its stratum's evidence says, to the power ``FLATTENED``.
+
+    ``shares``: by the learned part of ``density``, which alone can be moved, the probability of each. ``noted`` (p,):
+    how often the trees of the last rounds ask about each there. A few weights say too little of a stratum that the
+    density draws badly, and draws of chains too little of one they have not met: the larger of the two counts.
+    """
     out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
     log_z = log_evidences(weights)
     highest = max(log_z.values())
     if not highest > -np.inf:
         return out
-    total = sum(exp(FLATTENED * (z - highest)) for z in log_z.values())
-    for feature, z in log_z.items():
-        target = max(exp(FLATTENED * (z - highest)) / total, LEAST)
+    total = sum(exp(z - highest) for z in log_z.values())
+    of_chains = noted / max(noted.sum(), 1)
+    wanted = {f: max(exp(z - highest) / total, float(of_chains[f])) ** FLATTENED for f, z in log_z.items()}
+    total = sum(wanted.values())
+    for feature, want in wanted.items():
+        target = max(want / total, LEAST)
         out[0, column + feature] += np.clip(log(target) - log(shares[feature]), -MOST_SHIFT, MOST_SHIFT)
     return out

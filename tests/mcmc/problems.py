@@ -322,6 +322,7 @@ SPECIAL = {
     "pairs_on_a_line": ({"X": [row[:1] for row in LONG["X"]], "y": LONG["y"]}, {**LOCAL, "min_leaf": 2}, 3),
     "weighted_line": ({**WIDE, "X": [row[:1] for row in WIDE["X"]]}, LOCAL, 2),
     "line_below": ({"X": [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (4.0, 1.0)], "y": [0, 1, 1, 0]}, LOCAL, 3),
+    "mirrored": ({"X": [(0.0, 2.0), (1.0, 1.0), (2.0, 0.0), (2.0, 0.0)], "y": [0, 1, 1, 0]}, LOCAL, 2),
     "line_of_four": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, 3),
 }
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""

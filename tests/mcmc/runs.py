@@ -4,7 +4,7 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc._snapshot import ARRAYS, Replica
-from pactree_mcmc.mcmc._state import N_FREE, NONE
+from pactree_mcmc.mcmc._state import N_FREE, NONE, ROWS
 
 LISTS = ("growable", "prunable", "internal", "free")
 
@@ -54,13 +54,15 @@ def draw(name="numbers", draws=20, **rest):
 
 
 def clean(replica):
-    """The replica without what proposals left in free nodes and leaves, which depends on what was known of cells."""
+    """The replica without what depends on what was known of cells: what proposals left in free nodes and leaves, and
+    how many rows were visited.
+    """
     state = {name: array.copy() for name, array in zip(ARRAYS, replica.state)}
     free = state["node"]["free"][: state["count"][N_FREE]]
     for name in state["node"].dtype.names:
         if name not in LISTS:
             state["node"][name][free] = 0
-    state["stats"][free], state["box"][free] = 0.0, 0
+    state["stats"][free], state["box"][free], state["count"][ROWS] = 0.0, 0, 0
     leaf = state["node"]["left"] == NONE
     for name in ("cut", "upper", "categories", "log_rule", "default_left"):
         state["node"][name][leaf] = 0

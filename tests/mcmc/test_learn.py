@@ -14,7 +14,15 @@ from pactree_mcmc.mcmc._checkpoint import Checkpoint
 from pactree_mcmc.mcmc._decisions import Decisions, add_likelihood
 from pactree_mcmc.mcmc._fit import FEWEST, fit_density, joined_decisions
 from pactree_mcmc.mcmc._snapshot import ARRAYS
-from pactree_mcmc.mcmc._state import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, first_density
+from pactree_mcmc.mcmc._state import (
+    DENSITY_LEVELS,
+    MOST_ANCHORS,
+    MOST_GUIDES,
+    N_CELL_TERMS,
+    N_WAY_TERMS,
+    first_density,
+)
+from pactree_mcmc.mcmc._terms import WAY_BITS
 
 from .runs import MODELS, assert_same, draw
 from .test_executors import SPAWN, AtOnce, Deadly
@@ -27,7 +35,7 @@ def learned(name="classes", draws=20, **rest):
 
 def densities(post):
     """The frozen density of every chain."""
-    return [end.replicas[0].state[ARRAYS.index("density")] for end in post.course.ends]
+    return [end.replicas[0].state[ARRAYS.index("density")].copy() for end in post.course.ends]
 
 
 def with_density(post, c, density):
@@ -49,12 +57,15 @@ def test_threads_and_processes_draw_the_same():
     assert whole.n_distinct_trees > 10
 
 
-@pytest.mark.parametrize("tune", [0, 3, 35])
+@pytest.mark.parametrize("tune", [0, 10, 35])
 def test_chains_share_one_density(tune):
-    """Without tuning it is the first; with more it is another, finite, the same in all chains."""
+    """Without tuning it is the first but for the features of its root; with more it is another, finite, the same in
+    all chains.
+    """
     found = densities(learned(tune=tune, chains=3))
     assert all(np.array_equal(one, found[0]) for one in found)
     assert np.isfinite(found[0]).all()
+    found[0][0, N_CELL_TERMS + N_WAY_TERMS :] = 0.0
     assert np.array_equal(found[0], first_density(3)) == (tune == 0)
 
 
@@ -133,9 +144,87 @@ def test_a_chain_without_a_density_does_not_go_on(tmp_path):
         pt.resume(post, 3, progress=False)
 
 
+def with_cells(post, spoil):
+    """Change what is kept of cells where the second chain stopped, by ``spoil(cells)``."""
+    ends = list(post.course.ends)
+    cells = ends[1].replicas[0].cells
+    copies = cells._replace(**{name: getattr(cells, name).copy() for name in cells._fields[1:]})
+    ends[1] = ends[1]._replace(replicas=(ends[1].replicas[0]._replace(cells=spoil(copies)),))
+    post.course = post.course._replace(ends=tuple(ends))
+
+
+def into(name, where, value):
+    """Write one value into what is kept of cells; ``where`` is a field of records, or a column of the first anchors."""
+
+    def spoil(cells):
+        row = int(np.argmax(cells.guide["n_anchors"]))
+        array = getattr(cells, name)
+        if isinstance(where, str):
+            array[where][row] = value
+        else:
+            array[row, where] = value
+        return cells
+
+    return spoil
+
+
+def other_shape(name):
+    return lambda cells: cells._replace(**{name: getattr(cells, name)[:, :-1]})
+
+
+def swapped(cells):
+    row = int(np.argmax(cells.guide["n_anchors"]))
+    cells.anchors[row, :2] = cells.anchors[row, 1::-1]
+    return cells
+
+
+def behind_the_last(cells):
+    cells.guided[-1] = MOST_GUIDES
+    return cells
+
+
+FORGED = [
+    (other_shape("anchors"), "anchors has another shape"),
+    (other_shape("ahead"), "ahead has another shape"),
+    (lambda cells: cells._replace(ahead=cells.ahead[:-1]), "ahead has another shape"),
+    (into("guide", "n_anchors", -1), "a number of anchors is out of range"),
+    (into("guide", "n_anchors", MOST_ANCHORS + 1), "a number of anchors is out of range"),
+    (into("guide", "n_anchors", 1 << 62), "a number of anchors is out of range"),
+    (into("guide", "odds_ahead", np.nan), "odds_ahead is NaN"),
+    (into("anchors", 0, 3 << WAY_BITS), "the feature of an anchor is out of range"),
+    (into("anchors", 0, -1), "the feature of an anchor is out of range"),
+    (into("anchors", 0, 1000), "the way of an anchor is out of range"),
+    (swapped, "the anchors are in another order"),
+    (into("ahead", 0, np.nan), "ahead is not finite"),
+    (into("ahead", 0, np.inf), "ahead is not finite"),
+    (behind_the_last, "a guide is out of range"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "said"), FORGED, ids=[f"{i} {said}" for i, (_, said) in enumerate(FORGED)])
+def test_anchors_that_make_no_sense_are_refused(spoil, said, tmp_path):
+    post = learned("numbers", 5)
+    assert max(end.replicas[0].cells.guide["n_anchors"].max() for end in post.course.ends) > 3
+    with_cells(post, spoil)
+    post.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match=said):
+        pt.load(tmp_path / "run.nc")
+
+
+def test_guides_without_a_density_are_refused(tmp_path):
+    """Of a kernel that keeps none."""
+    post, other = learned("numbers", 5, kernel={"collapsed": 1.0}), learned("numbers", 5)
+    guided = other.course.ends[1].replicas[0].cells
+    names = ("guided", "guide", "anchors", "ahead", "shares")
+    with_cells(post, lambda cells: cells._replace(**{name: getattr(guided, name) for name in names}))
+    post.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match="there are guides without a density"):
+        pt.load(tmp_path / "run.nc")
+
+
 P = 3
-TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6, 0.8, -0.5, -0.3])
-TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2])
+TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6, 0.9, 0.8, -0.5, -0.3])
+TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2, 0.7, -0.3])
 
 
 def simulated(n=4000, n_ways=20, expected=None, level=1, seed=0, p=P):

@@ -95,7 +95,7 @@ DRAWING = ("collapsed", "redraw", "regrow-1", "learned")
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
-    for name in ("mcmc._scan", "mcmc._density"):
+    for name in ("mcmc._scan", "mcmc._ways"):
         monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
     module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step][0]), set()
     asked = module.is_candidate
@@ -110,7 +110,7 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
 
 
 BOUNDS = {
-    "large cells": (("_density", "MOST_VALUES"),),
+    "large cells": (("_density", "MOST_VALUES"), ("_anchors", "MOST_VALUES")),
     "many nodes": (("_moves.learned", "MOST_INTERNAL"), ("_moves.subgraph", "MOST_INTERNAL")),
     "many cells": (("_moves.subgraph", "MOST_CELLS"),),
     "much work": (("_moves.subgraph", "MOST_WORK"),),

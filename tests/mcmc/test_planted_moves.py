@@ -1,6 +1,6 @@
 """Negative controls: every wrong ratio, count or check planted in a move breaks detailed balance."""
 
-from math import inf, log
+from math import exp, inf, log
 
 import pytest
 from everyday import everyday
@@ -30,7 +30,10 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LI
     for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
 DENSITY, LEARNED, SUBGRAPH = "mcmc._density", "mcmc._moves.learned", "mcmc._moves.subgraph"
-AHEAD, LINE, MERGE, SCAN, TURN = (f"mcmc.{name}" for name in ("_ahead", "_line", "_merge", "_scan", "_turn"))
+AHEAD, ANCHORS, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
+    f"mcmc.{name}"
+    for name in ("_ahead", "_anchors", "_line", "_merge", "_scan", "_systematic", "_terms", "_turn", "_ways")
+)
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
 MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
@@ -264,9 +267,9 @@ def question_without_rule(right, model, state, node):
     return right(model, state, node) - state.node[node].log_rule
 
 
-def learned_alone(right, state, place, log_rule, learned, gain):
+def learned_alone(right, state, place, rule, learned, gain):
     """A question weighs what the learned part says."""
-    return log_rule + learned - state.guide[place].log_learned
+    return rule * exp(learned - state.guide[place].log_learned)
 
 
 def root_instead(right, *args):
@@ -286,6 +289,66 @@ def guide_at_another_depth(right, model, state, node):
     return right(model, state, node)
 
 
+def without_even(right, state, place, rule, learned, gain):
+    """The part of the mixture by R alone."""
+    even = plain_package().module(DENSITY).EVENLY * exp(-state.guide[place].log_even)
+    return right(state, place, rule, learned, gain) - rule * even
+
+
+def anchors_of(state, place, k):
+    """Entries of the ways of a feature that are anchors."""
+    bits = plain_package().module(TERMS).WAY_BITS
+    found = [divmod(int(code), 1 << bits) for code in state.anchors[place, : state.guide[place].n_anchors]]
+    return [at for feature, at in found if feature == k]
+
+
+def nothing_past_the_last(right, model, state, place, k, n):
+    """Questions past the last anchor of a feature open nothing."""
+    right(model, state, place, k, n)
+    last = anchors_of(state, place, k)
+    if last:
+        state.way_terms[last[-1] + 1 : n, 6] = 0.0
+
+
+def steps_between(right, model, state, place, k, n):
+    """Between two anchors the first counts."""
+    right(model, state, place, k, n)
+    anchors = anchors_of(state, place, k)
+    for first, end in zip(anchors, anchors[1:], strict=False):
+        state.way_terms[first + 1 : min(end, n), 6] = state.way_terms[first, 6]
+
+
+def anchors_of_the_last_cell(right, model, state, node, place, n):
+    """The anchors are new, what they open is not."""
+    mean = right(model, state, node, place, n)
+    here = state.ahead[place].copy()
+    state.ahead[place] = REMEMBERED.get("ahead", here)
+    REMEMBERED["ahead"] = here
+    return mean
+
+
+def by_the_rows(right, model, state, node, place, j, *rest):
+    """What a question opens hangs on the order of the rows of the node."""
+    here = state.node[node]
+    return right(model, state, node, place, j, *rest) + 0.3 * (j + 1) * state.order[(here.start + here.stop) // 2]
+
+
+def stratum_not_compared(right, model, state, node):
+    """What was kept last of a cell below a root is taken for its kind of root too."""
+    here = state.node[node]
+    if here.depth == 0:
+        return right(model, state, node)
+    before, hash_and_depth, place = REMEMBERED.get("kept", (None, None, None))
+    if before is not state or hash_and_depth != (here.hash, here.depth):
+        place = right(model, state, node)
+    REMEMBERED["kept"] = state, (here.hash, here.depth), place
+    return place
+
+
+def without_anchors(right, model, state, node, k, n, place):
+    return right(model, state, node, k, n, -1)
+
+
 def stays_out(right, state, feature):
     """No stratum is entered."""
 
@@ -296,16 +359,33 @@ def nowhere(x):
 
 
 ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
-FEW_LEARNED = (*FEW_CANDIDATES, (DENSITY, "FEW_CATEGORIES", 2))
+FEW_LEARNED = (*FEW_CANDIDATES, (WAYS, "FEW_CATEGORIES", 2))
 LEARNED_BUGS = {
     "old tree not weighed": Bug("learned", "ties", ((LEARNED, "log_density", zero),)),
     "stops left out": Bug("learned", "ties", ((LEARNED, "log_density", stops_left_out),)),
     "R dropped": Bug("learned", "min_leaf_mixed", ((DENSITY, "log_question", question_without_rule),)),
-    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "_log_mixture", learned_alone)),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", learned_alone)),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("learned", "ties", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
     "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
+    "anchors ignored": Bug("learned", "line_of_four", ((DENSITY, "_ahead_of", zero),)),
+    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", without_even)),
+    "past the last anchor": Bug(
+        "learned", "weighted_line", only_within(DENSITY, "_ahead_of", "ahead_into", nothing_past_the_last)
+    ),
+    "between two anchors": Bug(
+        "learned", "line_of_four", only_within(DENSITY, "_ahead_of", "ahead_into", steps_between)
+    ),
+    "drawn without anchors": Bug("learned", "line_of_four", ((DENSITY, "weigh_ways", without_anchors),)),
+    "anchors of another cell": Bug(
+        "learned", "ties", ((DENSITY, "place_anchors", anchors_of_the_last_cell),), ONE_GUIDE
+    ),
+    "anchors by the rows": Bug("learned", "ties", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
+    "stratum not compared": Bug(
+        "learned", "mirrored", tuple((module, "known", stratum_not_compared) for module in (DENSITY, LEARNED))
+    ),
+    "another prefix": Bug("learned", "four_letters", ((WAYS, "_prefix_of", one_less),), FEW_LEARNED),
     "another depth": Bug(
         "learned", "trivial_line", ((DENSITY, "known", guide_at_another_depth),), ONE_GUIDE, "penalty"
     ),
@@ -365,18 +445,27 @@ def size_forgotten(right, rng, model, state, node, *rest):
 
 THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
 TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
-GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
+GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH, SYSTEMATIC))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
     "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
-    "any offset": Bug("subgraph", "three_letters", ((DENSITY, "_first_point", any_point),)),
+    "any offset": Bug("subgraph", "three_letters", ((SYSTEMATIC, "_first_point", any_point),)),
     "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
     "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
     "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),
     "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", never_exhausted),), THREE_CELLS),
     "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
-    "another cell": Bug("subgraph", "short_line", GUIDE_OF_ANOTHER, ONE_GUIDE),
+    "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
+    "offset without anchors": Bug(
+        "subgraph", "short_line", only_within(SYSTEMATIC, "_first_point", "weigh_ways", without_anchors)
+    ),
+    "even part forgotten": Bug(
+        "subgraph", "short_line", only_within(SYSTEMATIC, "_first_point", "mixture", without_even)
+    ),
+    "stratum not entered": Bug("subgraph", "mirrored", ((SUBGRAPH, "enter_stratum", stays_out),)),
+    "anchors by the rows": Bug("subgraph", "three_letters", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
+    "another prefix": Bug("subgraph", "three_letters", ((WAYS, "_prefix_of", one_less),), FEW_LEARNED),
 }
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")

@@ -9,7 +9,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import _noise, _saving, _scan
 from pactree_mcmc.mcmc._kernels import STEPS
-from pactree_mcmc.mcmc._state import CHANGED, N_NODES
+from pactree_mcmc.mcmc._state import CHANGED, N_NODES, ROWS
 from pactree_mcmc.posterior import SampledPosterior
 
 from . import transitions
@@ -81,7 +81,9 @@ class Pair:
                     module("mcmc._noise").redraw_noise(chain.walk)
 
     def assert_identical(self):
-        """Every array of the state has the same bits, free nodes apart."""
+        """Every array of the state has the same bits, free nodes apart, and rows visited: checks look up cells too."""
+        for chain in self.chains:
+            chain.state.count[ROWS] = 0
         ours, theirs = (chain.state for chain in self.chains)
         used = preorder(list(ours.node))
         for name in SHARED:

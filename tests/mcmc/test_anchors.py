@@ -1,0 +1,260 @@
+"""The learned density with anchors leaves the posterior in balance, and the spaces it is tried on really have them."""
+
+import numpy as np
+import pytest
+from plain import plain_package
+
+from .balance import check_balance
+from .planting import standing_in
+from .problems import build_model, case_problem
+from .test_noise import given_variance, noisy_chain
+from .transitions import new_chain
+
+FEW = ("mcmc._scan", "mcmc._ways")
+"""Modules that know how many categories are few."""
+NEGLIGIBLE = 1e-3
+"""Anchors that are worth less than this, in nats, would show nothing."""
+MET = {"root", "ordered", "worth"}
+NAMES = {"root", "nominal", "worth"}
+SPACES = [
+    ("learned", "ties", "chipman", "dirichlet", 1.0, MET | {"below"}),
+    ("learned", "line_of_four", "penalty", "dirichlet", 1.0, MET | {"below", "between"}),
+    ("learned", "line_of_four", "stopped_by_depth", "laplace", 1.0, MET | {"below", "between"}),
+    ("learned", "line_of_four", "chipman", "nig", 0.4, MET | {"below", "between"}),
+    ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below"}),
+    ("learned", "weighted_line", "stopped_with_zero", "nig", 1.0, MET | {"past"}),
+    ("learned", "four_letters", "stopped", "dirichlet", 1.0, NAMES | {"before", "past"}),
+    ("learned", "four_letters few", "chipman", "nig", 1.0, NAMES),
+    ("learned", "three_letters", "conditioned_by_depth", "known", 1.0, NAMES),
+    ("learned", "min_leaf_mixed", "penalty", "nig", 1.0, MET | {"below", "nominal"}),
+    ("learned", "min_leaf_mixed shared", "chipman", "known", 1.0, MET | {"below", "nominal"}),
+    ("learned", "min_leaf_mixed one", "stopped", "dirichlet", 1.0, MET | {"below", "bare"}),
+    ("learned", "box one", "chipman", "nig", 1.0, {"root", "bare"}),
+    ("learned", "min_leaf_uneven", "chipman", "known", 1.0, MET | {"below"}),
+    ("learned", "trivial_line", "chipman", "nig", 1.0, MET | {"trivial"}),
+    ("learned", "trivial_pair", "penalty_empty_cheap", "dirichlet", 1.0, NAMES | {"trivial"}),
+    ("learned", "grid_line", "stopped", "poisson", 1.0, MET | {"below", "alike", "trivial"}),
+    ("learned", "grid_box", "chipman", "nig", 1.0, MET | {"nominal", "alike"}),
+    ("learned", "gaps_line", "chipman", "nig", 1.0, MET | {"missing"}),
+    ("learned", "gaps_min_leaf", "chipman", "known", 1.0, MET | {"missing"}),
+    ("learned", "gaps_grid_line", "penalty_empty_cheap", "known", 1.0, MET | {"below", "missing", "alike"}),
+    ("subgraph", "shallow_ties", "chipman", "dirichlet", 1.0, MET),
+    ("subgraph", "short_line", "penalty", "nig", 1.0, MET | {"between"}),
+    ("subgraph", "short_line", "chipman", "known", 0.4, MET | {"between"}),
+    ("subgraph", "three_letters", "stopped", "known", 1.0, NAMES),
+    ("subgraph", "three_letters few", "chipman", "nig", 1.0, NAMES),
+    ("subgraph", "min_leaf_mixed", "stopped_by_depth", "poisson", 1.0, MET | {"below", "nominal"}),
+    ("subgraph", "min_leaf_mixed shared", "chipman", "known", 1.0, MET | {"below", "nominal"}),
+    ("subgraph", "min_leaf_mixed one", "stopped", "dirichlet", 1.0, MET | {"below", "bare"}),
+    ("subgraph", "min_leaf_uneven", "conditioned", "nig", 1.0, MET | {"below"}),
+    ("subgraph", "trivial_one", "penalty", "nig", 1.0, {"root", "nominal", "trivial"}),
+    ("subgraph", "grid_one", "chipman", "laplace", 1.0, NAMES),
+    ("subgraph", "grid_line", "chipman", "loss", 1.0, MET | {"below", "alike", "trivial"}),
+    ("subgraph", "gaps_line", "chipman", "dirichlet", 1.0, MET | {"missing"}),
+]
+
+
+def facts(model, state, node, place):
+    """What there is to be met among the anchors of a cell, just found."""
+    anchors_of, guide = plain_package().module("mcmc._anchors"), state.guide[place]
+    bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc._terms").EVEN
+    anchors = [divmod(int(code), 1 << bits) for code in state.anchors[place, : guide.n_anchors]]
+    met = {"below" if state.node[node].depth else "root"} if anchors else set()
+    if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
+        met.add("worth")
+    for k in range(len(model.questions.feature)):
+        base, end = state.kept_from[k], state.kept_from[k + 1]
+        has = [at for feature, at in anchors if feature == k]
+        open_ways = [at for at in range(end - base) if state.kept_alike[base + at] > 0]
+        if not has:
+            met |= {"bare"} if anchors and state.sums[even, k] > -np.inf else set()
+            continue
+        met.add("nominal" if model.questions.feature[k].nominal else "ordered")
+        met |= {"missing"} if model.questions.feature[k].twin != k else set()
+        met |= {"trivial"} if has[0] < 2 else set()
+        met |= {"alike"} if max(state.kept_alike[base + at] for at in has) > 1 else set()
+        met |= {"before"} if open_ways[0] < has[0] else set()
+        met |= {"past"} if open_ways[-1] > has[-1] else set()
+        met |= {"between"} if any(has[0] < at < has[-1] and at not in has for at in open_ways) else set()
+    return met
+
+
+@pytest.fixture
+def met(monkeypatch):
+    """What the cells whose anchors are found meanwhile have."""
+    density, found = plain_package().module("mcmc._density"), set()
+    look_ahead = density._look_ahead
+
+    def noted(model, state, node, place):
+        look_ahead(model, state, node, place)
+        found.update(facts(model, state, node, place))
+
+    monkeypatch.setattr(density, "_look_ahead", noted)
+    return found
+
+
+def test_each_move_meets_everything_there_is():
+    for step in ("learned", "subgraph"):
+        found = set().union(*(entry[-1] for entry in SPACES if entry[0] == step))
+        assert found >= {*MET, *NAMES, "below", "between", "bare", "missing", "trivial", "alike"}
+
+
+SLOW = ("gaps_grid_line", "shallow_ties", "grid_one")
+
+
+@pytest.mark.parametrize(
+    ("step", "case", "prior", "leaf", "beta", "expected"),
+    [pytest.param(*entry, marks=[pytest.mark.slow] if entry[1] in SLOW else []) for entry in SPACES],
+    ids=[" ".join(entry[:4]) for entry in SPACES],
+)
+def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monkeypatch):
+    """Some questions have anchors, others are between two, before the first, past the last, or of a feature without."""
+    case, way = (*case.split(), "")[:2]
+    for module in FEW if way == "few" else ():
+        monkeypatch.setattr(plain_package().module(module), "FEW_CATEGORIES", 2)
+    if way == "one":
+        monkeypatch.setattr(plain_package().module("mcmc._anchors"), "N_SKETCHED", 1)
+    naive, chain = case_problem(case, prior, leaf), None
+    if way == "shared":
+        naive = given_variance(case, prior)
+        chain = noisy_chain(naive)
+    elif way == "all":
+        chain = new_chain(build_model(plain_package().package, naive))
+        chain.state.density[-1, :4] = 56.0
+    walker = "grow-prune" if way == "few" else None
+    check_balance(naive, step, beta, walker, chain)
+    assert met >= expected, expected - met
+
+
+SCRATCH = ("bin_of", "sketch", "sketch_sides", "sketch_stats", "sketch_gains", "anchor_cut", "anchor_categories")
+SCRATCH += ("kept_tilts", "kept_alike", "way_terms", "tilts", "alike", "sums", "lefts", "rights", "bins", "gains")
+QUESTIONS = {
+    "local": lambda package: package.LocalCuts(),
+    "two rows": lambda package: package.LocalCuts(min_leaf=2),
+    "grid": lambda package: package.GridCuts([[0.5, 1.5, 2.5, 3.5, 4.5], [0.2, 0.4, 0.6, 0.8], None]),
+}
+LEAVES = {
+    "fractions": lambda package: package.NormalInverseGamma(0.0, 0.5, 2.0, 0.5),
+    "classes": lambda package: package.DirichletMultinomial(0.5),
+}
+
+
+def with_gaps(questions, leaf, seed=3, n=24):
+    """A plain model of two numbers with missing values and a nominal feature, and a chain at its stump."""
+    package, rng = plain_package().package, np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 6, n), rng.random(n), rng.integers(0, 4, n)]).astype(object)
+    X[:, 2] = ["abcd"[int(i)] for i in X[:, 2]]
+    y = np.array([float(row[0]) / 3.0 for row in X]) + rng.standard_normal(n)
+    X[rng.random((n, 3)) < [0.3, 0.3, 0.0]] = None
+    y = y if leaf == "fractions" else (y > 1.0).astype(int)
+    with np.errstate(over="ignore"):
+        model = package.TreeModel(
+            X,
+            y,
+            tree_prior=package.ChipmanPrior(0.95, 0.5, max_depth=4),
+            questions=QUESTIONS[questions](package),
+            leaf=LEAVES[leaf](package),
+            nominal=[2],
+            missing="branch",
+        )
+    return new_chain(model)
+
+
+def said_of(chain, node):
+    """What the density says of a node's cell, found afresh: anchors, and numbers."""
+    density, state = plain_package().module("mcmc._density"), chain.state
+    for guide in state.guide:
+        guide.hash = -1
+    place = density.known(chain.model, state, node)
+    guide = state.guide[place]
+    names = ("weight", "log_learned", "log_defensive", "log_even", "odds", "odds_ahead", "log_split", "log_stop")
+    numbers = [getattr(guide, name) for name in names]
+    n = guide.n_anchors
+    return state.anchors[place, :n].tolist(), [*numbers, *state.ahead[place, :n], *state.shares[place]]
+
+
+def check_cells(chain, n_steps, rng, disturb):
+    """Walk, and let ``disturb(state, node)`` change what should not matter to any splittable node; anchors met."""
+    plain, state, met = plain_package(), chain.state, 0
+    step, terms = plain.module("mcmc._moves.grow_prune").grow_prune_step, plain.module("mcmc._terms")
+    next_node = plain.module("mcmc._state").next_node
+    with np.errstate(over="ignore"):
+        for _ in range(n_steps):
+            step(rng, chain.model, chain.packed)
+            node = 0
+            while node >= 0:
+                if state.node[node].splittable:
+                    terms.enter_stratum(state, max(state.node[0].feature, 0))
+                    anchors, numbers = said_of(chain, node)
+                    order = state.order.copy()
+                    disturb(state, node)
+                    again, other = said_of(chain, node)
+                    state.order[:] = order
+                    assert again == anchors
+                    assert np.allclose(other, numbers, rtol=1e-9, atol=1e-9, equal_nan=False)
+                    met += len(anchors)
+                node = next_node(state, node, 0)
+    return met
+
+
+def disturbing(rng):
+    """Order of the rows and scratch, changed at random."""
+
+    def disturb(state, node):
+        rng.shuffle(state.order[state.node[node].start : state.node[node].stop])
+        for name in SCRATCH:
+            array = getattr(state, name)
+            array[...] = rng.integers(0, 16, array.shape)
+
+    return disturb
+
+
+@pytest.mark.parametrize("leaf", list(LEAVES))
+@pytest.mark.parametrize("questions", list(QUESTIONS))
+def test_what_is_said_of_a_cell_depends_on_the_cell_alone(questions, leaf):
+    """Not on the order of its rows, nor on what other cells left in scratch."""
+    rng = np.random.default_rng(5)
+    assert check_cells(with_gaps(questions, leaf), 40, rng, disturbing(rng)) > 100
+
+
+def test_children_that_every_split_makes_far_worse(monkeypatch):
+    """By more than an exponential can hold: of the feature that is looked at, not of that of the anchor."""
+    package, y = plain_package().package, np.repeat([-1000.0, 1000.0], 32)
+    monkeypatch.setattr(plain_package().module("mcmc._anchors"), "N_SKETCHED", 1)
+    parts = {
+        "leaf": package.NormalKnownVariance(1.0, 0.0, 1.0),
+        "tree_prior": package.ChipmanPrior(0.95, 0.5, max_depth=4),
+        "questions": package.LocalCuts(feature_weights=[3.0, 1.0]),
+    }
+    with np.errstate(over="ignore"):
+        chain = new_chain(package.TreeModel(np.column_stack([y > 0.0, np.tile(np.arange(16.0), 4)]), y, **parts))
+        chain.state.density[-1, 0], chain.state.density[0, -1] = 4.0, 1e9
+        anchors, numbers = said_of(chain, 0)
+    assert min(anchors) < 1 << plain_package().module("mcmc._terms").WAY_BITS
+    assert np.isfinite(numbers).all()
+
+
+def by_the_rows(right, model, state, node, *rest):
+    return right(model, state, node, *rest) + 0.1 * state.order[state.node[node].start]
+
+
+def outside_not_binned(right, model, state, f, k, n, rows):
+    """Codes below the box have whatever bin they had before."""
+    before = state.bin_of[f, : state.codes[0, 0]].copy()
+    right(model, state, f, k, n, rows)
+    state.bin_of[f, : state.codes[0, 0]] = before
+    state.codes[0, 0] = 0
+
+
+PLANTED = [("local", "_look", by_the_rows), ("grid", "_bin_codes", outside_not_binned)]
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(("questions", "name", "wrong"), PLANTED, ids=[name for _, name, _ in PLANTED])
+def test_what_depends_on_more_than_the_cell_is_noticed(questions, name, wrong, monkeypatch):
+    """On the order of rows; on the bins that a box before has left."""
+    anchors = plain_package().module("mcmc._anchors")
+    monkeypatch.setattr(anchors, name, standing_in(getattr(anchors, name), wrong))
+    rng = np.random.default_rng(5)
+    with pytest.raises(AssertionError):
+        check_cells(with_gaps(questions, "fractions"), 40, rng, disturbing(rng))

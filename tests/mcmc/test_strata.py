@@ -1,0 +1,143 @@
+"""Trees drawn of each root feature weigh what the stratum does; a density balanced by them has its probabilities."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc._chain import Chain
+from pactree_mcmc.mcmc._density import known
+from pactree_mcmc.mcmc._kernels import read_kernel
+from pactree_mcmc.mcmc._learn import set_density, weights_of
+from pactree_mcmc.mcmc._state import N_CELL_TERMS, N_WAY_TERMS, first_density
+from pactree_mcmc.mcmc._strata import FLATTENED, balanced, log_evidences, root_shares_into
+
+N, ERRORS = 3000, 4.5
+"""Trees drawn of a stratum, and the standard errors a mean may be off."""
+COLUMN = N_CELL_TERMS + N_WAY_TERMS
+
+
+def rows(seed=2, n=16):
+    """Two ordered features with ties and a nominal one; y that hangs on the first and the last."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 5, n), rng.integers(0, 4, n), rng.integers(0, 3, n)]).astype(float)
+    return X, X[:, 0] / 2.0 + (X[:, 2] == 1.0) + 0.3 * rng.standard_normal(n), rng.random(n) + 0.5
+
+
+X, Y, WEIGHT = rows()
+MODELS = {
+    "classes": lambda: pt.TreeModel(X, Y > 1.0, nominal=[2], tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3)),
+    "grid": lambda: pt.TreeModel(
+        X,
+        Y,
+        nominal=[2],
+        sample_weight=WEIGHT,
+        leaf=pt.NormalInverseGamma(0.5, 0.5, 2.0, 0.5),
+        questions=pt.GridCuts([[0.5, 1.5, 3.5], [1.5, 2.5], None]),
+        tree_prior=pt.LeafPenalty(0.7, max_depth=3),
+    ),
+    "two rows": lambda: pt.TreeModel(
+        X,
+        Y,
+        leaf=pt.NormalKnownVariance(0.4, 0.5, 0.5),
+        questions=pt.LocalCuts(min_leaf=2, feature_weights=[1.0, 3.0, 2.0]),
+        tree_prior=pt.BranchingProcess(0.45, max_depth=3, conditioned=True),
+    ),
+}
+
+
+def any_density(p, seed=7):
+    """Parameters far from those that are learned, a stratum for each feature, few anchors."""
+    out = first_density(p) + np.random.default_rng(seed).normal(0.0, 0.4, first_density(p).shape)
+    out[-1, :4], out[-1, COLUMN:] = (4, 2, 1, 1), 1 + np.arange(p)
+    return out
+
+
+def chain_of(model, density):
+    chain = Chain(model.lowered, read_kernel({"learned": 1.0}), np.random.default_rng(11))
+    set_density(chain, density, 1.0)
+    return chain
+
+
+def strata_of(model):
+    """Log evidence of the trees of each root feature, and of all but the stump, by the exact engine."""
+    truth = exact.solve(model)
+    law = truth.root_split_pmf()
+    share = [sum(p for key, p in law.items() if key is not None and key[0] == k) for k in range(3)]
+    constant = model.prior_tables.log_constant
+    return truth.log_evidence - constant + np.log(share), truth.log_evidence - constant + np.log1p(-law[None])
+
+
+def root_shares(chain):
+    out = np.zeros(3)
+    assert root_shares_into(out, chain.walk)
+    return out
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_weights_have_the_evidence_of_their_stratum_for_a_mean(name):
+    """Whatever the density; all strata and the stump make up the evidence."""
+    model = MODELS[name]()
+    strata, whole = strata_of(model)
+    chain, variance = chain_of(model, any_density(3)), 0.0
+    weights = {k: weights_of(chain, k, N) for k in range(3)}
+    for k, w in weights.items():
+        relative = np.exp(w - strata[k])
+        error = relative.std(ddof=1) / np.sqrt(N)
+        assert 1e-4 < error < 0.2
+        assert abs(relative.mean() - 1.0) < ERRORS * error, (k, relative.mean(), error)
+        variance += (error * np.exp(strata[k] - whole)) ** 2
+    found = np.exp(np.logaddexp.reduce(list(log_evidences(weights).values())) - whole)
+    assert abs(found - 1.0) < ERRORS * np.sqrt(variance)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("error", [0.5, 2.0])
+def test_weights_off_by_a_factor_are_noticed(error):
+    """As those of a share of the root that is forgotten."""
+    model = MODELS["classes"]()
+    strata, _ = strata_of(model)
+    w = weights_of(chain_of(model, any_density(3)), 0, N) + np.log(error)
+    relative = np.exp(w - strata[0])
+    assert abs(relative.mean() - 1.0) > ERRORS * relative.std(ddof=1) / np.sqrt(N)
+
+
+def test_drawing_leaves_the_chain_where_it_was():
+    """The tree, its rows and the lists; and there is room again."""
+    chain = chain_of(MODELS["grid"](), any_density(3))
+    chain.proceed(3)
+    chain.reserve(2)
+    chain.save()
+    before = {name: getattr(chain.state, name).copy() for name in ("order", "moves", "beta", "density")}
+    free, score = int(chain.state.count[3]), chain.saved.used.copy()
+    weights_of(chain, 1, 50)
+    chain.save(anew=True)
+    for name, array in before.items():
+        kept = getattr(chain.state, name)
+        assert np.array_equal(kept, array), name
+    assert chain.state.count[3] >= free
+    assert not np.array_equal(chain.saved.used, score)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("lost", [None, 0, 2])
+def test_a_balanced_root_has_the_probabilities_of_the_strata(name, lost):
+    """But for the defensive parts; also where a feature was lost to the density, its mode with it."""
+    model, density = MODELS[name](), any_density(3)
+    if lost is not None:
+        density[0, COLUMN + lost] = -10.0
+    chain = chain_of(model, density)
+    shares = root_shares(chain)
+    law = strata_of(model)[0]
+    law = np.exp(FLATTENED * (law - np.logaddexp.reduce(law)))
+    law /= law.sum()
+    assert lost is None or shares[lost] < 0.1 * law[lost]
+    weights = {k: weights_of(chain, k, N) for k in range(3)}
+    again = balanced(density, shares, weights, np.zeros(len(shares)))
+    changed = np.zeros(density.shape, dtype=bool)
+    changed[0, COLUMN:] = True
+    assert np.array_equal(again[~changed], density[~changed])
+    set_density(chain, again, 1.0)
+    mixture = chain.state.shares[known(chain.model, chain.packed, 0)]
+    assert np.abs(mixture - law).max() < 0.13, (mixture, law)
+    assert np.abs(root_shares(chain) - law).max() < 0.05
