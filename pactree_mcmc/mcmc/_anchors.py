@@ -107,18 +107,20 @@ def _sketch(model: Lowered, state: ChainState, node: int, place: int) -> int:
 @jit
 def _bin_codes(model: Lowered, state: ChainState, f: int, k: int, n: int, rows: int) -> None:
     """Bins of about equally many rows for the ``n`` codes of feature ``k`` just filled; nominal ones by their means."""
-    below, done, largest = np.int64(0), np.int64(0), np.int64(0)
+    below, done, number, step = np.int64(0), np.int64(0), np.int64(-1), np.int64(-1)
     for i in range(n):
         j = np.int64(i)
         if model.questions.feature[k].nominal:
             j = next_in_order(model, state, n, done)
             done |= np.int64(1) << j
         here = state.codes[2, j]
-        number = min((2 * below + here) * N_SKETCH_BINS // max(2 * rows, np.int64(1)), np.int64(N_SKETCH_BINS - 1))
+        reached = (2 * below + here) * N_SKETCH_BINS // max(2 * rows, np.int64(1))
+        if (reached > step or number < 0) and number < N_SKETCH_BINS - 1:
+            number += 1
+            step = reached
         state.bin_of[f, state.codes[0, j]] = number
         below += here
-        largest = max(largest, number)
-    state.n_bins[f] = largest + 1
+    state.n_bins[f] = number + 1
 
 
 @jit
@@ -201,21 +203,16 @@ def _log_z1(
     weights, beta = 0.0, state.beta[0]
     for f in range(n_features):
         bins, k = state.n_bins[f], state.sketched[f]
-        if bins > 1:
-            for s in range(side.shape[2]):
-                below[0, s] = side[f, 0, s]
-                for b in range(1, bins):
-                    below[b, s] = below[b - 1, s] + side[f, b, s]
-                for b in range(bins - 1):
-                    above[b, s] = below[bins - 1, s] - below[b, s]
+        used = _sum_bins(state, side, f, bins)
+        if used > 1:
             gains = state.gains
-            for b in range(bins):
+            for b in range(used):
                 gains[b] = 0.0
-            add_scores_into(gains, model.guess, below, bins)
-            whole = gains[bins - 1]
-            add_scores_into(gains, model.guess, above, bins - 1)
-            log_rule = log(feature_weight(model, state, node, k) / (bins - 1))
-            for b in range(bins - 1):
+            add_scores_into(gains, model.guess, below, used)
+            whole = gains[used - 1]
+            add_scores_into(gains, model.guess, above, used - 1)
+            log_rule = log(feature_weight(model, state, node, k) / (used - 1))
+            for b in range(used - 1):
                 sums[n] = log_rule + beta * (gains[b] - whole)
                 largest = max(largest, sums[n])
                 n += 1
@@ -229,3 +226,21 @@ def _log_z1(
         return log_stop(model, index, True, rows)
     split = model.prior.table[index].log_split + largest + log(total) - log(weights)
     return log_sum(log_stop(model, index, True, rows), split)
+
+
+@jit
+def _sum_bins(state: ChainState, side: np.ndarray, f: int, bins: int) -> int:
+    """Sums of the bins of a child up to each that holds something, and of those behind; how many hold something."""
+    below, above, used, n_stats = state.sketch_stats[0], state.sketch_stats[1], np.int64(0), side.shape[2]
+    for b in range(bins):
+        is_empty = True
+        for s in range(n_stats):
+            is_empty = is_empty and side[f, b, s] == 0.0
+        if not is_empty:
+            for s in range(n_stats):
+                below[used, s] = side[f, b, s] + (below[used - 1, s] if used > 0 else 0.0)
+            used += 1
+    for b in range(used - 1):
+        for s in range(n_stats):
+            above[b, s] = below[used - 1, s] - below[b, s]
+    return used
