@@ -18,7 +18,7 @@ MET = {"root", "ordered", "worth"}
 NAMES = {"root", "nominal", "worth"}
 SPACES = [
     ("learned", "ties", "chipman", "dirichlet", 1.0, MET | {"below"}),
-    ("learned", "line_of_four", "penalty", "dirichlet", 1.0, MET | {"below", "between"}),
+    ("learned", "line_of_four", "penalty", "dirichlet", 1.0, {"root", "ordered", "below", "between"}),
     ("learned", "line_of_four", "stopped_by_depth", "laplace", 1.0, MET | {"below", "between"}),
     ("learned", "line_of_four", "chipman", "nig", 0.4, MET | {"below", "between"}),
     ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below"}),
@@ -36,7 +36,7 @@ SPACES = [
     ("learned", "grid_line", "stopped", "poisson", 1.0, MET | {"below", "alike", "trivial"}),
     ("learned", "grid_box", "chipman", "nig", 1.0, MET | {"nominal", "alike"}),
     ("learned", "gaps_line", "chipman", "nig", 1.0, MET | {"missing"}),
-    ("learned", "gaps_min_leaf", "chipman", "known", 1.0, MET | {"missing"}),
+    ("learned", "gaps_min_leaf", "chipman", "known", 1.0, {"root", "ordered", "missing"}),
     ("learned", "gaps_grid_line", "penalty_empty_cheap", "known", 1.0, MET | {"below", "missing", "alike"}),
     ("subgraph", "shallow_ties", "chipman", "dirichlet", 1.0, MET),
     ("subgraph", "short_line", "penalty", "nig", 1.0, MET | {"between"}),
