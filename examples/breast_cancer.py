@@ -35,7 +35,7 @@ def main(folder):
     X, X_new, y, y_new = train_test_split(data.data, labels, test_size=0.3, random_state=0, stratify=labels)
 
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), questions=pt.LocalCuts(max_cuts=64, min_leaf=3))
-    post = pt.sample(model, draws=2000, tune=2000, chains=4, rng=1, kernel="whole", proposals=30)
+    post = pt.sample(model, rng=1)
     print(post)
     print(post.summary().round(3).to_string(), end="\n\n")
 
