@@ -430,6 +430,8 @@ def _check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
     _between(cells.guided, 0, min(cells.n_cells, MOST_GUIDES), "a guide")
     require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
     _array(cells.shares, "f", (m, p), "shares")
+    _array(cells.own, "f", (m, p), "own")
+    require(~np.isnan(cells.own) & (cells.own < np.inf), "own is not finite")
     require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
     require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
     for name in ("weight", "log_learned", "log_even"):

@@ -167,10 +167,15 @@ def said_of(chain, node):
         guide.hash = -1
     place = density.known(chain.model, state, node)
     guide = state.guide[place]
-    names = ("weight", "log_learned", "log_defensive", "log_even", "odds", "odds_ahead", "log_split", "log_stop")
+    names = ("weight", "log_learned", "log_even", "odds", "odds_ahead", "log_split", "log_stop")
     numbers = [getattr(guide, name) for name in names]
     n = guide.n_anchors
-    return state.anchors[place, :n].tolist(), [*numbers, *state.ahead[place, :n], *state.shares[place]]
+    return state.anchors[place, :n].tolist(), [
+        *numbers,
+        *state.ahead[place, :n],
+        *state.shares[place],
+        *state.own[place],
+    ]
 
 
 def check_cells(chain, n_steps, rng, disturb):

@@ -215,7 +215,7 @@ def test_guides_without_a_density_are_refused(tmp_path):
     """Of a kernel that keeps none."""
     post, other = learned("numbers", 5, kernel={"collapsed": 1.0}), learned("numbers", 5)
     guided = other.course.ends[1].replicas[0].cells
-    names = ("guided", "guide", "anchors", "ahead", "shares")
+    names = ("guided", "guide", "anchors", "ahead", "shares", "own")
     with_cells(post, lambda cells: cells._replace(**{name: getattr(guided, name) for name in names}))
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match="there are guides without a density"):
@@ -227,7 +227,7 @@ TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6, 0.9, 0.8, -0.5, -0.3])
 TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2, 0.7, -0.3])
 
 
-def simulated(n=4000, n_ways=20, expected=None, level=1, seed=0, p=P):
+def simulated(n=4000, n_ways=20, expected=None, level=0, seed=0, p=P):
     """Decisions drawn from a known density; ``expected``: questions in the sample that stands for those of a cell."""
     rng = np.random.default_rng(seed)
     cells = rng.normal(size=(n, N_CELL_TERMS))
@@ -266,13 +266,13 @@ def simulated(n=4000, n_ways=20, expected=None, level=1, seed=0, p=P):
 
 
 def fitted(decisions, p=P):
-    """The parameters of depth class 1: of splits, and of questions with the mean over features taken off."""
+    """The parameters of the root: of splits, and of questions with the mean over features taken off."""
     density = fit_density(decisions, first_density(p))
-    ways = density[1, N_CELL_TERMS:].copy()
+    ways = density[0, N_CELL_TERMS:].copy()
     ways[N_WAY_TERMS:] -= ways[N_WAY_TERMS:].mean()
-    for other in set(range(DENSITY_LEVELS)) - {1}:
+    for other in set(range(DENSITY_LEVELS)) - {0}:
         assert np.array_equal(density[other], first_density(p)[other])
-    return density[1, :N_CELL_TERMS], ways
+    return density[0, :N_CELL_TERMS], ways
 
 
 @pytest.mark.parametrize("expected", [None, 4.0])
@@ -329,7 +329,7 @@ def test_constant_terms(constant):
     d.way_terms[:, 2] = constant
     density = fit_density(d, first_density(P))
     assert np.isfinite(density).all()
-    assert abs(density[1, N_CELL_TERMS + 2] * constant) < 5.0
+    assert abs(density[0, N_CELL_TERMS + 2] * constant) < 5.0
 
 
 def test_few_decisions_change_nothing():
@@ -343,7 +343,7 @@ def test_cells_that_all_decide_alike(is_split):
     d.is_split[:] = is_split
     density = fit_density(d, first_density(P))
     assert np.isfinite(density).all()
-    assert np.mean(expit(d.cell_terms @ density[1, :N_CELL_TERMS]) > 0.5) == is_split
+    assert np.mean(expit(d.cell_terms @ density[0, :N_CELL_TERMS]) > 0.5) == is_split
 
 
 def test_one_feature():

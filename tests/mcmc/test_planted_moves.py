@@ -267,7 +267,7 @@ def question_without_rule(right, model, state, node):
     return right(model, state, node) - state.node[node].log_rule
 
 
-def learned_alone(right, state, place, rule, learned, gain):
+def learned_alone(right, model, state, node, place, k, rule, learned):
     """A question weighs what the learned part says."""
     return rule * exp(learned - state.guide[place].log_learned)
 
@@ -289,10 +289,10 @@ def guide_at_another_depth(right, model, state, node):
     return right(model, state, node)
 
 
-def without_even(right, state, place, rule, learned, gain):
+def without_even(right, model, state, node, place, k, rule, learned):
     """The part of the mixture by R alone."""
     even = plain_package().module(DENSITY).EVENLY * exp(-state.guide[place].log_even)
-    return right(state, place, rule, learned, gain) - rule * even
+    return right(model, state, node, place, k, rule, learned) - rule * even
 
 
 def anchors_of(state, place, k):

@@ -139,7 +139,7 @@ def without_anchors(end):
 
 def without_guides(end):
     cells = end.replicas[0].cells
-    names = ("guided", "guide", "anchors", "ahead", "shares")
+    names = ("guided", "guide", "anchors", "ahead", "shares", "own")
     none = cells._replace(**{name: getattr(cells, name)[:0] for name in names})
     return with_replica(end, cells=none)
 

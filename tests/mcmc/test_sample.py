@@ -79,7 +79,7 @@ def test_distinct_trees_are_distinct():
 
 def test_default_is_its_mixture():
     """Weights count by their shares; moves without weight do not count."""
-    mixture = {name: 3.0 * weight for name, weight in WEIGHTS["default"].items()} | {"swap": 0.0}
+    mixture = {name: 3.0 * weight for name, weight in WEIGHTS["local"].items()} | {"swap": 0.0}
     assert_same_draws(draw(), draw(kernel=mixture))
     assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
 
