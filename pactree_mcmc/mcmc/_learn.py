@@ -30,9 +30,9 @@ from ._strata import balanced, draw_weights, log_evidences, root_shares_into
 from ._workers import Work, n_cores
 
 Submit = Callable[..., Future]
-MOST_ROWS = 3e9
+MOST_ROWS = 1.2e9
 """Rows visited by a run that finds its own length, at most about."""
-MOST_TIMES = 16
+MOST_TIMES = 8
 """How many times its first draws such a run is, where it is longest, about."""
 
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)

@@ -126,7 +126,7 @@ def sample(
     Notes
     -----
     A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
-    many again and keeps every second draw, until steps that visit some 3e9 rows are made or ``seconds`` are over. The
+    many again and keeps every second draw, until steps that visit some 1.2e9 rows are made or ``seconds`` are over. The
     end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
     all the criterion is not waited for. In kernel "whole" tuning also sets the weights, and the proposals a step, by
     what these cost.
