@@ -148,7 +148,7 @@ class Kernel(NamedTuple):
 
         ``cost`` (2, steps): proposals of each step, and rows they visited.
         """
-        each = cost[1] / np.maximum(cost[0], 1.0) + STEP_ROWS
+        each = _rows_each(cost)
         given = np.array([WHOLE[name] for name in self.names])
         others = np.array([name not in WORK_SHARES for name in self.names])
         weights = np.array([WORK_SHARES.get(name, 0.0) for name in self.names]) / each
@@ -161,7 +161,7 @@ class Kernel(NamedTuple):
 
     def rows_per_block(self, cost: np.ndarray) -> float:
         """What a block costs, in rows."""
-        each = cost[1] / np.maximum(cost[0], 1.0) + STEP_ROWS
+        each = _rows_each(cost)
         return float((np.array(self.weights) * each).sum() * self.block)
 
     def shares(self, block: int) -> list[int]:
@@ -172,6 +172,12 @@ class Kernel(NamedTuple):
         """Proposals of each step among the next ``n``, ``done`` having been made."""
         before, after = (np.round(np.cumsum(self.weights) * made).astype(int) for made in (done, done + n))
         return np.diff(after - before, prepend=0).tolist()
+
+
+def _rows_each(cost: np.ndarray) -> np.ndarray:
+    """Rows a proposal of each step costs; as the dearest, of a step that made none."""
+    each = cost[1] / np.maximum(cost[0], 1.0)
+    return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
 
 
 @lru_cache(maxsize=4096)
