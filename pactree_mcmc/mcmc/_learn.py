@@ -19,7 +19,7 @@ from .._not_finite import NotFinite
 from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
-from ._kernels import STEP_ROWS, WHOLE
+from ._kernels import STEP_ROWS
 from ._progress import Progress
 from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
@@ -209,7 +209,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             cost = sum(result.cost for result in found.values())
             kernel = plans[0].kernel
             spent += float((cost[1] + STEP_ROWS * cost[0]).sum())
-            if set(kernel.names) <= set(WHOLE):
+            if kernel.adapts:
                 kernel = kernel.by_cost(cost, MOST_ROWS / (MOST_TIMES * length.draws * len(plans)))
                 plans = [plan._replace(kernel=kernel) for plan in plans]
         if tuned > PILOT or length is None:
@@ -221,7 +221,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
                 plans = [_told(plan, strata) for plan in plans]
     if length is not None and length.steps == 0:
         steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
-        plans = [plan._replace(length=length._replace(steps=max(steps, plan.draws))) for plan in plans]
+        plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
     before = [None if c in lost else _frozen(plan, ends[c], density) for c, plan in enumerate(plans)]
     return work._replace(plans=plans, before=before, lost=lost)
 
