@@ -477,7 +477,8 @@ def _check_strata(strata: Any, model: TreeModel) -> None:
 def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
-        require([type(n) is int and 0 <= n <= MOST for n in length[:2]] and length.draws >= 1, "a plan has no length")
+        require([type(n) is int and 0 <= n <= MOST for n in length[:2]], "a plan has no length")
+        require(length.draws >= 1, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
         _check_strata(length.strata, model)

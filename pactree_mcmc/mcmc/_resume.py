@@ -13,7 +13,7 @@ from .._saved import SAVED_TREE, Saved
 from ..posterior import SampledPosterior
 from ..trees import CODED_NODE
 from ._checkpoint import Checkpoint, read_interval, read_target
-from ._run import Plan, Result
+from ._run import Length, Plan, Result
 from ._sample import check_executor, run_plans
 from ._tempering import LadderReport
 from ._workers import Work
@@ -117,7 +117,12 @@ def _resume_posterior(
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
     total = post.n_draws + int(draws)
-    plans = [Plan(post.model, total, end.tuned, course.thin, course.kernel, end.generator, None) for end in course.ends]
+    # a length that is reached with the draws asked for
+    length = None if course.strata is None else Length(total, total * course.thin, None, course.strata)
+    plans = [
+        Plan(post.model, total, end.tuned, course.thin, course.kernel, end.generator, None, None, length)
+        for end in course.ends
+    ]
     before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
     written, every = None, read_interval(every)
     if checkpoint is not None:

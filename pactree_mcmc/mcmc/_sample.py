@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_count, check_number, in_words, is_integer
+from .._checks import MOST, check_count, check_number, in_words, is_integer
 from ..convergence import warn_if_unconverged
 from ..evidence import gather, prior_mass
 from ..model import TreeModel
@@ -224,7 +224,7 @@ def _read_length(
         return None
     most = 0 if steps is None else int(steps)
     if seconds is not None and steps is None:
-        most = np.iinfo(np.int64).max
+        most = MOST
     return Length(int(draws), most, None if seconds is None else float(seconds))
 
 

@@ -1,7 +1,6 @@
 """A run that was killed is finished from its checkpoint, with the draws of one that was not."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,26 +13,10 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished, save_unfinished
 from pactree_mcmc.mcmc import _run, _workers
-from pactree_mcmc.mcmc._checkpoint import Checkpoint
 
 from .runs import LABELS, MODELS, X, assert_same, draw
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def copies(monkeypatch, tmp_path):
-    """Copies of every checkpoint that is written, in turn; blocks are one draw long."""
-    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    made, write = [], Checkpoint.write
-
-    def write_and_copy(checkpoint, results):
-        write(checkpoint, results)
-        made.append(tmp_path / f"copy{len(made)}.nc")
-        shutil.copy(checkpoint.path, made[-1])
-
-    monkeypatch.setattr(Checkpoint, "write", write_and_copy)
-    return made
 
 
 @pytest.mark.parametrize(

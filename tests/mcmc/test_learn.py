@@ -1,6 +1,5 @@
 """Tuning in rounds: the same draws however chains are run, a density that is fitted well, kept, and checked."""
 
-import shutil
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy.special import expit
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished
 from pactree_mcmc.mcmc import _learn, _run
-from pactree_mcmc.mcmc._checkpoint import Checkpoint
 from pactree_mcmc.mcmc._decisions import Decisions, add_likelihood
 from pactree_mcmc.mcmc._fit import FEWEST, fit_density, joined_decisions
 from pactree_mcmc.mcmc._snapshot import ARRAYS
@@ -83,21 +81,6 @@ MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.3, "regrow-2": 0.1, "ro
 def test_resumed_is_uninterrupted(name, kernel):
     half, whole = learned(name, 7, kernel=kernel), learned(name, kernel=kernel)
     assert_same(pt.resume(half, 13, progress=False), whole)
-
-
-@pytest.fixture
-def copies(monkeypatch, tmp_path):
-    """Copies of every checkpoint that is written, in turn; blocks are one draw long."""
-    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    made, write = [], Checkpoint.write
-
-    def write_and_copy(checkpoint, results):
-        write(checkpoint, results)
-        made.append(tmp_path / f"copy{len(made)}.nc")
-        shutil.copy(checkpoint.path, made[-1])
-
-    monkeypatch.setattr(Checkpoint, "write", write_and_copy)
-    return made
 
 
 @pytest.mark.parametrize("name", ["classes", "shared variance"])
