@@ -58,7 +58,7 @@ def assert_right(truth, posts):
     """Each within its errors of the truth, and so their mean."""
     off = np.array([post.log_evidence - truth for post in posts])
     se = np.array([post.log_evidence_se for post in posts])
-    assert (1e-4 < se).all() and (se < 0.2).all()
+    assert (se > 1e-4).all() and (se < 0.2).all()
     assert (abs(off) < ERRORS * se).all(), (off, se)
     assert abs(off.mean()) < ERRORS * np.sqrt((se**2).sum()) / len(se), (off, se)
 
