@@ -5,6 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.evidence import prior_mass
 from pactree_mcmc.mcmc import _bridge
 
 from .runs import MODELS
@@ -26,12 +27,12 @@ SOLVED = {
     "numbers": lambda: pt.TreeModel(
         X, Y, leaf=pt.NormalInverseGamma(0.5, 0.5, 2.0, 0.5), tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3)
     ),
-    "conditioned": lambda: pt.TreeModel(
+    "known variance": lambda: pt.TreeModel(
         X,
         Y,
         nominal=[2],
         leaf=pt.NormalKnownVariance(0.4, 0.5, 0.5),
-        tree_prior=pt.BranchingProcess(0.45, max_depth=3, conditioned=True),
+        tree_prior=pt.BranchingProcess(0.45, max_depth=3),
     ),
 }
 
@@ -114,6 +115,13 @@ def test_the_draws_stay_as_they_are(solved):
 def test_others_have_none(name, rest):
     """Kernels that learn nothing, and leaves whose variance moves."""
     post = run(MODELS[name], draws=20, chains=2, **rest)
+    assert post.log_evidence is None and post.log_evidence_se is None
+
+
+def test_a_prior_of_unknown_mass_has_none():
+    prior = pt.BranchingProcess(0.45, max_depth=3, conditioned=True)
+    post = run(pt.TreeModel(X, Y, tree_prior=prior), draws=20, chains=2)
+    assert prior_mass(post.model).log_mass is None
     assert post.log_evidence is None and post.log_evidence_se is None
 
 
