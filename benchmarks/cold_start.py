@@ -11,7 +11,8 @@ import tempfile
 from clock import timed
 
 CALLS = {
-    "pt.sample, default kernel": "pt.sample(model, 100, tune=100, rng=0, progress=False)",
+    "pt.sample, defaults": "pt.sample(model, rng=0, progress=False)",
+    "pt.sample, kernel local": "pt.sample(model, 100, tune=100, rng=0, progress=False)",
     "pt.sample, kernel grow-prune": "pt.sample(model, 100, tune=100, rng=0, kernel='grow-prune', progress=False)",
     "exact.solve": "exact.solve(model)",
 }

@@ -5,7 +5,7 @@ proposal to grow or prune, then all leaves and the error variance; ours is one p
 rate is the median of three chains past a burn-in, compiling excluded, by processor time: what else runs on the core
 counts for neither. Prints rows of Markdown, one for each kernel and n; without bartz installed (extra bench), or with
 --no-rival, without ratios.
-Run: python benchmarks/sampler_speed.py [--kernel grow-prune --kernel default] [--rows 10000 100000] [--no-rival]
+Run: python benchmarks/sampler_speed.py [--kernel grow-prune --kernel local] [--rows 10000 100000] [--no-rival]
 """
 
 import os
@@ -91,7 +91,7 @@ def bartz(n, outcome):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", action="append", help="default: grow-prune, then default")
+    parser.add_argument("--kernel", action="append", help="default: grow-prune, then local")
     parser.add_argument("--rows", nargs="+", type=int, default=[10_000, 100_000])
     parser.add_argument("--no-rival", action="store_true")
     given = parser.parse_args()
@@ -106,7 +106,7 @@ def main():
     print("|" + " --- |" * (3 + len(rivals)), flush=True)
     for n in given.rows:
         beside = [bartz(n, outcome) for outcome in rivals]
-        for kernel in given.kernel or ["grow-prune", "default"]:
+        for kernel in given.kernel or ["grow-prune", "local"]:
             rate, leaves = ours(n, kernel)
             cells = [f"{theirs:,.0f} ({size}), {rate / theirs:.0f} times" for theirs, size in beside]
             print(f"| {' | '.join([kernel, f'{n:,}', f'{rate:,.0f} ({leaves})', *cells])} |", flush=True)

@@ -462,7 +462,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
     found_length = post.course is not None and post.course.kernel.adapts
-    remedy = _remedy(post, found_length, levels)
+    remedy = _remedy(found_length, levels)
     out = []
     if apart:
         out.append(f"The chains sit in different places and stay there: try {remedy}.")
@@ -471,7 +471,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
         out.append(f"The second {halves} from the first: raise tune by {post.n_draws} or more.")
     if not apart and times > SLOW:
         out.append(f"The chains move slowly, {_more(post, found_length, times)} would be needed: try {remedy} first.")
-    elif not apart and not drifts:
+    elif not apart and (found_length or not drifts):
         out.append(f"Try {_more(post, found_length, times)}.")
     if post.n_chains == 1:
         out.append("One chain cannot show what others would find: give chains=4; here R-hat compares its halves.")
@@ -480,7 +480,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     return out
 
 
-def _remedy(post: SampledPosterior, found_length: bool, levels: int) -> str:
+def _remedy(found_length: bool, levels: int) -> str:
     """What helps chains that hardly move."""
     if levels > 1:
         return f"betas={2 * levels}"

@@ -1,7 +1,7 @@
-"""Time of one draw (100 proposals) of the default kernel against the number of rows, and memory at the largest.
+"""Time of one draw (100 proposals) of kernel `local` against the number of rows, and memory at the largest.
 
 p = 10, binary target, 256 quantile cuts, one chain, measured after burn-in.
-Run: python benchmarks/mixing/scaling.py [n ...] [--kernel default]
+Run: python benchmarks/mixing/scaling.py [n ...] [--kernel local]
 """
 
 import argparse
@@ -40,7 +40,7 @@ def _seconds(post):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("n", nargs="*", type=int, default=SIZES)
-    parser.add_argument("--kernel", type=read_kernel, default="default")
+    parser.add_argument("--kernel", type=read_kernel, default="local")
     args = parser.parse_args()
     print(f"kernel {kernel_name(args.kernel)}, start {grown_start()}", flush=True)
     sizes, seconds = sorted(args.n), []

@@ -55,7 +55,7 @@ FLATTERY_TABLES = ("heart_statlog", "vote", "pima_diabetes", "diabetes")
 FLATTERY_SEEDS = 5
 FLATTERY_TIMES = 10  # how many times as long the second run is
 
-KERNELS = ("default", "cgm", "grow-prune", "blanchard")  # of the table
+KERNELS = ("local", "cgm", "grow-prune", "blanchard")  # of the table
 
 
 class Forest(NamedTuple):

@@ -27,7 +27,7 @@ from ._moves._growth import prune
 from ._moves.learned import draw_tree, is_drawable
 from ._snapshot import ARRAYS, generator_from
 from ._start import load_tree
-from ._state import MOST_VALUES, N_PRUNABLE, NONE, subtree_log_prior, subtree_log_score
+from ._state import MOST_VALUES, N_PRUNABLE, subtree_log_prior, subtree_log_score
 from ._subtree import begin, drop, has_room
 
 N_CHAINED, N_DRAWN = 400, 800
@@ -150,7 +150,4 @@ def cut_down(walk: Any) -> None:
     """Make the present tree a stump."""
     state = walk.state
     while state.count[N_PRUNABLE] > 0:
-        node = state.node[0].prunable
-        if node == NONE:
-            return
-        prune(state, node)
+        prune(state, state.node[0].prunable)

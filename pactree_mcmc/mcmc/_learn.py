@@ -45,8 +45,6 @@ CELLS_NOTED = 1500
 """Cells whose decisions a chain notes in a round, at most."""
 NOTES = 100
 """Trees looked at for that, evenly spaced over the last three quarters of the round."""
-
-
 PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
 ROUND = 100

@@ -78,5 +78,6 @@ def evenly(n: int, m: int) -> np.ndarray:
 
 def holds(plan: Plan, results: list[Result]) -> bool:
     """Whether nothing speaks against the draws."""
-    saved = [result.saved for result in results]
-    return not check_convergence(SampledPosterior.from_chains(plan.model, saved, plan.kernel.moves, 0.0))
+    saved, ends = [result.saved for result in results], tuple(result.end for result in results)
+    course = plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata
+    return not check_convergence(SampledPosterior.from_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))

@@ -128,11 +128,11 @@ def sample(
     A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
     many again and keeps every second draw, until steps that visit some 1.2e9 rows are made or ``seconds`` are over. The
     end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
-    all the criterion is not waited for. In kernel "whole" tuning also sets the weights, and the proposals a step, by
-    what these cost.
+    all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel
+    "whole" tuning also sets the weights, and the proposals a step, by what these cost.
 
-    A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, and the draws,
-    each distinct successive tree once.
+    A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, the draws,
+    each distinct successive tree once, and what is kept of cells: up to 16 MB a chain, in kernel "whole" some 35 MB.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def sample(
     check_executor(executor)
     for name, value in {"draws": draws, "chains": chains}.items():
         check_count(name, value)
-    length = _read_length(model, draws, tune, thin, proposals, steps, seconds)
+    length = _read_length(draws, tune, thin, proposals, steps, seconds)
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
     if length is not None and isinstance(kernel, str) and kernel == "default" and betas is None and not is_line:
@@ -159,7 +159,7 @@ def sample(
         read_ladder(betas)
     if length is not None and length.steps == 0 and not (mixture.guided and betas is None):
         length = length._replace(steps=MOST_TIMES * int(draws))
-    if length is not None and int(draws) * int(chains) < FEWEST:
+    if length is not None and steps is None and seconds is None and int(draws) * int(chains) < FEWEST:
         length = length._replace(steps=int(draws))
     sources = chain_seeds(rng, int(chains))
     starts = _read_starts(model, start, int(chains))
@@ -201,9 +201,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     return post
 
 
-def _read_length(
-    model: TreeModel, draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any
-) -> Length | None:
+def _read_length(draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any) -> Length | None:
     """Where a run that finds its own length must end; None for one whose length is given."""
     given = {"tune": tune, "thin": thin, "proposals": proposals}
     given = {name: value for name, value in given.items() if value is not None}

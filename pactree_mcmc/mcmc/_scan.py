@@ -127,15 +127,7 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
     left = here.categories & present
     if n_bits(present) <= FEW_CATEGORIES or left == 0 or left == present:
         return True
-    n = fill_bins(model, state, node, here.feature)
-    prefix, done = np.int64(0), np.int64(0)
-    for _ in range(n - 1):
-        j = next_in_order(model, state, n, done)
-        done |= np.int64(1) << j
-        prefix |= np.int64(1) << state.codes[0, j]
-        if prefix == left or present & ~prefix == left:
-            return True
-    return False
+    return prefix_of(model, state, fill_bins(model, state, node, here.feature), left, present) >= 0
 
 
 @jit
@@ -365,6 +357,19 @@ def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
             if best < 0 or mean < lowest:
                 best, lowest = np.int64(j), mean
     return best
+
+
+@jit
+def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
+    """Which prefix of the ``n`` categories in order goes the way of those ``left`` of the ``present``; -3: none."""
+    prefix, done = np.int64(0), np.int64(0)
+    for way in range(n - 1):
+        j = next_in_order(model, state, n, done)
+        done |= np.int64(1) << j
+        prefix |= np.int64(1) << state.codes[0, j]
+        if prefix == left or present & ~prefix == left:
+            return np.int64(way)
+    return np.int64(-3)
 
 
 @jit

@@ -33,11 +33,12 @@ MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
 MOST_VALUES = 50_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
-STEPS = (56, 24, 12, 8)
+ANCHOR_STEPS = (56, 24, 12, 8)
 """Anchors of a cell at even steps, at most, by depth class."""
 N_SKETCHED, N_SKETCH_BINS = 8, 16
 """Of a sketch of a cell: features, and bins of each."""
 MOST_GUIDES = 1 << 14
+"""Cells of which it is kept what the density says, at most."""
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
 MOVES = (
@@ -216,8 +217,8 @@ class ChainState(NamedTuple):
     """(3, m) int64: the cell they belong to, its codes, the rows before each."""
     density: np.ndarray
     """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density: of the root, then of
-    each stratum the depth classes below; last, in the last p columns, the stratum of each feature at the root. (1, 1)
-    without."""
+    each stratum the depth classes below; last, in the first columns, how many anchors a cell may have by depth class,
+    and in the last p the stratum of each feature at the root. (1, 1) without."""
     stratum: np.ndarray
     """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
     guide: np.recarray
@@ -233,7 +234,7 @@ class ChainState(NamedTuple):
     bin_of: np.ndarray
     """(N_SKETCHED, m) int64 scratch: bin of each code."""
     sketch: np.ndarray
-    """(U, N_SKETCHED) uint8 scratch: bins of the cell's units."""
+    """(m, N_SKETCHED) uint8 scratch: bins of the cell's units, at most ``MOST_VALUES``."""
     sketch_sides: np.ndarray
     """(2, N_SKETCHED, N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
     sketch_stats: np.ndarray
@@ -363,7 +364,7 @@ def line_levels(n: int, limit: int, room: int) -> int:
 def first_density(p: int) -> np.ndarray:
     """Parameters before anything was learned: splits by lookahead odds, questions by a power of their gain."""
     out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
-    out[-1, :DENSITY_LEVELS] = STEPS
+    out[-1, :DENSITY_LEVELS] = ANCHOR_STEPS
     out[:-1, 8], out[:-1, N_CELL_TERMS], out[:-1, N_CELL_TERMS + 6] = 1.0, 0.5, 0.5
     return out
 
@@ -424,7 +425,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         sketched=np.zeros(N_SKETCHED, dtype=np.int64),
         n_bins=np.zeros(N_SKETCHED, dtype=np.int64),
         bin_of=np.zeros((N_SKETCHED, widest if guided else 1), dtype=np.int64),
-        sketch=np.zeros((n_units if guided else 1, N_SKETCHED), dtype=np.uint8),
+        sketch=np.zeros((min(n_units, MOST_VALUES) if guided else 1, N_SKETCHED), dtype=np.uint8),
         sketch_sides=np.zeros((2, N_SKETCHED, N_SKETCH_BINS, n_stats)),
         sketch_stats=np.zeros((2, N_SKETCH_BINS, n_stats)),
         sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),

@@ -7,7 +7,7 @@ from ..model import Lowered
 from ..model._questions import CYCLIC, DYADIC, GRID
 from ._questions import span
 from ._refit import cell_bits
-from ._scan import FEW_CATEGORIES, next_in_order
+from ._scan import FEW_CATEGORIES, prefix_of
 from ._state import ChainState
 
 
@@ -25,7 +25,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
         if left == 0 or left == present:
             return np.int64(-1 if left == present else -2), first
         if n > FEW_CATEGORIES:
-            return _prefix_of(model, state, n, left, present), first
+            return prefix_of(model, state, n, left, present), first
         pattern = np.int64(0)
         for j in range(n):
             if (left >> code_of[j]) & 1:
@@ -47,15 +47,3 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
     elif below == n:
         way = np.int64(-1)
     return way, (here.cut - start if rule.kind == GRID else first)
-
-
-@jit
-def _prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
-    prefix, done = np.int64(0), np.int64(0)
-    for way in range(n - 1):
-        j = next_in_order(model, state, n, done)
-        done |= np.int64(1) << j
-        prefix |= np.int64(1) << state.codes[0, j]
-        if prefix == left or present & ~prefix == left:
-            return np.int64(way)
-    return np.int64(-3)

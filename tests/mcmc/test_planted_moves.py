@@ -385,7 +385,7 @@ LEARNED_BUGS = {
     "stratum not compared": Bug(
         "learned", "mirrored", tuple((module, "known", stratum_not_compared) for module in (DENSITY, LEARNED))
     ),
-    "another prefix": Bug("learned", "four_letters", ((WAYS, "_prefix_of", one_less),), FEW_LEARNED),
+    "another prefix": Bug("learned", "four_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
     "another depth": Bug(
         "learned", "trivial_line", ((DENSITY, "known", guide_at_another_depth),), ONE_GUIDE, "penalty"
     ),
@@ -465,7 +465,7 @@ SUBGRAPH_BUGS = {
     ),
     "stratum not entered": Bug("subgraph", "mirrored", ((SUBGRAPH, "enter_stratum", stays_out),)),
     "anchors by the rows": Bug("subgraph", "three_letters", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
-    "another prefix": Bug("subgraph", "three_letters", ((WAYS, "_prefix_of", one_less),), FEW_LEARNED),
+    "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
 }
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
