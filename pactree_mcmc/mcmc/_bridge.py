@@ -21,14 +21,13 @@ from .._special import logsumexp, stdtrit
 from ..convergence import FEWEST_PER_CHAIN, autocorrelation_times
 from ..evidence import COVERED, prior_mass
 from ._chain import Chain
-from ._density import log_density
-from ._learn import set_density
+from ._graph import log_density
+from ._learn import drawn_freely, set_density
 from ._moves._growth import prune
-from ._moves.learned import draw_tree, is_drawable
+from ._moves.learned import is_drawable
 from ._snapshot import ARRAYS, generator_from
 from ._start import load_tree
 from ._state import MOST_VALUES, N_PRUNABLE, subtree_log_prior, subtree_log_score
-from ._subtree import begin, drop, has_room
 
 N_CHAINED, N_DRAWN = 400, 800
 """Draws of the chains that are weighed, and trees drawn from the density."""
@@ -58,20 +57,13 @@ def bridge(post: Any) -> Bridge | None:
     end = course.ends[0]
     chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
     set_density(chain, end.replicas[0].state[ARRAYS.index("density")], 1.0)
+    chain.take(end.replicas[0].graph)
     if not chain.state.node[0].splittable:
         return None
-    drawn = _drawn(chain)
+    drawn = drawn_freely(chain, N_DRAWN)
     found = _bridged(_chained(chain, post), drawn)
     constant = float(model.lowered.prior.log_constant)
     return found._replace(log_evidence=found.log_evidence + constant - mass)
-
-
-def _drawn(chain: Chain) -> np.ndarray:
-    """Log weights of trees drawn from the density."""
-    out, done = np.empty(N_DRAWN), 0
-    while (done := int(draw_freely(chain.walk, out, done))) < len(out):
-        chain.enlarge()
-    return out
 
 
 def _chained(chain: Chain, post: Any) -> np.ndarray:
@@ -116,23 +108,6 @@ def _bridged(chained: np.ndarray, drawn: np.ndarray) -> Bridge:
             of_chained, freedom = between, len(below) - 1.0
     wider = float(stdtrit(max(freedom, 1.0), 0.5 + COVERED / 2.0)) / 2.0
     return Bridge(log_z, float(np.sqrt(of_drawn + of_chained * wider**2)))
-
-
-@jit
-def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
-    """Log weights of trees drawn from the density into ``out[done:]``; how many are done when room runs out."""
-    rng, model, state = walk.rng, walk.model, walk.state
-    root = np.int64(0)
-    for i in range(done, len(out)):
-        if not has_room(state):
-            return i
-        top = begin(state, root)
-        log_g = draw_tree(rng, model, state, top)
-        out[i] = -inf
-        if log_g < inf:
-            out[i] = subtree_log_prior(model, state, top) + subtree_log_score(state, top) - log_g
-        drop(state, root, top)
-    return len(out)
 
 
 @jit

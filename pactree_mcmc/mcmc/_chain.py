@@ -23,6 +23,7 @@ from ._state import (
     NONE,
     ROWS,
     ChainState,
+    Graph,
     enlarged,
     list_growable,
     new_state,
@@ -85,6 +86,11 @@ class Chain:
     def enlarge(self) -> None:
         """Double the room for nodes."""
         self.state = enlarged(self.state)
+        self._pack()
+
+    def take(self, graph: Graph) -> None:
+        """Draw subtrees by a graph, shared with whoever has it."""
+        self.state = self.state._replace(graph=graph)
         self._pack()
 
     def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:

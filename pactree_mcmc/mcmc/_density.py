@@ -22,7 +22,7 @@ from ..model import Lowered
 from ..model._questions import FIXED
 from ._anchors import n_steps, place_anchors
 from ._questions import Question, fixed_question, n_ways_of
-from ._random import flip, pick, pick_weighted
+from ._random import pick, pick_weighted
 from ._scan import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way
 from ._state import (
     MOST_VALUES,
@@ -31,7 +31,6 @@ from ._state import (
     SCAN,
     ChainState,
     is_leaf,
-    next_node,
     node_log_stop,
     prior_index,
 )
@@ -246,29 +245,6 @@ def draw_way_of(
         cut += pick(rng, state.way[CHOICES])
         upper = cut + 1
     return Question(k, cut, upper, state.way[CATEGORIES], log(rule_of / state.guide[place].weight)), log(g)
-
-
-@jit
-def log_density(model: Lowered, state: ChainState, top: int) -> float:
-    """Log density of the subtree at and below ``top``, given its cell."""
-    total, node = 0.0, np.int64(top)
-    while node != NONE:
-        if state.node[node].splittable:
-            place = known(model, state, node)
-            if is_leaf(state, node):
-                total += state.guide[place].log_stop
-            else:
-                total += state.guide[place].log_split + log_question(model, state, node)
-                if state.node[node].depth == 0:
-                    enter_stratum(state, state.node[node].feature)
-        node = next_node(state, node, top)
-    return total
-
-
-@jit
-def splits(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether a splittable node is to be split, drawn from the density."""
-    return flip(rng, exp(state.guide[known(model, state, node)].log_split))
 
 
 @jit

@@ -19,14 +19,16 @@ from .._not_finite import NotFinite
 from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
+from ._graph import joined_graph, roomy
 from ._kernels import STEP_ROWS
+from ._moves.learned import draw_freely
 from ._progress import Progress
 from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
 from ._start import may_grow
-from ._state import NONE, first_density
-from ._strata import balanced, draw_weights, log_evidences, root_shares_into
+from ._state import GROWING, N_LINKS, N_PIECES, NONE, Graph, first_density, new_graph
+from ._strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
 from ._workers import Work, n_cores
 
 Submit = Callable[..., Future]
@@ -49,6 +51,15 @@ PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
 ROUND = 100
 """Steps of a round, where a run finds its own length."""
+GROWTHS = 6
+"""Rounds after that, in which the graph of what trees meet grows."""
+FRESH = 300
+"""Trees that each chain draws afresh in such a round, beside those of its steps."""
+VISITS, VISITED, VISITING = 4, 16, 0.6
+"""Times a chain is brought to another kind of root in such a round, trees drawn for each, and the part of the round
+they are spread over."""
+MOST_PIECES = 1 << 16
+"""Pieces and links of the graph, each, at most."""
 
 
 class Studied(NamedTuple):
@@ -58,6 +69,8 @@ class Studied(NamedTuple):
     decisions: Decisions
     cost: np.ndarray
     """(2, steps of the kernel): proposals, and rows they visited."""
+    graph: Graph | None
+    """Where it was to grow."""
 
 
 class Lesson(NamedTuple):
@@ -69,6 +82,12 @@ class Lesson(NamedTuple):
     beta: float
     tuned: int
     """Draws of tuning done when the round is over."""
+    graph: Graph | None = None
+    """The graph that is to grow."""
+    room: int = 0
+    """Pieces and links, each, that it may grow by."""
+    visits: tuple[int, ...] = ()
+    """Features at the root of trees from which the chain goes on in turn, while the graph grows."""
 
 
 def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
@@ -76,6 +95,7 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     run = Run(lesson.plan, lesson.end)
     run.begin()
     set_density(run.chain, lesson.density, lesson.beta)
+    graph = _growing(run.chain, lesson)
     noted = new_decisions(CELLS_NOTED)
     packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
@@ -83,12 +103,44 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
         look = min(run.tuned + every, last)
         while run.tuned < look:
             if stopped is not None and stopped.is_set():
-                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost)
+                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, None)
             run.advance(min(run.block, look - run.tuned))
-        if 4 * (run.tuned - first) > last - first:
+        if graph is not None:
+            _grow(run.chain, lesson, (run.tuned - first) / (last - first), every / (last - first))
+        elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
-    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost)
+    run.chain.take(new_graph())
+    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, graph)
+
+
+def _growing(chain: Chain, lesson: Lesson) -> Graph | None:
+    """Let a chain's graph grow, where it is to."""
+    if lesson.graph is None:
+        return None
+    m, n = (int(lesson.graph.used[i]) + lesson.room for i in (N_PIECES, N_LINKS))
+    graph = roomy(lesson.graph, m, n)
+    graph.used[GROWING] = 1
+    chain.take(graph)
+    return graph
+
+
+def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> None:
+    """Draw trees for the graph, and bring the chain to where it is to go next; ``done`` of the round is over."""
+    drawn_freely(chain, round(FRESH * part))
+    for i, feature in enumerate(lesson.visits):
+        if done - part < VISITING * (i + 1) / len(lesson.visits) <= done:
+            weights_of(chain, feature, VISITED)
+            while visit(chain.walk, feature, VISITED) < VISITED:
+                chain.enlarge()
+
+
+def drawn_freely(chain: Chain, n: int) -> np.ndarray:
+    """Log weights of ``n`` trees drawn from the density."""
+    out, done = np.empty(n), 0
+    while (done := int(draw_freely(chain.walk, out, done))) < n:
+        chain.enlarge()
+    return out
 
 
 class Survey(NamedTuple):
@@ -138,6 +190,7 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
     state = chain.state
     if density is not None:
         state.density[...] = density
+        chain.take(new_graph())
     state.beta[0] = beta
     # what is kept of cells is by the power and the density
     state.guide.hash[:] = NONE
@@ -153,8 +206,9 @@ def learn(work: Work) -> Work:
     """
     known = [result for result in work.before if result is not None]
     if known:
-        density = _of_end(known[0].end, "density")
-        before = [_begun(plan, density) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
+        (replica,) = known[0].end.replicas
+        learned = replica.state[ARRAYS.index("density")], replica.graph
+        before = [_begun(plan, *learned) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
     if work.executor is not None:
         return _learn(work, work.executor.submit)
@@ -174,7 +228,7 @@ def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], 
 def _learn(work: Work, submit: Submit) -> Work:
     try:
         first = work.plans[0]
-        tune = first.tune if first.length is None else PILOT + ROUND * len(BETAS)
+        tune = first.tune if first.length is None else PILOT + ROUND * _n_rounds(first)
         with Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress:
             return _rounds(work, submit, progress)
     except KeyboardInterrupt:
@@ -188,16 +242,24 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     density = first_density(n_features)
     ends: list[Snapshot | None] = [None] * len(work.plans)
     plans, rounds, spent = list(work.plans), [], 0.0
-    length = plans[0].length
-    schedule = [plans[0].tune * (number + 1) // len(BETAS) for number in range(len(BETAS))]
-    betas = list(BETAS)
+    strata, noted = None, np.zeros(n_features)
+    length, graph, betas = plans[0].length, new_graph(), [*BETAS, *[1.0] * (_n_rounds(plans[0]) - len(BETAS))]
+    n_rounds = len(betas)
+    schedule = [plans[0].tune * (number + 1) // n_rounds for number in range(n_rounds)]
     if length is not None:
-        schedule, betas = [PILOT + ROUND * number for number in range(len(BETAS) + 1)], [BETAS[0], *BETAS]
+        schedule, betas = [PILOT + ROUND * number for number in range(n_rounds + 1)], [BETAS[0], *betas]
+    first_growth = len(betas) - n_rounds + len(BETAS)
     for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
         made = schedule[number - 1] * len(plans) if number else 0
         progress.update(made, f"learning, round {number + 1} of {len(betas)}")
         plans = [plan._replace(tune=tuned) for plan in plans]
-        lessons = {c: Lesson(plan, ends[c], density, beta, tuned) for c, plan in enumerate(plans) if c not in lost}
+        grows = number >= first_growth
+        room = (MOST_PIECES - int(graph.used.max())) // len(plans)
+        lesson = Lesson(plans[0], None, density, beta, tuned, graph if grows else None, room)
+        lessons = {c: lesson._replace(plan=plan, end=ends[c]) for c, plan in enumerate(plans) if c not in lost}
+        if grows and strata is not None:
+            tours = tours_of(strata, noted, len(lessons))
+            lessons = {c: one._replace(visits=tour) for (c, one), tour in zip(lessons.items(), tours, strict=True)}
         found = _done(work, submit, study, lessons, lost)
         if not found:
             return work._replace(lost=lost)
@@ -210,7 +272,10 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             if kernel.adapts:
                 kernel = kernel.by_cost(cost, MOST_ROWS / (MOST_TIMES * length.draws * len(plans)))
                 plans = [plan._replace(kernel=kernel) for plan in plans]
-        if tuned > PILOT or length is None:
+        if grows:
+            grown = [result.graph for result in found.values() if result.graph is not None]
+            graph = joined_graph(grown) if grown else graph
+        elif tuned > PILOT or length is None:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
             density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
             if beta == 1.0:
@@ -220,8 +285,22 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     if length is not None and length.steps == 0:
         steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
         plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
-    before = [None if c in lost else _frozen(plan, ends[c], density) for c, plan in enumerate(plans)]
+    before = [None if c in lost else _frozen(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
     return work._replace(plans=plans, before=before, lost=lost)
+
+
+def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:
+    """Kinds of root that each of ``n`` chains is brought to, those of little probability more often than by it."""
+    shares = np.sqrt(np.where(strata > -np.inf, shares_of(strata, noted), 0.0))
+    ends = np.cumsum(shares) / shares.sum()
+    points = (np.arange(VISITS * n) + 0.5) / (VISITS * n)
+    features = np.minimum(np.searchsorted(ends, points), len(ends) - 1)
+    return [tuple(int(feature) for feature in features[c::n]) for c in range(n)]
+
+
+def _n_rounds(plan: Plan) -> int:
+    """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves moves."""
+    return len(BETAS) + (GROWTHS if plan.model.lowered.leaf.is_fixed else 0)
 
 
 def _surveyed(
@@ -292,21 +371,16 @@ def _done(
     return found
 
 
-def _of_end(end: Snapshot, name: str) -> np.ndarray:
-    """An array of the state of a chain."""
-    return end.replicas[0].state[ARRAYS.index(name)]
-
-
-def _frozen(plan: Plan, end: Snapshot, density: np.ndarray) -> Result:
-    """A chain that draws from the density from now on."""
+def _frozen(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> Result:
+    """A chain that draws from the density and by the graph from now on."""
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])
     saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats))
-    return Result(saved, None, end._replace(replicas=(replica._replace(state=state),)))
+    return Result(saved, None, end._replace(replicas=(replica._replace(state=state, graph=graph),)))
 
 
-def _begun(plan: Plan, density: np.ndarray) -> Result:
+def _begun(plan: Plan, density: np.ndarray, graph: Graph) -> Result:
     """A chain at its start, its tuning before it."""
     run = Run(plan._replace(draws=0))
     run.begin()
-    return _frozen(plan, run.snapshot, density)
+    return _frozen(plan, run.snapshot, density, graph)

@@ -9,7 +9,7 @@ import numpy as np
 from ..model import Lowered
 from ._chain import Chain
 from ._kernels import Kernel
-from ._state import NONE
+from ._state import NONE, Graph
 from ._tempering import Ladder
 
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
@@ -53,6 +53,8 @@ class Replica(NamedTuple):
     noise: tuple[np.ndarray, np.ndarray] | None
     """Parameters of the leaf and of its guess, where the variance moves."""
     blocks: int
+    graph: Graph
+    """Of what trees met in tuning; shared, not copied, as it is frozen."""
 
 
 class Rungs(NamedTuple):
@@ -150,7 +152,7 @@ def _replica(chain: Chain) -> Replica:
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
-    return Replica(tuple(getattr(state, name).copy() for name in ARRAYS), cells, noise, chain.blocks)
+    return Replica(tuple(getattr(state, name).copy() for name in ARRAYS), cells, noise, chain.blocks, state.graph)
 
 
 def _restore(chain: Chain, replica: Replica) -> None:
@@ -174,3 +176,4 @@ def _restore(chain: Chain, replica: Replica) -> None:
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
     chain.blocks = replica.blocks
+    chain.take(replica.graph)

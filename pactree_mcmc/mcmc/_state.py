@@ -39,6 +39,8 @@ N_SKETCHED, N_SKETCH_BINS = 8, 16
 """Of a sketch of a cell: features, and bins of each."""
 MOST_GUIDES = 1 << 14
 """Cells of which it is kept what the density says, at most."""
+N_PIECES, N_LINKS, GROWING = range(3)
+"""What a graph counts, and whether it grows."""
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
 MOVES = (
@@ -143,6 +145,40 @@ BRANCH = np.dtype(
 )
 """A question of a random subgraph, or a node of a tree drawn from it."""
 
+PIECE = np.dtype(
+    [
+        ("hash", np.int64),  # of the cell
+        ("depth", np.int32),  # of the node
+        ("stratum", np.int32),  # of the density by whose parameters its questions are drawn
+        ("first", np.int32),  # the link added last, -1: none
+        ("stop", np.float64),  # log prior and score as a leaf
+        ("g_stop", np.float64),  # log probability of stopping, by the learned density
+        ("seen", np.float64),  # probability of what was seen, by the same
+        ("value", np.float64),  # log sum over all subtrees, estimated
+        ("log_open", np.float64),  # log probability of a question that was not seen
+    ],
+    align=True,
+)
+"""A cell at a depth in the graph of what trees met (see `_graph`)."""
+
+LINK = np.dtype(
+    [
+        ("feature", np.int32),
+        ("cut", np.int32),
+        ("upper", np.int32),
+        ("left", np.int32),  # piece of the left child, -1: it is a leaf for ever
+        ("right", np.int32),
+        ("next", np.int32),  # the link of the same piece added before, -1: none
+        ("categories", np.int64),
+        ("log_rule", np.float64),
+        ("fixed", np.float64),  # log prior of the question, and of children that have no piece with their scores
+        ("g", np.float64),  # log probability, by the learned density
+        ("weight", np.float64),  # log of its part of the sum
+    ],
+    align=True,
+)
+"""A question of a piece, seen in some tree."""
+
 PLAN = np.dtype(
     [
         ("feature", np.int64),  # -1 in a leaf
@@ -156,6 +192,38 @@ PLAN = np.dtype(
     ]
 )
 """A subtree to be built: parents before children."""
+
+
+class Graph(NamedTuple):
+    """Pieces that trees met, and their links."""
+
+    slot: np.ndarray
+    """(a power of two,) int32: pieces by hash, -1 in free slots, of which there is one at least."""
+    piece: np.recarray
+    """(m,) records of dtype PIECE."""
+    link: np.recarray
+    """(l,) records of dtype LINK."""
+    used: np.ndarray
+    """(3,) int64: N_PIECES, N_LINKS, GROWING."""
+
+
+_graph = struct(Graph)
+
+
+def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
+    """An empty graph with so much room."""
+    return Graph(
+        np.full(1 << int(np.ceil(np.log2(2 * n_pieces))), NONE, dtype=np.int32),
+        np.zeros(n_pieces, dtype=PIECE).view(np.recarray),
+        np.zeros(n_links, dtype=LINK).view(np.recarray),
+        np.zeros(3, dtype=np.int64),
+    )
+
+
+@jit
+def pack_graph(g: Graph) -> Any:
+    """The graph as one pointer; the arrays are shared."""
+    return _graph(g.slot, g.piece, g.link, g.used)
 
 
 class ChainState(NamedTuple):
@@ -275,6 +343,8 @@ class ChainState(NamedTuple):
     """(MOST_DRAWN,) scratch records of dtype BRANCH: trees drawn from a random subgraph; (1,) without density."""
     work: np.ndarray
     """(3,) int64 scratch: CELLS, VALUES, EXHAUSTED."""
+    graph: Graph
+    """Of what trees met in tuning; empty without density."""
 
 
 _state = struct(ChainState)
@@ -339,6 +409,7 @@ def pack_state(s: ChainState) -> Any:
         s.branch_terms,
         s.drawn,
         s.work,
+        _graph(s.graph.slot, s.graph.piece, s.graph.link, s.graph.used),
     )
 
 
@@ -446,6 +517,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         branch_terms=np.zeros((MOST_BRANCHES if guided else 1, N_WAY_TERMS)),
         drawn=np.zeros(MOST_DRAWN if guided else 1, dtype=BRANCH).view(np.recarray),
         work=np.zeros(3, dtype=np.int64),
+        graph=new_graph(),
     )
 
 

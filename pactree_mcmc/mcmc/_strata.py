@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 
 from .._numba import jit
+from .._special import logsumexp
+from ..model import Lowered
 from ..model._questions import FIXED
 from ._density import draw_way_of, known
+from ._graph import add_tree
 from ._moves._growth import hang_children
 from ._moves.learned import draw_tree
-from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, NONE, subtree_log_prior, subtree_log_score
-from ._subtree import begin, drop, has_room
+from ._random import flip_log
+from ._state import MOST_VALUES, N_CELL_TERMS, N_WAY_TERMS, NONE, ChainState, subtree_log_prior, subtree_log_score
+from ._subtree import adopt, begin, drop, has_room
 from ._terms import LEARNED, enter_stratum
 
 MOST_SHIFT = 12.0
@@ -32,25 +36,54 @@ LEAST = 1e-4
 @jit
 def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
     """Log weights of trees with ``feature`` at the root into ``out[done:]``; how many are done when room runs out."""
-    rng, model, state = walk.rng, walk.model, walk.state
+    model, state = walk.model, walk.state
     root = np.int64(0)
     for i in range(done, len(out)):
         if not has_room(state):
             return i
-        place = known(model, state, root)
-        share = state.shares[place, feature]
         top = begin(state, root)
-        question, log_g = draw_way_of(rng, model, state, top, place, np.int64(feature))
-        hang_children(model, state, top, question)
-        enter_stratum(state, np.int64(feature))
-        log_g -= log(share)
-        log_g += draw_tree(rng, model, state, state.node[top].left)
-        log_g += draw_tree(rng, model, state, state.node[top].right)
-        out[i] = -inf
-        if log_g < inf:
-            out[i] = subtree_log_prior(model, state, top) + state.beta[0] * subtree_log_score(state, top) - log_g
+        out[i] = draw_about(walk.rng, model, state, top, np.int64(feature))
+        if out[i] > -inf:
+            add_tree(model, state, top)
         drop(state, root, top)
     return len(out)
+
+
+@jit
+def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
+    """Grow a tree with ``feature`` at the root from the leaf ``top``; its log weight, -inf where it gets too large."""
+    place = known(model, state, np.int64(0))
+    question, log_g = draw_way_of(rng, model, state, top, place, feature)
+    log_g -= log(state.shares[place, feature])
+    hang_children(model, state, top, question)
+    enter_stratum(state, feature)
+    log_g += draw_tree(rng, model, state, state.node[top].left)
+    log_g += draw_tree(rng, model, state, state.node[top].right)
+    if log_g == inf:
+        return -inf
+    return subtree_log_prior(model, state, top) + state.beta[0] * subtree_log_score(state, top) - log_g
+
+
+@jit
+def visit(walk: Any, feature: int, n: int) -> int:
+    """Bring the chain to a tree with ``feature`` at the root, if one can be drawn, and go on among ``n`` drawn so.
+
+    How many were drawn when room ran out.
+    """
+    rng, model, state = walk.rng, walk.model, walk.state
+    root, present = np.int64(0), -inf
+    for i in range(n):
+        if not has_room(state):
+            return i
+        top = begin(state, root)
+        weight = draw_about(rng, model, state, top, np.int64(feature))
+        if weight > -inf and (present == -inf or flip_log(rng, weight - present)):
+            present = weight
+            add_tree(model, state, top)
+            adopt(model, state, root, top)
+        else:
+            drop(state, root, top)
+    return n
 
 
 @jit
@@ -91,14 +124,16 @@ def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndar
     """
     out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
     log_z = log_evidences(weights)
-    highest = max(log_z.values())
-    if not highest > -np.inf:
+    features = np.array(sorted(log_z))
+    if not max(log_z.values()) > -inf:
         return out
-    total = sum(exp(z - highest) for z in log_z.values())
-    of_chains = noted / max(noted.sum(), 1)
-    wanted = {f: max(exp(z - highest) / total, float(of_chains[f])) ** FLATTENED for f, z in log_z.items()}
-    total = sum(wanted.values())
-    for feature, want in wanted.items():
-        target = max(want / total, LEAST)
-        out[0, column + feature] += np.clip(log(target) - log(shares[feature]), -MOST_SHIFT, MOST_SHIFT)
+    wanted = shares_of(np.array([log_z[f] for f in features]), noted[features]) ** FLATTENED
+    for feature, want in zip(features, wanted / wanted.sum(), strict=True):
+        shift = log(max(want, LEAST)) - log(shares[feature])
+        out[0, column + feature] += np.clip(shift, -MOST_SHIFT, MOST_SHIFT)
     return out
+
+
+def shares_of(log_z: np.ndarray, noted: np.ndarray) -> np.ndarray:
+    """Probability of each stratum, about: by its log evidence, or by how often chains were in it, if that is more."""
+    return np.maximum(np.exp(log_z - logsumexp(log_z)), noted / max(noted.sum(), 1))

@@ -8,18 +8,27 @@ A row is drawn uniformly and a depth; v is the node of that depth on the row's p
 v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or asks what g does not.
 """
 
-from math import exp, inf
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from ..._numba import jit
 from ...model import Lowered
-from .._density import draw_way, known, log_density, pick_cell
-from .._random import flip
+from .._density import pick_cell
+from .._graph import add_tree, draw_decision, log_density
 from .._scan import is_candidate
-from .._state import LEARNED_REDRAW, NONE, PROPOSED, ChainState, is_leaf, next_node
-from .._subtree import begin, decide_subtree, has_room, replacement
+from .._state import (
+    LEARNED_REDRAW,
+    NONE,
+    PROPOSED,
+    ChainState,
+    is_leaf,
+    next_node,
+    subtree_log_prior,
+    subtree_log_score,
+)
+from .._subtree import begin, decide_subtree, drop, has_room, replacement
 from .._terms import enter_stratum
 from ._growth import Proposal, hang_children
 from .regrow import MOST_INTERNAL
@@ -48,6 +57,8 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     top = begin(state, node)
     way_there = draw_tree(rng, model, state, top)
     if way_there < inf:
+        add_tree(model, state, node)
+        add_tree(model, state, top)
         proposal = replacement(model, state, LEARNED_REDRAW, node, top, way_back - way_there)
     else:
         proposal = Proposal(LEARNED_REDRAW, node, -inf, 0.0, 0.0)
@@ -73,18 +84,32 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
-            guide = state.guide[known(model, state, node)]
-            if flip(rng, exp(guide.log_split)):
+            question, log_g = draw_decision(rng, model, state, node)
+            total += log_g
+            if question.feature != NONE:
                 n_internal += 1
                 if n_internal > MOST_INTERNAL:
                     return inf
-                total += guide.log_split
-                question, log_g = draw_way(rng, model, state, node)
                 hang_children(model, state, node, question)
-                total += log_g
                 if state.node[node].depth == 0:
                     enter_stratum(state, question.feature)
-            else:
-                total += guide.log_stop
         node = next_node(state, node, top)
     return total
+
+
+@jit
+def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
+    """Log weights of trees drawn from the density into ``out[done:]``; how many are done when room runs out."""
+    rng, model, state = walk.rng, walk.model, walk.state
+    root = np.int64(0)
+    for i in range(done, len(out)):
+        if not has_room(state):
+            return i
+        top = begin(state, root)
+        log_g = draw_tree(rng, model, state, top)
+        out[i] = -inf
+        if log_g < inf:
+            out[i] = subtree_log_prior(model, state, top) + subtree_log_score(state, top) - log_g
+            add_tree(model, state, top)
+        drop(state, root, top)
+    return len(out)
