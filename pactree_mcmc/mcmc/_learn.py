@@ -49,16 +49,18 @@ NOTES = 100
 """Trees looked at for that, evenly spaced over the last three quarters of the round."""
 PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
-ROUND = 100
+ROUND = 70
 """Steps of a round, where a run finds its own length."""
-GROWTHS = 6
-"""Rounds after that, in which the graph of what trees meet grows."""
+GROWTHS, MOST_GROWTHS = 4, 16
+"""Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
+EFFECTIVE = 0.6
+"""Part of the trees drawn afresh that their weights leave, from which on such a graph need not grow."""
 FRESH = 300
 """Trees that each chain draws afresh in such a round, beside those of its steps."""
 VISITS, VISITED, VISITING = 4, 16, 0.6
 """Times a chain is brought to another kind of root in such a round, trees drawn for each, and the part of the round
 they are spread over."""
-MOST_PIECES = 1 << 16
+MOST_PIECES = 1 << 17
 """Pieces and links of the graph, each, at most."""
 
 
@@ -71,6 +73,8 @@ class Studied(NamedTuple):
     """(2, steps of the kernel): proposals, and rows they visited."""
     graph: Graph | None
     """Where it was to grow."""
+    weights: np.ndarray
+    """Log weights of the trees drawn afresh for it."""
 
 
 class Lesson(NamedTuple):
@@ -95,7 +99,7 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     run = Run(lesson.plan, lesson.end)
     run.begin()
     set_density(run.chain, lesson.density, lesson.beta)
-    graph = _growing(run.chain, lesson)
+    graph, weights = _growing(run.chain, lesson), []
     noted = new_decisions(CELLS_NOTED)
     packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
@@ -103,15 +107,16 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
         look = min(run.tuned + every, last)
         while run.tuned < look:
             if stopped is not None and stopped.is_set():
-                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, None)
+                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, None, np.empty(0))
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
-            _grow(run.chain, lesson, (run.tuned - first) / (last - first), every / (last - first))
+            weights.append(_grow(run.chain, lesson, (run.tuned - first) / (last - first), every / (last - first)))
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
     run.chain.take(new_graph())
-    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, graph)
+    drawn = np.concatenate([*weights, np.empty(0)])
+    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, graph, drawn)
 
 
 def _growing(chain: Chain, lesson: Lesson) -> Graph | None:
@@ -125,14 +130,18 @@ def _growing(chain: Chain, lesson: Lesson) -> Graph | None:
     return graph
 
 
-def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> None:
-    """Draw trees for the graph, and bring the chain to where it is to go next; ``done`` of the round is over."""
-    drawn_freely(chain, round(FRESH * part))
+def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> np.ndarray:
+    """Draw trees for the graph, and bring the chain to where it is to go next; ``done`` of the round is over.
+
+    The log weights of the trees.
+    """
+    weights = drawn_freely(chain, round(FRESH * part))
     for i, feature in enumerate(lesson.visits):
         if done - part < VISITING * (i + 1) / len(lesson.visits) <= done:
             weights_of(chain, feature, VISITED)
             while visit(chain.walk, feature, VISITED) < VISITED:
                 chain.enlarge()
+    return weights
 
 
 def drawn_freely(chain: Chain, n: int) -> np.ndarray:
@@ -275,6 +284,9 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         if grows:
             grown = [result.graph for result in found.values() if result.graph is not None]
             graph = joined_graph(grown) if grown else graph
+            drawn = np.concatenate([result.weights for result in found.values()])
+            if length is not None and (effective_part(drawn) >= EFFECTIVE or int(graph.used.max()) >= MOST_PIECES):
+                break
         elif tuned > PILOT or length is None:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
             density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
@@ -300,7 +312,17 @@ def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, .
 
 def _n_rounds(plan: Plan) -> int:
     """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves moves."""
-    return len(BETAS) + (GROWTHS if plan.model.lowered.leaf.is_fixed else 0)
+    if not plan.model.lowered.leaf.is_fixed:
+        return len(BETAS)
+    return len(BETAS) + (GROWTHS if plan.length is None else MOST_GROWTHS)
+
+
+def effective_part(log_weights: np.ndarray) -> float:
+    """Effective number of weighted draws (Kish), in parts of all; 0 of none."""
+    if not np.isfinite(log_weights).any():
+        return 0.0
+    w = np.exp(log_weights - log_weights.max())
+    return float(w.sum() ** 2 / ((w**2).sum() * len(w)))
 
 
 def _surveyed(

@@ -33,7 +33,7 @@ MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
 MOST_VALUES = 50_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
-ANCHOR_STEPS = (56, 24, 12, 8)
+ANCHOR_STEPS = (56, 24, 0, 0)
 """Anchors of a cell at even steps, at most, by depth class."""
 N_SKETCHED, N_SKETCH_BINS = 8, 16
 """Of a sketch of a cell: features, and bins of each."""
