@@ -71,7 +71,7 @@ def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: fl
 
 
 def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, ridge: float) -> np.ndarray:
-    scale = _spread(terms)
+    scale = spread_of(terms)
     x, center = terms / scale, center * scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -91,7 +91,7 @@ def _fit_questions(
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
     scale = np.ones(len(start))
-    scale[:N_WAY_TERMS] = _spread(decisions.way_terms[rows])
+    scale[:N_WAY_TERMS] = spread_of(decisions.way_terms[rows])
     terms, center = decisions.way_terms / scale[:N_WAY_TERMS], center * scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -105,7 +105,7 @@ def _fit_questions(
     return _least(loss, start * scale) / scale
 
 
-def _spread(terms: np.ndarray) -> np.ndarray:
+def spread_of(terms: np.ndarray) -> np.ndarray:
     """Standard deviation of each term; of a constant its size, or 1."""
     deviation, size = terms.std(axis=0), np.abs(terms).max(axis=0)
     return np.where(deviation > 1e-6 * size, deviation, np.maximum(size, 1.0))

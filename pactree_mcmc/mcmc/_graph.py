@@ -14,7 +14,7 @@ the edge of the graph are left alone. The sums are those of section 6 of the for
 12.4, with what is missing guessed: the graph grows with every tree drawn in the last rounds of tuning, and is frozen.
 """
 
-from math import exp, inf, log
+from math import exp, inf, log, log1p
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,15 @@ from .._compiled import mixed
 from .._numba import jit
 from ..model import Lowered
 from ._density import draw_way, known, log_question
+from ._fit import spread_of
 from ._questions import Question
 from ._random import flip
 from ._refit import cell_bits
 from ._state import (
+    DENSITY_LEVELS,
+    EXPLORING,
     GROWING,
+    N_CELL_TERMS,
     N_LINKS,
     N_PIECES,
     NONE,
@@ -40,14 +44,18 @@ from ._state import (
     pack_graph,
     prior_index,
 )
-from ._terms import enter_stratum
+from ._terms import cell_terms_into, enter_stratum
 
 CLOSED = 1e-3
 """Part of a cell's questions, by g, below which what was not seen is no longer told apart."""
 LEAST_OPEN = 0.01
 """Probability of a question that was not seen, at least, in parts of that of all others."""
+EXPLORED = 0.15
+"""Probability of such a question while trees are drawn to see more."""
 MOST_ABOVE = 600.0
 """Nats by which what was not seen may stand above what was, at most."""
+WELL_SEEN, FEWEST, RIDGE, TINY = 0.3, 50, 0.3, 1e-9
+"""Of a rule for guesses: part of a piece that must be seen to teach, pieces of a depth class that are enough."""
 SPARE = 1 << 9
 """Pieces and links that must be free for a tree to be added."""
 
@@ -138,9 +146,30 @@ def value_piece(graph: Any, at: int) -> None:
     left = max(1.0 - g, CLOSED)
     unseen = (LEAST_OPEN if 1.0 - g >= CLOSED else CLOSED) * seen
     if g > 0.0:
-        unseen = max(unseen, left * exp(min(level / g - largest, MOST_ABOVE)))
+        level /= g
+        doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS]
+        if doubt > 0.0:
+            level = min(max(level, piece.guess - doubt), piece.guess + doubt)
+        unseen = max(unseen, left * exp(min(level - largest, MOST_ABOVE)))
     piece.seen, piece.value = g, largest + log(seen + unseen)
     piece.log_open = log(unseen) - log(seen + unseen)
+
+
+@jit
+def guess_piece(graph: Any, at: int) -> None:
+    """Guess V of a piece from the terms of its cell."""
+    piece, z = graph.piece[at], 0.0
+    level = min(np.int64(piece.depth), np.int64(DENSITY_LEVELS - 1))
+    for j in range(N_CELL_TERMS):
+        z += graph.rule[level, j] * graph.terms[at, j]
+    piece.guess = piece.stop + (z + log1p(exp(-z)) if z > 0.0 else log1p(exp(z)))
+
+
+@jit
+def guess_all(graph: Any) -> None:
+    """Guess all values afresh, by another rule."""
+    for at in range(graph.used[N_PIECES]):
+        guess_piece(graph, at)
 
 
 @jit
@@ -194,6 +223,8 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
         question, log_g = draw_way(rng, model, state, node)
         return question, log_split + log_g
     piece, links = state.graph.piece[at], state.graph.link
+    if state.graph.used[GROWING] == EXPLORING and piece.stop < piece.value and flip(rng, EXPLORED):
+        return _draw_unseen(rng, model, state, node, at)
     left = rng.random() - exp(piece.stop - piece.value)
     if left < 0.0:
         return stop, piece.stop - piece.value
@@ -297,7 +328,12 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     piece = graph.piece[at]
     piece.hash, piece.depth, piece.stratum, piece.first = here.hash, here.depth, state.stratum[0], NONE
     piece.stop = node_log_stop(model, state, node) + here.score
-    piece.g_stop = state.guide[known(model, state, node)].log_stop
+    guide = state.guide[known(model, state, node)]
+    piece.g_stop = guide.log_stop
+    cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
+    for j in range(N_CELL_TERMS):
+        graph.terms[at, j] = state.cell_terms[j]
+    guess_piece(graph, at)
     value_piece(graph, at)
     return at
 
@@ -348,6 +384,7 @@ def join(graph: Any, other: Any) -> None:
             graph.slot[slot] = at
             graph.piece[at] = theirs
             graph.piece[at].first = NONE
+            graph.terms[at] = other.terms[i]
         number[i] = at
     for i in range(len(number)):
         theirs, at = other.piece[i], number[i]
@@ -375,7 +412,8 @@ def roomy(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
-    out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
+    out.piece[:m], out.link[:n], out.terms[:m] = graph.piece[:m], graph.link[:n], graph.terms[:m]
+    out.rule[:] = graph.rule
     _fill_slots(out.slot, out.piece, m)
     return out
 
@@ -398,7 +436,34 @@ def joined_graph(graphs: list[Graph]) -> Graph:
     for other in graphs[1:]:
         join(packed, pack_graph(other))
     out = roomy(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
-    depths = out.piece.depth[: out.used[N_PIECES]]
-    value_all(pack_graph(out), np.argsort(-depths, kind="stable"))
     out.used[GROWING] = 0
+    order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
+    value_all(pack_graph(out), order)
+    _learn_to_guess(out)
+    guess_all(pack_graph(out))
+    value_all(pack_graph(out), order)
     return out
+
+
+def _learn_to_guess(graph: Graph) -> None:
+    """Find how values follow from the terms of cells: by least squares of log odds, on those much of which was seen."""
+    n = int(graph.used[N_PIECES])
+    piece, terms = graph.piece[:n], graph.terms[:n].astype(np.float64)
+    above = piece.value - piece.stop
+    known_well = (piece.seen > WELL_SEEN) & (piece.first >= 0) & (above > TINY) & np.isfinite(above)
+    odds = np.where(above > 30.0, above, np.log(np.expm1(np.clip(above, TINY, 30.0))))
+    for level in range(1, DENSITY_LEVELS):
+        at = known_well & (np.minimum(piece.depth, DENSITY_LEVELS - 1) == level)
+        if at.sum() < FEWEST:
+            continue
+        scale = spread_of(terms[at])
+        x, weight = terms[at] / scale, piece.seen[at]
+        squares = np.einsum("ij,i,ik->jk", x, weight, x) + RIDGE * np.eye(N_CELL_TERMS)
+        rule = np.linalg.solve(squares, np.einsum("ij,i->j", x, weight * odds[at]))
+        error = np.sqrt((weight * (odds[at] - np.einsum("ij,j->i", x, rule)) ** 2).sum() / weight.sum())
+        graph.rule[level] = *(rule / scale), 1.0 + 2.0 * error
+
+
+def frozen(graph: Graph) -> Graph:
+    """The graph without what only one that grows needs."""
+    return graph._replace(terms=graph.terms[:1].copy())

@@ -19,7 +19,7 @@ from .._not_finite import NotFinite
 from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
-from ._graph import joined_graph, roomy
+from ._graph import frozen, joined_graph, roomy
 from ._kernels import STEP_ROWS
 from ._moves.learned import draw_freely
 from ._progress import Progress
@@ -27,7 +27,7 @@ from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
 from ._start import may_grow
-from ._state import GROWING, N_LINKS, N_PIECES, NONE, Graph, first_density, new_graph
+from ._state import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, Graph, first_density, new_graph
 from ._strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
 from ._workers import Work, n_cores
 
@@ -55,8 +55,8 @@ GROWTHS, MOST_GROWTHS = 4, 16
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
 """Part of the trees drawn afresh that their weights leave, from which on such a graph need not grow."""
-FRESH = 300
-"""Trees that each chain draws afresh in such a round, beside those of its steps."""
+FRESH = 200
+"""Trees that each chain draws afresh in such a round, and as many to see more, beside those of its steps."""
 VISITS, VISITED, VISITING = 4, 16, 0.6
 """Times a chain is brought to another kind of root in such a round, trees drawn for each, and the part of the round
 they are spread over."""
@@ -136,6 +136,10 @@ def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> np.ndarray:
     The log weights of the trees.
     """
     weights = drawn_freely(chain, round(FRESH * part))
+    used = chain.state.graph.used
+    used[GROWING] = EXPLORING
+    drawn_freely(chain, round(FRESH * part))
+    used[GROWING] = 1
     for i, feature in enumerate(lesson.visits):
         if done - part < VISITING * (i + 1) / len(lesson.visits) <= done:
             weights_of(chain, feature, VISITED)
@@ -297,6 +301,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     if length is not None and length.steps == 0:
         steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
         plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
+    graph = frozen(graph)
     before = [None if c in lost else _frozen(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
     return work._replace(plans=plans, before=before, lost=lost)
 

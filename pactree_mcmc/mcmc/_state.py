@@ -40,7 +40,8 @@ N_SKETCHED, N_SKETCH_BINS = 8, 16
 MOST_GUIDES = 1 << 14
 """Cells of which it is kept what the density says, at most."""
 N_PIECES, N_LINKS, GROWING = range(3)
-"""What a graph counts, and whether it grows."""
+EXPLORING = 2
+"""What a graph counts, and whether it grows: not (0), with each tree (1), and with questions not seen preferred."""
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
 MOVES = (
@@ -152,6 +153,7 @@ PIECE = np.dtype(
         ("stratum", np.int32),  # of the density by whose parameters its questions are drawn
         ("first", np.int32),  # the link added last, -1: none
         ("stop", np.float64),  # log prior and score as a leaf
+        ("guess", np.float64),  # value by the terms of the cell, where other pieces tell how it follows from them
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
         ("seen", np.float64),  # probability of what was seen, by the same
         ("value", np.float64),  # log sum over all subtrees, estimated
@@ -205,6 +207,11 @@ class Graph(NamedTuple):
     """(l,) records of dtype LINK."""
     used: np.ndarray
     """(3,) int64: N_PIECES, N_LINKS, GROWING."""
+    terms: np.ndarray
+    """(m, N_CELL_TERMS) float32: terms of the cells, by which values are guessed; (1, N_CELL_TERMS) once frozen."""
+    rule: np.ndarray
+    """(DENSITY_LEVELS, N_CELL_TERMS + 1) float64: weights of the terms by depth class, and by how much a guess may be
+    wrong, in nats; 0: there is none."""
 
 
 _graph = struct(Graph)
@@ -217,13 +224,15 @@ def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
         np.zeros(n_pieces, dtype=PIECE).view(np.recarray),
         np.zeros(n_links, dtype=LINK).view(np.recarray),
         np.zeros(3, dtype=np.int64),
+        np.zeros((n_pieces, N_CELL_TERMS), dtype=np.float32),
+        np.zeros((DENSITY_LEVELS, N_CELL_TERMS + 1)),
     )
 
 
 @jit
 def pack_graph(g: Graph) -> Any:
     """The graph as one pointer; the arrays are shared."""
-    return _graph(g.slot, g.piece, g.link, g.used)
+    return _graph(g.slot, g.piece, g.link, g.used, g.terms, g.rule)
 
 
 class ChainState(NamedTuple):
@@ -409,7 +418,7 @@ def pack_state(s: ChainState) -> Any:
         s.branch_terms,
         s.drawn,
         s.work,
-        _graph(s.graph.slot, s.graph.piece, s.graph.link, s.graph.used),
+        _graph(s.graph.slot, s.graph.piece, s.graph.link, s.graph.used, s.graph.terms, s.graph.rule),
     )
 
 
