@@ -16,7 +16,7 @@ from ..mcmc._kernels import Kernel
 from ..mcmc._run import Length, Plan, Result
 from ..mcmc._snapshot import Cells, Replica, Rungs, Snapshot
 from ..mcmc._start import Dispersed
-from ..mcmc._state import CELL, GUIDE, NODE
+from ..mcmc._state import CELL, GUIDE, LINK, NODE, PIECE, Graph
 from ..mcmc._tempering import LadderReport
 from ..model import (
     BranchingProcess,
@@ -42,7 +42,8 @@ from ..model._model import ModelParts
 from ..posterior import SampledPosterior
 from ..trees import CODED_NODE, Tree, TreeArrays
 from ._encoding import Codec, Encoded, Unknown
-from ._sense import Nonsense, check_course, check_draws, check_parts, check_run
+from ._require import Nonsense
+from ._sense import check_course, check_draws, check_parts, check_run
 from ._store import check_target, read, write
 
 
@@ -97,11 +98,13 @@ RUN_CLASSES = (
     Replica,
     Cells,
     Rungs,
+    Graph,
     Unfinished,
 )
 CODEC = Codec(
     (*MODEL_CLASSES, *RUN_CLASSES, Draws, TreeArrays, Tempering, Course),
-    {"NODE": NODE, "CELL": CELL, "GUIDE": GUIDE, "CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
+    {"NODE": NODE, "CELL": CELL, "GUIDE": GUIDE, "PIECE": PIECE, "LINK": LINK}
+    | {"CODED_NODE": CODED_NODE, "SAVED_TREE": SAVED_TREE},
     ("draws.trees", "draws.stats", "draws.tree_of_draw"),
 )
 

@@ -32,6 +32,7 @@ class _Arrays:
 
     def __init__(self, apart: tuple[str, ...]) -> None:
         self.apart, self.single = apart, {}
+        self.shared: dict[int, tuple[np.ndarray, dict]] = {}
         self.small: dict[str, list[np.ndarray]] = {}
         self.used: dict[str, int] = {}
 
@@ -120,6 +121,12 @@ class Codec:
         raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
+        """Its form; that of an array met before, as of chains that share one, is the same."""
+        if id(value) not in arrays.shared:
+            arrays.shared[id(value)] = value, self._encode_new(value, at, arrays)
+        return arrays.shared[id(value)][1]
+
+    def _encode_new(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:

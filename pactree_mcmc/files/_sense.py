@@ -14,10 +14,6 @@ from ..mcmc._snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc._start import Dispersed
 from ..mcmc._state import (
     CELL,
-    GUIDE,
-    MOST_ANCHORS,
-    MOST_GUIDES,
-    MOST_PATTERNS,
     MOVES,
     N_CELL_TERMS,
     N_DENSITY_ROWS,
@@ -30,7 +26,6 @@ from ..mcmc._state import (
     NODE,
     ROWS,
 )
-from ..mcmc._terms import WAY_BITS
 from ..model import TreeModel
 from ..model._coding import DyadicScale, Scale
 from ..model._data import Units, number_target, summed_units
@@ -38,32 +33,12 @@ from ..model._leaves import Leaf, Target
 from ..model._model import ModelParts
 from ..model._questions import MAX_LEVELS, Questions
 from ..trees import LEAF, find_disorder
+from ._require import array_of, between, require
+from ._sense_learned import check_graph, check_guides, check_strata
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
-N_TRIVIAL = 2
-"""Ways of parting a cell, of each feature, that leave one side empty."""
 ROUNDING = 1e-6
 """Of a sum over all rows, by which the sum over some may be off."""
-
-
-class Nonsense(ValueError):
-    """What a file says cannot have been written by this library."""
-
-
-def require(holds: Any, what: str) -> None:
-    """Refuse a file in which ``what`` does not hold."""
-    if not np.all(holds):
-        raise Nonsense(what)
-
-
-def _array(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Refuse what is no array of a kind and shape; -1 stands for any length."""
-    good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
-    require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
-
-
-def _between(values: np.ndarray, low: Any, high: Any, what: str) -> None:
-    require((values >= low) & (values < high), f"{what} is out of range")
 
 
 def check_parts(parts: ModelParts) -> None:
@@ -85,17 +60,17 @@ def check_parts(parts: ModelParts) -> None:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
     classifier = target.classes is not None
     require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
-    _array(target.values, "i" if classifier else "f", (n,), "y")
+    array_of(target.values, "i" if classifier else "f", (n,), "y")
     if target.classes is not None:
         require(target.classes.ndim == 1, "classes has another shape")
-        _between(target.values, 0, len(target.classes), "y")
+        between(target.values, 0, len(target.classes), "y")
     numbers = [target.center, target.variance]
     require(np.isfinite(target.values) & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
     if target.weight is not None:
-        _array(target.weight, "f", (n,), "sample_weight")
+        array_of(target.weight, "f", (n,), "sample_weight")
         require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")
     if target.estimation is not None:
-        _array(target.estimation, "b", (n,), "estimation")
+        array_of(target.estimation, "b", (n,), "estimation")
     q = p + len(columns.twins)
     require(len(parts.scales) == q, "there is a coordinate too many or too few")
     for k, scale in enumerate(parts.scales):
@@ -112,7 +87,7 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
         return
     require(isinstance(scale, Scale) and type(scale.n_codes) is int, "a scale is none")
     for ends in (scale.cuts, scale.low, scale.high):
-        _array(ends, "f", (-1,), "a scale")
+        array_of(ends, "f", (-1,), "a scale")
         require(~np.isnan(ends), "a scale holds NaN")
         require(ends[1:] >= ends[:-1], "a scale does not rise")
     if categories is not None:
@@ -124,24 +99,24 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
 
 def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
     units, leaf = parts.units, parts.leaf
-    _array(units.codes, "u", (q, -1), "codes")
+    array_of(units.codes, "u", (q, -1), "codes")
     m = units.n_units
     require(m >= 1 and units.codes.flags.c_contiguous, "there are no units")
     for codes, scale in zip(units.codes, parts.scales, strict=True):
-        _between(codes, 0, scale.n_codes, "a code")
+        between(codes, 0, scale.n_codes, "a code")
     require(units.counts is leaf.is_classifier, "the statistics are of another leaf")
     n_stats = int(leaf.n_stats(parts.target))
-    _array(units.label, "u", (m if units.counts else 1,), "label")
+    array_of(units.label, "u", (m if units.counts else 1,), "label")
     require(units.label.dtype == np.uint16 and units.weight.dtype == np.float64, "a unit is of another type")
     if units.counts:
-        _between(units.label, 0, n_stats, "a label")
+        between(units.label, 0, n_stats, "a label")
     require(units.weight_all in (0, -1) and units.rows_all in (0, -1), "the units are marked otherwise")
-    _array(units.weight, "f", (m if units.weight_all else 1,), "weight")
+    array_of(units.weight, "f", (m if units.weight_all else 1,), "weight")
     require(np.isfinite(units.weight) & (units.weight >= 0.0), "a weight is out of range")
-    _array(units.rows, "i", (m if units.rows_all else 1,), "rows")
+    array_of(units.rows, "i", (m if units.rows_all else 1,), "rows")
     require(units.rows.dtype == np.int32, "rows is of another type")
-    _between(units.rows, 1, parts.n_rows + 1, "a number of rows")
-    _array(units.moments, "f", (2, 1 if units.counts else m), "moments")
+    between(units.rows, 1, parts.n_rows + 1, "a number of rows")
+    array_of(units.moments, "f", (2, 1 if units.counts else m), "moments")
     require(np.isfinite(units.moments), "a moment is not finite")
     rows = int(units.rows.sum()) if units.rows_all else m
     require(rows == parts.n_rows == n_values, "the units are not those of the rows")
@@ -149,8 +124,8 @@ def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
     if of_row is None:
         require(m == parts.n_rows, "the units are not those of the rows")
     else:
-        _array(of_row, "i", (parts.n_rows,), "unit_of_row")
-        _between(of_row, 0, m, "a unit")
+        array_of(of_row, "i", (parts.n_rows,), "unit_of_row")
+        between(of_row, 0, m, "a unit")
         present, first = np.unique(of_row, return_index=True)
         require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
     _check_sums(parts)
@@ -189,12 +164,12 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and numbers that are none."""
     trees, p = draws.trees, model.n_features
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
-    _array(trees.offset, "i", (-1,), "offset")
+    array_of(trees.offset, "i", (-1,), "offset")
     require(n_trees >= 1 and trees.offset[0] == 0 and trees.offset[-1] == n_nodes, "the trees have no ends")
     require(np.diff(trees.offset) >= 1, "a tree is empty")
     kinds = {"feature": "i", "threshold": "f", "left": "i", "right": "i", "categories": "i", "default_left": "b"}
     for name, kind in kinds.items():
-        _array(getattr(trees, name), kind, (n_nodes,), name)
+        array_of(getattr(trees, name), kind, (n_nodes,), name)
     first = np.repeat(trees.offset[:-1], np.diff(trees.offset))
     inner, node = trees.feature != LEAF, np.arange(n_nodes)
     require((trees.feature >= LEAF) & (trees.feature < p), f"its trees are not trees over {p} features")
@@ -208,16 +183,16 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     require(~np.isnan(trees.threshold) & (trees.categories >= -1), "a threshold is NaN")
     unused = (trees.threshold == 0.0) & (trees.left == 0) & (trees.right == 0) & (trees.categories == -1)
     require(inner | (unused & ~trees.default_left), "a leaf asks a question")
-    _array(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
+    array_of(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
     require(np.isfinite(draws.stats) & (draws.stats[:, :1] >= 0.0), "a statistic is not finite")
     require(not model.leaf.is_classifier or (draws.stats >= 0.0).all(), "a count is negative")
     most = np.abs(_unit_stats(model.units, draws.stats.shape[1])).sum(axis=0)
     require(np.abs(draws.stats) <= most * (1.0 + ROUNDING), "a statistic is larger than that of all rows")
-    _array(draws.tree_of_draw, "i", (-1, -1), "tree_of_draw")
+    array_of(draws.tree_of_draw, "i", (-1, -1), "tree_of_draw")
     require(draws.tree_of_draw.size > 0, "there are no draws")
-    _between(draws.tree_of_draw, 0, n_trees, "a draw")
+    between(draws.tree_of_draw, 0, n_trees, "a draw")
     for name in ("log_prior", "log_score"):
-        _array(getattr(draws, name), "f", (n_trees,), name)
+        array_of(getattr(draws, name), "f", (n_trees,), name)
         require(np.isfinite(getattr(draws, name)), f"{name} is not finite")
     _check_counts(draws)
 
@@ -228,17 +203,17 @@ def _check_counts(draws: Any) -> None:
         isinstance(draws.moves, tuple) and all(type(name) is str for name in draws.moves), "the moves have no names"
     )
     for name in ("proposed", "accepted"):
-        _array(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
+        array_of(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
         require(getattr(draws, name) >= 0, f"{name} is negative")
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
     require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is none")
-    _array(draws.noise_variance, "f", (chains, length), "noise_variance")
+    array_of(draws.noise_variance, "f", (chains, length), "noise_variance")
     found = draws.tempering
     if found is not None:
         levels = found.betas.shape[-1]
         shapes = {"betas": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
         for name, shape in (shapes | {"swap_rates": (chains, levels - 1), "is_stump": (chains, length)}).items():
-            _array(getattr(found, name), "fib", shape, name)
+            array_of(getattr(found, name), "fib", shape, name)
             require(np.isfinite(getattr(found, name)), f"{name} is not finite")
         for value in (found.log_evidence, found.log_evidence_se):
             require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is none")
@@ -248,7 +223,7 @@ def check_state(state: dict[str, np.ndarray], model: TreeModel) -> None:
     """Refuse the arrays of a chain that compiled code could leave, or run round in: see `ChainState`."""
     node, order, count = state["node"], state["order"], state["count"]
     cap, n_units, p = len(node), model.units.n_units, len(model.scales)
-    _array(order, "i", (n_units,), "the order of the units")
+    array_of(order, "i", (n_units,), "the order of the units")
     require(np.sort(order) == np.arange(n_units), "the units are not there once each")
     require(node["left"][0] >= LEAF and node["parent"][0] == LEAF, "the root has a parent")
     used = _reached(node)
@@ -258,22 +233,22 @@ def check_state(state: dict[str, np.ndarray], model: TreeModel) -> None:
     require(np.sort(np.concatenate([used, free])) == np.arange(cap), "nodes were lost")
     here = node[used]
     leaf = here["left"] == LEAF
-    _between(here["start"], 0, n_units + 1, "a range of units")
-    _between(here["stop"], here["start"], n_units + 1, "a range of units")
-    _between(here["depth"], 0, len(used) + 1, "a depth")
-    _between(here["feature"][~leaf], 0, p, "a feature")
-    _between(here["rows"], 0, model.n_rows + 1, "a number of rows")
-    _between(here["categories"], -1, SHIFT_LIMIT, "a set of categories")
+    between(here["start"], 0, n_units + 1, "a range of units")
+    between(here["stop"], here["start"], n_units + 1, "a range of units")
+    between(here["depth"], 0, len(used) + 1, "a depth")
+    between(here["feature"][~leaf], 0, p, "a feature")
+    between(here["rows"], 0, model.n_rows + 1, "a number of rows")
+    between(here["categories"], -1, SHIFT_LIMIT, "a set of categories")
     codes = np.append(model.n_codes, 1)[here["feature"]]
-    _between(here["cut"][~leaf], -1, codes[~leaf], "a cut")
-    _between(here["upper"][~leaf], -1, codes[~leaf] + 1, "a cut")
+    between(here["cut"][~leaf], -1, codes[~leaf], "a cut")
+    between(here["upper"][~leaf], -1, codes[~leaf] + 1, "a cut")
     design = 1 if model.shape is None else len(model.shape.depth)
-    _between(here["design"], 0, design, "a node of the fixed tree")
+    between(here["design"], 0, design, "a node of the fixed tree")
     for name in ("log_rule", "score", "guess"):
         require(np.isfinite(here[name]), f"{name} is not finite")
     bare = {N_GROWABLE: ("growable", n_leaves), N_PRUNABLE: ("prunable", n_leaves), N_INTERNAL: ("internal", n_leaves)}
     for length, (name, most) in bare.items():
-        _between(count[length], 0, most + 1, f"the list of {name} nodes")
+        between(count[length], 0, most + 1, f"the list of {name} nodes")
         listed = node[name][: count[length]]
         require(np.isin(listed, used), f"the list of {name} nodes")
         require(node[f"{name}_at"][listed] == np.arange(len(listed)), f"the list of {name} nodes")
@@ -345,9 +320,9 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(type(course.thin) is int and 1 <= course.thin <= MOST, "thin is out of range")
     require(type(course.steps) is int and 1 <= course.steps <= MOST, "steps is out of range")
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
-    _check_strata(course.strata, model)
-    _array(course.gap, "i", (len(draws.trees.feature), 2), "gap")
-    _between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
+    check_strata(course.strata, model)
+    array_of(course.gap, "i", (len(draws.trees.feature), 2), "gap")
+    between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
         check_end(end, model)
@@ -372,11 +347,11 @@ def check_end(end: Any, model: TreeModel) -> None:
     if end.rungs is not None:
         betas = end.rungs.betas
         levels = len(betas)
-        _array(betas, "f", (levels,), "a ladder")
+        array_of(betas, "f", (levels,), "a ladder")
         require((betas >= 0.0) & (betas <= 1.0) & (betas[0] == 1.0), "a ladder is none")
         require(betas[1:] < betas[:-1], "a ladder is none")
         for name in ("tried", "acceptance"):
-            _array(getattr(end.rungs, name), "fi", (levels - 1,), name)
+            array_of(getattr(end.rungs, name), "fi", (levels - 1,), name)
             require(np.isfinite(getattr(end.rungs, name)), f"{name} is not finite")
         require(len(end.rungs.journey) == levels, "a ladder is of other levels")
         words = [*end.rungs.journey, end.rungs.odd, end.rungs.adapts]
@@ -393,69 +368,35 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     node = state["node"]
     require(node.dtype == NODE and node.ndim == 1 and len(node) >= 1, "the nodes are none")
     cap, p = len(node), len(model.scales)
-    _array(state["stats"], "f", (cap, int(model.leaf.n_stats(model.target))), "stats")
-    _array(state["box"], "i", (cap, state["box"].shape[1], 2), "box")
+    array_of(state["stats"], "f", (cap, int(model.leaf.n_stats(model.target))), "stats")
+    array_of(state["box"], "i", (cap, state["box"].shape[1], 2), "box")
     require(state["box"].shape[1] in (0, p), "box has another shape")
-    _array(state["count"], "i", (ROWS + 1,), "count")
-    _array(state["beta"], "f", (1,), "beta")
-    _array(state["moves"], "i", (2, len(MOVES)), "moves")
+    array_of(state["count"], "i", (ROWS + 1,), "count")
+    array_of(state["beta"], "f", (1,), "beta")
+    array_of(state["moves"], "i", (2, len(MOVES)), "moves")
     learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
-    _array(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
+    array_of(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
     require(np.isfinite(state["density"]), "the density is not finite")
     require(type(replica.blocks) is int and 0 <= replica.blocks < 1 << 62, "a chain has no age")
     check_state({name: np.asarray(array) for name, array in state.items()}, model)
     cells = replica.cells
     m = len(cells.place)
-    _array(cells.place, "i", (m,), "cells")
-    _between(cells.place, 0, cells.n_cells, "a cell")
+    array_of(cells.place, "i", (m,), "cells")
+    between(cells.place, 0, cells.n_cells, "a cell")
     require(cells.cell.dtype == CELL and cells.cell.shape == (m,), "cells has another shape")
     for name in ("ways", "table"):
-        _array(getattr(cells, name), "f", (m, p), name)
+        array_of(getattr(cells, name), "f", (m, p), name)
         require(~np.isnan(getattr(cells, name)) & ~np.isposinf(getattr(cells, name)), f"{name} is not finite")
     for name in ("weight", "log_w", "log_z2"):
         require(~np.isnan(cells.cell[name]), f"{name} is NaN")
-    _check_guides(cells, model, state["density"].shape != (1, 1))
+    check_guides(cells, model, state["density"].shape != (1, 1))
+    check_graph(replica.graph, model)
     require((replica.noise is None) == model.lowered.leaf.is_fixed, "the variance is of another leaf")
     if replica.noise is not None:
         require(isinstance(replica.noise, tuple) and len(replica.noise) == 2, "the variance is none")
         for params in replica.noise:
-            _array(params, "f", model.lowered.leaf.params.shape, "a parameter of the leaf")
+            array_of(params, "f", model.lowered.leaf.params.shape, "a parameter of the leaf")
             require(np.isfinite(params), "a parameter of the leaf is not finite")
-
-
-def _check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
-    m, p = len(cells.guided), len(model.scales)
-    _array(cells.guided, "i", (m,), "guides")
-    require(is_guided or m == 0, "there are guides without a density")
-    _between(cells.guided, 0, min(cells.n_cells, MOST_GUIDES), "a guide")
-    require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
-    _array(cells.shares, "f", (m, p), "shares")
-    _array(cells.own, "f", (m, p), "own")
-    require(~np.isnan(cells.own) & (cells.own < np.inf), "own is not finite")
-    require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
-    require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
-    for name in ("weight", "log_learned", "log_even"):
-        require(cells.guide[name] < np.inf, f"{name} is not finite")
-    require(cells.guide["weight"] > 0.0, "a guide has no weight")
-    for name in ("log_split", "log_stop"):
-        require(cells.guide[name] <= 1e-9, f"{name} is no probability")
-    for name in ("odds", "odds_ahead"):
-        require(~np.isnan(cells.guide[name]), f"{name} is NaN")
-    _check_anchors(cells, model, MOST_ANCHORS if is_guided else 1)
-
-
-def _check_anchors(cells: Any, model: TreeModel, room: int) -> None:
-    """Refuse anchors that are no questions of the model, or stand in another order."""
-    shape, n = (len(cells.guided), room), cells.guide["n_anchors"]
-    _array(cells.anchors, "i", shape, "anchors")
-    _array(cells.ahead, "f", shape, "ahead")
-    _between(n, 0, room + 1, "a number of anchors")
-    used = np.arange(room) < n[:, None]
-    _between(cells.anchors[used] >> WAY_BITS, 0, len(model.scales), "the feature of an anchor")
-    ways = max(int(model.n_codes.max()), MOST_PATTERNS) + N_TRIVIAL
-    _between(cells.anchors[used] & ((1 << WAY_BITS) - 1), 0, ways, "the way of an anchor")
-    require((np.diff(cells.anchors) > 0) | ~used[:, 1:], "the anchors are in another order")
-    require(np.isfinite(cells.ahead[used]), "ahead is not finite")
 
 
 def check_generator(state: Any) -> None:
@@ -468,12 +409,6 @@ def check_generator(state: Any) -> None:
             require(0 <= int(inner[name]) <= most, "the generator is none")
 
 
-def _check_strata(strata: Any, model: TreeModel) -> None:
-    if strata is not None:
-        _array(strata, "f", (len(model.scales),), "strata")
-        require(strata < np.inf, "the evidence of a stratum is none")
-
-
 def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
@@ -481,7 +416,7 @@ def _check_length(length: Any, model: TreeModel) -> None:
         require(length.draws >= 1, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
-        _check_strata(length.strata, model)
+        check_strata(length.strata, model)
 
 
 def check_run(run: Any, model: TreeModel) -> None:

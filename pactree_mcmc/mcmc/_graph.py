@@ -7,10 +7,12 @@ sum over all subtrees of u is estimated from the bottom up:
     V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = sum_seen g (s - log g) / G
 
 g the learned density (`_density`), which says how much of the sum was not seen: at the level ``m`` at which what was
-seen stands above it. A tree is drawn by ``e^(s - V(u))`` where its cells are in the graph and their questions were
-seen, and by g restricted to those that were not, or for cells outside, else. Of a tree whose pieces are all in the
-graph ``log pi(T) - log g(T)`` is V of the root, whatever the errors of the learned density; of others the errors at
-the edge of the graph are left alone. The sums are those of section 6 of the formula sheet, on the graph of section
+seen stands above it, held to what the terms of the cell tell where other pieces taught how it follows from them. At a
+cell in the graph a question is *tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g
+decides what was seen, a decision seen is drawn in proportion to ``e^s``. So a question that was not seen has the
+probability ``t g``; outside the graph g decides. Of a tree whose pieces are all in the graph, and none of whose cells
+has ``t = 1``, ``log pi(T) - log g(T)`` is V of the root, whatever the errors of the learned density; of others the
+errors at the edge of the graph are left. The sums are those of section 6 of the formula sheet on the graph of section
 12.4, with what is missing guessed: the graph grows with every tree drawn in the last rounds of tuning, and is frozen.
 """
 
@@ -46,12 +48,10 @@ from ._state import (
 )
 from ._terms import cell_terms_into, enter_stratum
 
-CLOSED = 1e-3
-"""Part of a cell's questions, by g, below which what was not seen is no longer told apart."""
-LEAST_OPEN = 0.01
-"""Probability of a question that was not seen, at least, in parts of that of all others."""
+LEAST_TRIED = 0.02
+"""Probability of trying a question by g, at least."""
 EXPLORED = 0.15
-"""Probability of such a question while trees are drawn to see more."""
+"""The same while trees are drawn to see more."""
 MOST_ABOVE = 600.0
 """Nats by which what was not seen may stand above what was, at most."""
 WELL_SEEN, FEWEST, RIDGE, TINY = 0.3, 50, 0.3, 1e-9
@@ -143,16 +143,18 @@ def value_piece(graph: Any, at: int) -> None:
         g += share
         level += share * (link.weight - link.g)
         e = np.int64(link.next)
-    left = max(1.0 - g, CLOSED)
-    unseen = (LEAST_OPEN if 1.0 - g >= CLOSED else CLOSED) * seen
+    left, tried = max(1.0 - g, 0.0), 1.0
+    piece.value = largest
     if g > 0.0:
         level /= g
         doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS]
         if doubt > 0.0:
             level = min(max(level, piece.guess - doubt), piece.guess + doubt)
-        unseen = max(unseen, left * exp(min(level - largest, MOST_ABOVE)))
-    piece.seen, piece.value = g, largest + log(seen + unseen)
-    piece.log_open = log(unseen) - log(seen + unseen)
+        each = exp(min(level - largest, MOST_ABOVE))
+        tried = min(max(each / (seen + left * each), LEAST_TRIED), 1.0)
+        piece.value += log(seen + left * each)
+    piece.seen, piece.log_tried = g, log(tried)
+    piece.log_norm = log(1.0 - tried * left) - largest - log(seen) if seen > 0.0 and tried * left < 1.0 else -inf
 
 
 @jit
@@ -190,73 +192,60 @@ def log_learned(model: Lowered, state: ChainState, node: int, stratum: int) -> f
 
 
 @jit
-def log_of_link(graph: Any, at: int, e: int) -> float:
-    """Log probability of a question seen."""
-    piece, link = graph.piece[at], graph.link[e]
-    out = link.weight - piece.value
-    if 1.0 - piece.seen < CLOSED:
-        # drawn as one that was not seen, too
-        other = piece.log_open + link.g
-        largest = max(out, other)
-        out = largest + log(exp(out - largest) + exp(other - largest))
-    return out
-
-
-@jit
-def log_of_open(graph: Any, at: int, e: int, log_g: float) -> float:
-    """Log probability of a question drawn from g; ``e``: its link, if it has one, where the piece is closed."""
-    if e >= 0:
-        return log_of_link(graph, at, e)
-    piece = graph.piece[at]
-    return piece.log_open + log_g - (log(1.0 - piece.seen) if 1.0 - piece.seen >= CLOSED else 0.0)
-
-
-@jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
     """A question of a splittable node, its feature NONE where it is to stay a leaf; the log of its probability."""
-    at, stop = piece_of(state, node), Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
+    at = piece_of(state, node)
     if at < 0:
-        guide = state.guide[known(model, state, node)]
-        log_split, log_stop = guide.log_split, guide.log_stop
-        if not flip(rng, exp(log_split)):
-            return stop, log_stop
-        question, log_g = draw_way(rng, model, state, node)
-        return question, log_split + log_g
-    piece, links = state.graph.piece[at], state.graph.link
-    if state.graph.used[GROWING] == EXPLORING and piece.stop < piece.value and flip(rng, EXPLORED):
-        return _draw_unseen(rng, model, state, node, at)
-    left = rng.random() - exp(piece.stop - piece.value)
-    if left < 0.0:
-        return stop, piece.stop - piece.value
-    e = np.int64(piece.first)
-    while e >= 0:
-        link = links[e]
-        left -= exp(link.weight - piece.value)
-        if left < 0.0:
-            question = Question(
-                np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule
-            )
-            return question, log_of_link(state.graph, at, e)
-        e = np.int64(link.next)
-    return _draw_unseen(rng, model, state, node, at)
+        return _draw_learned(rng, model, state, node)
+    graph, piece = state.graph, state.graph.piece[at]
+    tried = exp(piece.log_tried)
+    if graph.used[GROWING] == EXPLORING:
+        tried = max(tried, EXPLORED)
+    if flip(rng, tried):
+        kept = state.stratum[0]
+        state.stratum[0] = piece.stratum
+        question, log_g = _draw_learned(rng, model, state, node)
+        state.stratum[0] = kept
+        if question.feature != NONE:
+            sides = sides_of(model, state, node, question.feature, question.categories)
+            if link_of(graph, at, question.feature, question.cut, sides) < 0:
+                return question, piece.log_tried + log_g
+    return _draw_seen(rng, state, at)
 
 
 @jit
-def _draw_unseen(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, at: int
-) -> tuple[Question, float]:
-    """A question of the node of a piece from g, but for those seen, where there are others to speak of."""
-    graph, piece, kept = state.graph, state.graph.piece[at], state.stratum[0]
-    state.stratum[0] = piece.stratum
+def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
+    """What g decides, and the log of its probability."""
+    guide = state.guide[known(model, state, node)]
+    log_split, log_stop = guide.log_split, guide.log_stop
+    if not flip(rng, exp(log_split)):
+        return Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
+    question, log_g = draw_way(rng, model, state, node)
+    return question, log_split + log_g
+
+
+@jit
+def _draw_seen(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Question, float]:
+    """One of the decisions seen, by their weights."""
+    piece, links = state.graph.piece[at], state.graph.link
+    e = np.int64(piece.first)
+    stop = Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
+    if e < 0:
+        return stop, piece.stop + piece.log_norm
+    total = 1.0 - exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
+    left = rng.random() * total - exp(piece.stop + piece.log_norm)
+    if left < 0.0:
+        return stop, piece.stop + piece.log_norm
     while True:
-        question, log_g = draw_way(rng, model, state, node)
-        sides = sides_of(model, state, node, question.feature, question.categories)
-        e = link_of(graph, at, question.feature, question.cut, sides)
-        if e < 0 or 1.0 - piece.seen < CLOSED:
+        link = links[e]
+        left -= exp(link.weight + piece.log_norm)
+        if left < 0.0 or link.next < 0:
             break
-    log_g += state.guide[known(model, state, node)].log_split
-    state.stratum[0] = kept
-    return question, log_of_open(graph, at, e, log_g)
+        e = np.int64(link.next)
+    question = Question(
+        np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule
+    )
+    return question, link.weight + piece.log_norm
 
 
 @jit
@@ -270,11 +259,11 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
         return state.guide[place].log_split + log_question(model, state, node)
     piece = state.graph.piece[at]
     if is_leaf(state, node):
-        return piece.stop - piece.value
+        return piece.stop + piece.log_norm
     e = link_of_node(model, state, at, node)
     if e >= 0:
-        return log_of_link(state.graph, at, e)
-    return log_of_open(state.graph, at, e, log_learned(model, state, node, piece.stratum))
+        return state.graph.link[e].weight + piece.log_norm
+    return piece.log_tried + log_learned(model, state, node, piece.stratum)
 
 
 @jit

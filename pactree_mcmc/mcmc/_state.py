@@ -157,7 +157,8 @@ PIECE = np.dtype(
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
         ("seen", np.float64),  # probability of what was seen, by the same
         ("value", np.float64),  # log sum over all subtrees, estimated
-        ("log_open", np.float64),  # log probability of a question that was not seen
+        ("log_tried", np.float64),  # log probability of trying a question by that density
+        ("log_norm", np.float64),  # log probability of what was seen less its weight
     ],
     align=True,
 )

@@ -12,7 +12,8 @@ import pactree_mcmc as pt
 from pactree_mcmc.files import _store
 from pactree_mcmc.files._content import CODEC, _encoded
 from pactree_mcmc.files._encoding import Encoded
-from pactree_mcmc.files._sense import Nonsense, check_parts
+from pactree_mcmc.files._require import Nonsense
+from pactree_mcmc.files._sense import check_parts
 from pactree_mcmc.files._store import digest, read, write
 from pactree_mcmc.mcmc._state import NODE
 

@@ -1,0 +1,235 @@
+"""The graph of what trees met: the posterior stays in balance whatever it holds, and its sums are those of all trees."""
+
+import math
+
+import numpy as np
+import pytest
+from plain import plain_package
+from reference.enumeration import Reference
+
+from .balance import check_balance
+from .problems import build_model, case_problem
+from .records import with_records
+from .transitions import load, new_chain, tree_key
+
+ROOM = 700
+SPACES = [
+    ("ties", "chipman", "dirichlet"),
+    ("line_of_four", "penalty", "dirichlet"),
+    ("line_of_four", "chipman", "nig"),
+    ("box", "stopped_by_depth", "laplace"),
+    ("weighted_line", "stopped_with_zero", "nig"),
+    ("four_letters", "stopped", "dirichlet"),
+    ("three_letters", "conditioned_by_depth", "known"),
+    ("min_leaf_mixed", "penalty", "nig"),
+    ("min_leaf_uneven", "conditioned", "poisson"),
+    ("trivial_line", "chipman", "nig"),
+    ("trivial_pair", "penalty_empty_cheap", "dirichlet"),
+    ("grid_line", "stopped", "poisson"),
+    ("grid_box", "chipman", "nig"),
+    ("gaps_line", "chipman", "nig"),
+    ("gaps_min_leaf", "chipman", "known"),
+]
+"""Cases, tree priors and leaves: every kind of question, with missing values, nominal features and empty cells."""
+
+
+def module(name):
+    return plain_package().module(f"mcmc.{name}")
+
+
+def with_room(model):
+    """A plain chain at the stump whose empty graph may grow."""
+    state, chain = module("_state"), new_chain(model, room=ROOM)
+    graph = state.new_graph(ROOM, ROOM)
+    graph.used[state.GROWING] = 1
+    chain.state = chain.state._replace(graph=with_records(graph))
+    chain.packed = state.pack_state(chain.state)
+    return chain
+
+
+def freeze(chain):
+    """Let the graph grow no more, and value its pieces from the bottom up."""
+    state, graph = module("_state"), chain.state.graph
+    graph.used[state.GROWING] = 0
+    depths = [piece.depth for piece in graph.piece[: graph.used[state.N_PIECES]]]
+    module("_graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
+
+
+def grown(model, n_trees, disturbed=0.0, seed=4):
+    """A plain chain whose graph has met ``n_trees`` drawn by it, what it says of them wrong by so many nats."""
+    chain, rng = with_room(model), np.random.default_rng(seed)
+    walk = module("_chain").Walk(rng, chain.model, chain.packed)
+    with np.errstate(over="ignore"):
+        assert module("_moves.learned").draw_freely(walk, np.empty(n_trees), 0) == n_trees
+    for link in chain.state.graph.link:
+        link.fixed += disturbed * rng.normal()
+    freeze(chain)
+    return chain
+
+
+def unseen(chain):
+    """Probability that the root's question is none of those seen."""
+    with np.errstate(over="ignore"):
+        piece = chain.state.graph.piece[module("_graph").piece_of(chain.packed, 0)]
+    return math.exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
+
+
+@pytest.mark.parametrize("n_trees", [1, 4])
+@pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
+def test_balance_by_a_graph(case, prior, leaf, n_trees):
+    """Arbitrary weights, few trees met: some questions were seen, some were not, some cells are outside."""
+    naive = case_problem(case, prior, leaf)
+    chain = grown(build_model(plain_package().package, naive), n_trees, disturbed=1.0)
+    check_balance(naive, "learned", chain=chain)
+
+
+def test_a_piece_is_closed_and_another_open():
+    shares = [unseen(grown(build_model(plain_package().package, case_problem(*space)), 4)) for space in SPACES]
+    assert min(shares) < 1e-9 < 0.05 < max(shares)
+
+
+def all_met(naive):
+    """A plain chain whose graph has met every tree there is."""
+    model = build_model(plain_package().package, naive)
+    chain, state = with_room(model), module("_state")
+    for tree, *_ in trees_of(naive, model):
+        load(model, chain, tree)
+        with np.errstate(over="ignore"):
+            module("_graph").add_tree(chain.model, chain.packed, 0)
+            while chain.state.count[state.N_PRUNABLE] > 0:
+                module("_moves._growth").prune(chain.packed, chain.state.node[0].prunable)
+    freeze(chain)
+    return chain
+
+
+def trees_of(naive, model):
+    """Library trees with what the naive enumerator says of them."""
+    from .problems import library_tree
+
+    return [
+        (library_tree(plain_package().package, naive, tree), log_prior, log_score)
+        for tree, log_prior, log_score in Reference(naive).entries
+    ]
+
+
+@pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
+def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
+    """The recursion against enumeration, and every tree's weight is the same."""
+    naive = case_problem(case, prior, leaf)
+    chain = all_met(naive)
+    joints = [log_prior + log_score for _, log_prior, log_score in Reference(naive).entries]
+    largest = max(joints)
+    evidence = largest + math.log(math.fsum(math.exp(v - largest) for v in joints))
+    with np.errstate(over="ignore"):
+        root = chain.state.graph.piece[module("_graph").piece_of(chain.packed, 0)]
+    constant = float(chain.lowered.prior.log_constant)
+    assert abs(root.value + constant - evidence) < 1e-9
+    assert unseen(chain) < 1e-9
+    model = build_model(plain_package().package, naive)
+    for tree, log_prior, log_score in trees_of(naive, model)[::7]:
+        load(model, chain, tree)
+        with np.errstate(over="ignore"):
+            log_g = module("_graph").log_density(chain.model, chain.packed, 0)
+            while chain.state.count[module("_state").N_PRUNABLE] > 0:
+                module("_moves._growth").prune(chain.packed, chain.state.node[0].prunable)
+        assert abs(log_prior + log_score - log_g - evidence) < 1e-9
+
+
+def test_joined_graphs_have_what_each_had():
+    """Pieces and links of both, none twice, and the values of one graph that met the trees of both."""
+    import pactree_mcmc as pt
+    from pactree_mcmc.mcmc._chain import Chain
+    from pactree_mcmc.mcmc._graph import joined_graph
+    from pactree_mcmc.mcmc._kernels import read_kernel
+    from pactree_mcmc.mcmc._learn import drawn_freely
+    from pactree_mcmc.mcmc._state import GROWING, N_LINKS, N_PIECES, new_graph
+
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (40, 3)).astype(float), rng.integers(0, 2, 40)
+    graphs = []
+    for seed in (1, 2):
+        chain = Chain(pt.TreeModel(X, y).lowered, read_kernel({"learned": 1.0}), np.random.default_rng(seed))
+        chain.take(new_graph(4000, 4000))
+        chain.state.graph.used[GROWING] = 1
+        drawn_freely(chain, 60)
+        graphs.append(chain.state.graph)
+    both, alone = joined_graph(graphs), [joined_graph([graph]) for graph in graphs]
+
+    def pieces(graph):
+        n = graph.used[N_PIECES]
+        return set(zip(graph.piece.hash[:n].tolist(), graph.piece.depth[:n].tolist(), strict=True))
+
+    def links(graph):
+        out = set()
+        for piece in graph.piece[: graph.used[N_PIECES]]:
+            e = piece.first
+            while e >= 0:
+                link = graph.link[e]
+                out.add((int(piece.hash), int(piece.depth), int(link.feature), int(link.cut), int(link.categories)))
+                e = link.next
+        assert len(out) == graph.used[N_LINKS]
+        return out
+
+    assert pieces(both) == pieces(alone[0]) | pieces(alone[1])
+    assert links(both) == links(alone[0]) | links(alone[1])
+    assert pieces(alone[0]) != pieces(alone[1])
+    again = joined_graph([both, both])
+    assert np.array_equal(again.piece.value, both.piece.value)
+
+
+def tried_for_certain(right, model, state, node):
+    """A question not seen weighs what g says, as if it were always tried."""
+    at = module("_graph").piece_of(state, node)
+    value = right(model, state, node)
+    if at < 0 or state.node[node].left < 0 or module("_graph").link_of_node(model, state, at, node) >= 0:
+        return value
+    return value - state.graph.piece[at].log_tried
+
+
+
+
+def as_they_come(right, model, state, node, feature, categories):
+    """Categories that are not in the cell tell questions apart."""
+    return categories
+
+
+def of_the_tree(right, model, state, node, stratum):
+    """What was not seen is weighed by the stratum of the tree."""
+    return right(model, state, node, int(state.stratum[0]))
+
+
+BUGS = {
+    "unseen weighed by g alone": ("line_of_four", "chipman", "nig", "log_decision", tried_for_certain),
+    "stratum of the tree": ("mirrored", "chipman", "dirichlet", "log_learned", of_the_tree),
+    "stop counted twice": (
+        "ties",
+        "chipman",
+        "dirichlet",
+        "log_decision",
+        lambda right, model, state, node: right(model, state, node) + 0.1 * (state.node[node].left < 0),
+    ),
+    "absent categories": ("four_letters", "stopped", "dirichlet", "sides_of", as_they_come),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", list(BUGS))
+def test_errors_in_the_graph_are_noticed(bug, monkeypatch):
+    case, prior, leaf, name, wrong = BUGS[bug]
+    naive = case_problem(case, prior, leaf)
+    chain = grown(build_model(plain_package().package, naive), 4, disturbed=1.0)
+    graphs = module("_graph")
+    right = getattr(graphs, name)
+    monkeypatch.setattr(graphs, name, lambda *given: wrong(right, *given))
+    with pytest.raises(AssertionError):
+        check_balance(naive, "learned", chain=chain)
+
+
+def test_a_tree_in_the_graph_is_kept_apart_by_depth():
+    """A cell met at two depths has two pieces: what stops and splits there depends on the depth."""
+    naive = case_problem("ties", "chipman", "dirichlet")
+    chain = all_met(naive)
+    n = chain.state.graph.used[module("_state").N_PIECES]
+    keys = [(piece.hash, piece.depth) for piece in chain.state.graph.piece[:n]]
+    assert len(set(keys)) == n
+    assert tree_key(chain.state) == (-1,)
