@@ -88,8 +88,8 @@ def remembered(right, *args):
     return REMEMBERED["value"]
 
 
-def only_within(module, outer, name, wrong):
-    """Changes: ``wrong`` stands in for function ``name`` while ``outer``, of the same module, runs."""
+def only_within(module, outer, name, wrong, of=None):
+    """Changes: ``wrong`` stands in for function ``name`` while ``outer`` runs, of that module or of ``of``."""
 
     def enter(right, *args):
         REMEMBERED[outer] = True
@@ -100,7 +100,7 @@ def only_within(module, outer, name, wrong):
     def inside(right, *args):
         return wrong(right, *args) if REMEMBERED.get(outer) else right(*args)
 
-    return (module, outer, enter), (module, name, inside)
+    return (of or module, outer, enter), (module, name, inside)
 
 
 def in_proposal(error):

@@ -70,7 +70,7 @@ def test_the_evidence_is_the_exact_one(name, solved):
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("side", ["_drawn", "_chained"])
+@pytest.mark.parametrize("side", ["drawn_freely", "_chained"])
 def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
     """As one whose probability of splitting at the root is forgotten on one side."""
     truth, posts = solved("classes")

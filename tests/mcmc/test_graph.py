@@ -1,4 +1,4 @@
-"""The graph of what trees met: the posterior stays in balance whatever it holds, and its sums are those of all trees."""
+"""The graph of what trees met: the posterior is in balance whatever it holds, and its sums are those of all trees."""
 
 import math
 
@@ -67,6 +67,13 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
     return chain
 
 
+def cut_down(chain):
+    """Bring a plain chain back to the stump."""
+    with np.errstate(over="ignore"):
+        while chain.state.count[module("_state").N_PRUNABLE] > 0:
+            module("_moves._growth").prune(chain.packed, chain.state.node[0].prunable)
+
+
 def unseen(chain):
     """Probability that the root's question is none of those seen."""
     with np.errstate(over="ignore"):
@@ -83,6 +90,19 @@ def test_balance_by_a_graph(case, prior, leaf, n_trees):
     check_balance(naive, "learned", chain=chain)
 
 
+@pytest.mark.parametrize("case", ["ties", "three_letters"])
+def test_balance_by_a_graph_grown_by_steps(case):
+    """What a chain proposes and where it stands is taken apart as it is, though both sort the same rows."""
+    naive, rng = case_problem(case, "chipman", "dirichlet"), np.random.default_rng(8)
+    chain = with_room(build_model(plain_package().package, naive))
+    with np.errstate(over="ignore"):
+        for _ in range(6):
+            module("_moves.learned").learned_step(rng, chain.model, chain.packed)
+    cut_down(chain)
+    freeze(chain)
+    check_balance(naive, "learned", chain=chain)
+
+
 def test_a_piece_is_closed_and_another_open():
     shares = [unseen(grown(build_model(plain_package().package, case_problem(*space)), 4)) for space in SPACES]
     assert min(shares) < 1e-9 < 0.05 < max(shares)
@@ -91,13 +111,12 @@ def test_a_piece_is_closed_and_another_open():
 def all_met(naive):
     """A plain chain whose graph has met every tree there is."""
     model = build_model(plain_package().package, naive)
-    chain, state = with_room(model), module("_state")
+    chain = with_room(model)
     for tree, *_ in trees_of(naive, model):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
             module("_graph").add_tree(chain.model, chain.packed, 0)
-            while chain.state.count[state.N_PRUNABLE] > 0:
-                module("_moves._growth").prune(chain.packed, chain.state.node[0].prunable)
+        cut_down(chain)
     freeze(chain)
     return chain
 
@@ -130,8 +149,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
             log_g = module("_graph").log_density(chain.model, chain.packed, 0)
-            while chain.state.count[module("_state").N_PRUNABLE] > 0:
-                module("_moves._growth").prune(chain.packed, chain.state.node[0].prunable)
+        cut_down(chain)
         assert abs(log_prior + log_score - log_g - evidence) < 1e-9
 
 
@@ -184,8 +202,6 @@ def tried_for_certain(right, model, state, node):
     if at < 0 or state.node[node].left < 0 or module("_graph").link_of_node(model, state, at, node) >= 0:
         return value
     return value - state.graph.piece[at].log_tried
-
-
 
 
 def as_they_come(right, model, state, node, feature, categories):

@@ -30,9 +30,9 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LI
     for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
 DENSITY, LEARNED, SUBGRAPH = "mcmc._density", "mcmc._moves.learned", "mcmc._moves.subgraph"
-AHEAD, ANCHORS, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
+AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
     f"mcmc.{name}"
-    for name in ("_ahead", "_anchors", "_line", "_merge", "_scan", "_systematic", "_terms", "_turn", "_ways")
+    for name in ("_ahead", "_anchors", "_graph", "_line", "_merge", "_scan", "_systematic", "_terms", "_turn", "_ways")
 )
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
@@ -360,17 +360,24 @@ def nowhere(x):
 
 ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
 FEW_LEARNED = (*FEW_CANDIDATES, (WAYS, "FEW_CATEGORIES", 2))
+
+
+def both(name, wrong):
+    """Changes of a function where the density of a cell and that of a tree call it."""
+    return tuple((module, name, wrong) for module in (DENSITY, GRAPH))
+
+
 LEARNED_BUGS = {
     "old tree not weighed": Bug("learned", "ties", ((LEARNED, "log_density", zero),)),
     "stops left out": Bug("learned", "ties", ((LEARNED, "log_density", stops_left_out),)),
-    "R dropped": Bug("learned", "min_leaf_mixed", ((DENSITY, "log_question", question_without_rule),)),
-    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", learned_alone)),
+    "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_question", question_without_rule),)),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", learned_alone, GRAPH)),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
-    "another cell": Bug("learned", "ties", ((DENSITY, "known", guide_of_another_cell),), ONE_GUIDE),
+    "another cell": Bug("learned", "ties", both("known", guide_of_another_cell), ONE_GUIDE),
     "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
     "anchors ignored": Bug("learned", "line_of_four", ((DENSITY, "_ahead_of", zero),)),
-    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", without_even)),
+    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", without_even, GRAPH)),
     "past the last anchor": Bug(
         "learned", "weighted_line", only_within(DENSITY, "_ahead_of", "ahead_into", nothing_past_the_last)
     ),
@@ -382,13 +389,9 @@ LEARNED_BUGS = {
         "learned", "ties", ((DENSITY, "place_anchors", anchors_of_the_last_cell),), ONE_GUIDE
     ),
     "anchors by the rows": Bug("learned", "ties", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
-    "stratum not compared": Bug(
-        "learned", "mirrored", tuple((module, "known", stratum_not_compared) for module in (DENSITY, LEARNED))
-    ),
+    "stratum not compared": Bug("learned", "mirrored", both("known", stratum_not_compared)),
     "another prefix": Bug("learned", "four_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
-    "another depth": Bug(
-        "learned", "trivial_line", ((DENSITY, "known", guide_at_another_depth),), ONE_GUIDE, "penalty"
-    ),
+    "another depth": Bug("learned", "trivial_line", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
 }
 
 

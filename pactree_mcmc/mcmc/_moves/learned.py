@@ -54,10 +54,11 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
         state.moves[PROPOSED, LEARNED_REDRAW] += 1
         return
     way_back = log_density(model, state, node)
+    # before the rows are sorted another way
+    add_tree(model, state, node)
     top = begin(state, node)
     way_there = draw_tree(rng, model, state, top)
     if way_there < inf:
-        add_tree(model, state, node)
         add_tree(model, state, top)
         proposal = replacement(model, state, LEARNED_REDRAW, node, top, way_back - way_there)
     else:
