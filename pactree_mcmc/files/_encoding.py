@@ -122,6 +122,8 @@ class Codec:
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
         """Its form; that of an array met before, as of chains that share one, is the same."""
+        if at.lstrip(".").startswith(arrays.apart):
+            return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:
             arrays.shared[id(value)] = value, self._encode_new(value, at, arrays)
         return arrays.shared[id(value)][1]

@@ -307,7 +307,12 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
 
 
 def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:
-    """Kinds of root that each of ``n`` chains is brought to, those of little probability more often than by it."""
+    """Kinds of root that each of ``n`` chains is brought to, those of little probability more often than by it.
+
+    None where no tree drawn of any had a weight.
+    """
+    if not (strata > -np.inf).any():
+        return [()] * n
     shares = np.sqrt(np.where(strata > -np.inf, shares_of(strata, noted), 0.0))
     ends = np.cumsum(shares) / shares.sum()
     points = (np.arange(VISITS * n) + 0.5) / (VISITS * n)

@@ -7,10 +7,12 @@ import pytest
 from plain import plain_package
 from reference.enumeration import Reference
 
+from pactree_mcmc.mcmc._learn import VISITS, effective_part, tours_of
+
 from .balance import check_balance
 from .problems import build_model, case_problem
 from .records import with_records
-from .transitions import load, new_chain, tree_key
+from .transitions import load, new_chain
 
 ROOM = 700
 SPACES = [
@@ -37,10 +39,10 @@ def module(name):
     return plain_package().module(f"mcmc.{name}")
 
 
-def with_room(model):
+def with_room(model, room=ROOM):
     """A plain chain at the stump whose empty graph may grow."""
     state, chain = module("_state"), new_chain(model, room=ROOM)
-    graph = state.new_graph(ROOM, ROOM)
+    graph = state.new_graph(room, room)
     graph.used[state.GROWING] = 1
     chain.state = chain.state._replace(graph=with_records(graph))
     chain.packed = state.pack_state(chain.state)
@@ -90,17 +92,37 @@ def test_balance_by_a_graph(case, prior, leaf, n_trees):
     check_balance(naive, "learned", chain=chain)
 
 
-@pytest.mark.parametrize("case", ["ties", "three_letters"])
-def test_balance_by_a_graph_grown_by_steps(case):
-    """What a chain proposes and where it stands is taken apart as it is, though both sort the same rows."""
-    naive, rng = case_problem(case, "chipman", "dirichlet"), np.random.default_rng(8)
-    chain = with_room(build_model(plain_package().package, naive))
+def test_what_a_chain_meets_is_taken_apart_as_it_is():
+    """Links of the trees it stands at have the probabilities and categories that these have, found afresh.
+
+    A proposal sorts the same rows its own way, so what is looked at meanwhile would be another cell.
+    """
+    rng, state, graphs = np.random.default_rng(8), module("_state"), module("_graph")
+    X = np.column_stack([rng.normal(size=60), rng.integers(0, 5, 60)])
+    y = np.where(X[:, 1] % 2 == 0, (X[:, 0] > 0.3) * 1, 2 + (X[:, 0] > -0.5))
     with np.errstate(over="ignore"):
-        for _ in range(6):
+        chain = with_room(plain_package().package.TreeModel(X, y, nominal=[1]), 2500)
+    chain.state.density[-1, :4] = 12.0
+    compared = 0
+    with np.errstate(over="ignore"):
+        for _ in range(60):
+            for _ in range(4):
+                module("_moves.collapsed").collapsed_step(rng, chain.model, chain.packed)
             module("_moves.learned").learned_step(rng, chain.model, chain.packed)
-    cut_down(chain)
-    freeze(chain)
-    check_balance(naive, "learned", chain=chain)
+            for record in chain.state.guide:
+                record.hash = state.NONE
+            graph, node = chain.state.graph, 0
+            while node != state.NONE:
+                here = chain.state.node[node]
+                at = graphs.piece_of(chain.packed, node) if here.splittable else -1
+                if at >= 0 and here.left >= 0:
+                    e, piece = graphs.link_of_node(chain.model, chain.packed, at, node), graph.piece[at]
+                    if e >= 0:
+                        fresh = graphs.log_learned(chain.model, chain.packed, node, piece.stratum)
+                        assert abs(graph.link[e].g - fresh) < 1e-9
+                        compared += 1
+                node = state.next_node(chain.packed, node, 0)
+    assert compared > 50
 
 
 def test_a_piece_is_closed_and_another_open():
@@ -245,7 +267,22 @@ def test_a_tree_in_the_graph_is_kept_apart_by_depth():
     """A cell met at two depths has two pieces: what stops and splits there depends on the depth."""
     naive = case_problem("ties", "chipman", "dirichlet")
     chain = all_met(naive)
-    n = chain.state.graph.used[module("_state").N_PIECES]
-    keys = [(piece.hash, piece.depth) for piece in chain.state.graph.piece[:n]]
-    assert len(set(keys)) == n
-    assert tree_key(chain.state) == (-1,)
+    pieces = chain.state.graph.piece[: chain.state.graph.used[module("_state").N_PIECES]]
+    assert len({piece.hash for piece in pieces}) < len(pieces)
+    assert len({(piece.hash, piece.depth) for piece in pieces}) == len(pieces)
+
+
+def test_effective_part_of_weighted_trees():
+    assert effective_part(np.zeros(10)) == 1.0
+    assert effective_part(np.log([1.0, 3.0])) == pytest.approx(16.0 / 20.0)
+    assert effective_part(np.array([0.0, -np.inf])) == 0.5
+    assert effective_part(np.full(3, -np.inf)) == effective_part(np.empty(0)) == 0.0
+
+
+def test_rare_roots_are_visited_more_often_than_by_their_probability():
+    strata = np.array([-np.inf, 0.0, np.log(1.0 / 15.0), -80.0])
+    visited = np.bincount([f for tour in tours_of(strata, np.zeros(4), 4) for f in tour], minlength=4)
+    assert visited.sum() == 4 * VISITS
+    assert visited[[0, 3]].tolist() == [0, 0]
+    assert visited[2] / visited.sum() > 2.0 / 16.0
+    assert tours_of(np.full(4, -np.inf), np.zeros(4), 4) == [()] * 4
