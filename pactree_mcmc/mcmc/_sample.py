@@ -132,7 +132,8 @@ def sample(
     "whole" tuning also sets the weights, and the proposals a step, by what these cost.
 
     A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, the draws,
-    each distinct successive tree once, and what is kept of cells: up to 16 MB a chain, in kernel "whole" some 35 MB.
+    each distinct successive tree once, and what is kept of cells: up to 16 MB a chain, in kernel "whole" some 35 MB,
+    and once for all chains the graph of what trees met, up to 20 MB, by which files grow too.
 
     Examples
     --------
