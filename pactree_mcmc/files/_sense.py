@@ -412,7 +412,8 @@ def check_generator(state: Any) -> None:
 def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
-        require([type(n) is int and 0 <= n <= MOST for n in length[:2]], "a plan has no length")
+        counts = length.draws, length.steps, length.before
+        require([type(n) is int and 0 <= n <= MOST for n in counts], "a plan has no length")
         require(length.draws >= 1, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")

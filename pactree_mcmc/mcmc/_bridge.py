@@ -23,11 +23,10 @@ from ..evidence import COVERED, prior_mass
 from ._chain import Chain
 from ._graph import log_density
 from ._learn import drawn_freely, set_density
-from ._moves._growth import prune
 from ._moves.learned import is_drawable
 from ._snapshot import ARRAYS, generator_from
-from ._start import load_tree
-from ._state import MOST_VALUES, N_PRUNABLE, subtree_log_prior, subtree_log_score
+from ._start import cut_down, load_tree
+from ._state import MOST_VALUES, subtree_log_prior, subtree_log_score
 
 N_CHAINED, N_DRAWN = 400, 800
 """Draws of the chains that are weighed, and trees drawn from the density."""
@@ -118,11 +117,3 @@ def weigh(walk: Any) -> float:
     if not is_drawable(model, state, root):
         return inf
     return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)
-
-
-@jit
-def cut_down(walk: Any) -> None:
-    """Make the present tree a stump."""
-    state = walk.state
-    while state.count[N_PRUNABLE] > 0:
-        prune(state, state.node[0].prunable)

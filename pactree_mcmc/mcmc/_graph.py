@@ -401,7 +401,10 @@ def roomy(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
-    out.piece[:m], out.link[:n], out.terms[:m] = graph.piece[:m], graph.link[:n], graph.terms[:m]
+    out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
+    # a frozen graph has no terms any more
+    known_terms = graph.terms[:m] if len(graph.terms) >= m else 0.0
+    out.terms[:m] = known_terms
     out.rule[:] = graph.rule
     _fill_slots(out.slot, out.piece, m)
     return out
@@ -417,8 +420,11 @@ def _fill_slots(slots: np.ndarray, pieces: np.recarray, n: int) -> None:
         slots[at] = i
 
 
-def joined_graph(graphs: list[Graph]) -> Graph:
-    """All pieces and links of several graphs, valued afresh, without spare room; it does not grow."""
+def joined_graph(graphs: list[Graph], *, learns: bool = True) -> Graph:
+    """All pieces and links of several graphs, valued afresh, without spare room; it does not grow.
+
+    ``learns``: how values follow from the terms of cells is learned anew, which a graph that was frozen cannot.
+    """
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
     whole = roomy(graphs[0], max(n_pieces, 1), max(n_links, 1))
     packed = pack_graph(whole)
@@ -428,9 +434,10 @@ def joined_graph(graphs: list[Graph]) -> Graph:
     out.used[GROWING] = 0
     order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
     value_all(pack_graph(out), order)
-    _learn_to_guess(out)
-    guess_all(pack_graph(out))
-    value_all(pack_graph(out), order)
+    if learns:
+        _learn_to_guess(out)
+        guess_all(pack_graph(out))
+        value_all(pack_graph(out), order)
     return out
 
 

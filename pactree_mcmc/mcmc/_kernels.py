@@ -93,7 +93,7 @@ LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.3, "redraw": 0.05, "rotate": 
 """Those of "default" and "local" where one ordered feature is asked about."""
 WORK_SHARES = {"learned": 0.6, "subgraph": 0.1}
 """Parts of the work that go to moves whose weights are learned; the rest goes to the others by their weights."""
-MOST_LEARNED = 4.0
+MOST_LEARNED = 1.5
 """Proposals of the first of them between two draws, at most."""
 
 

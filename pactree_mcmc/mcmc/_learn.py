@@ -49,7 +49,7 @@ NOTES = 100
 """Trees looked at for that, evenly spaced over the last three quarters of the round."""
 PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
-ROUND = 70
+ROUND = 30
 """Steps of a round, where a run finds its own length."""
 GROWTHS, MOST_GROWTHS = 4, 16
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
@@ -99,7 +99,7 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     run = Run(lesson.plan, lesson.end)
     run.begin()
     set_density(run.chain, lesson.density, lesson.beta)
-    graph, weights = _growing(run.chain, lesson), []
+    graph, weights = growing(run.chain, lesson.graph, lesson.room), []
     noted = new_decisions(CELLS_NOTED)
     packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
@@ -119,12 +119,12 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, graph, drawn)
 
 
-def _growing(chain: Chain, lesson: Lesson) -> Graph | None:
-    """Let a chain's graph grow, where it is to."""
-    if lesson.graph is None:
+def growing(chain: Chain, known: Graph | None, room: int) -> Graph | None:
+    """Let a graph grow with the trees of a chain, where it is to."""
+    if known is None:
         return None
-    m, n = (int(lesson.graph.used[i]) + lesson.room for i in (N_PIECES, N_LINKS))
-    graph = roomy(lesson.graph, m, n)
+    m, n = (int(known.used[i]) + room for i in (N_PIECES, N_LINKS))
+    graph = roomy(known, m, n)
     graph.used[GROWING] = 1
     chain.take(graph)
     return graph
@@ -135,16 +135,21 @@ def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> np.ndarray:
 
     The log weights of the trees.
     """
-    weights = drawn_freely(chain, round(FRESH * part))
-    used = chain.state.graph.used
-    used[GROWING] = EXPLORING
-    drawn_freely(chain, round(FRESH * part))
-    used[GROWING] = 1
+    weights = draw_afresh(chain, round(FRESH * part))
     for i, feature in enumerate(lesson.visits):
         if done - part < VISITING * (i + 1) / len(lesson.visits) <= done:
             weights_of(chain, feature, VISITED)
             while visit(chain.walk, feature, VISITED) < VISITED:
                 chain.enlarge()
+    return weights
+
+
+def draw_afresh(chain: Chain, n: int) -> np.ndarray:
+    """Draw ``n`` trees into the graph, and ``n`` more to see more; the log weights of the former."""
+    weights, used = drawn_freely(chain, n), chain.state.graph.used
+    used[GROWING] = EXPLORING
+    drawn_freely(chain, n)
+    used[GROWING] = 1
     return weights
 
 
@@ -154,6 +159,19 @@ def drawn_freely(chain: Chain, n: int) -> np.ndarray:
     while (done := int(draw_freely(chain.walk, out, done))) < n:
         chain.enlarge()
     return out
+
+
+def on_pool(work: Work, do: Callable[[Submit], Any]) -> Any:
+    """What comes of tasks submitted to the executor, or to threads, which are stopped at the end."""
+    if work.executor is not None:
+        return do(work.executor.submit)
+    pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
+    try:
+        return do(partial(_submit, pool, stopped))
+    finally:
+        # at an end there is nothing to be stopped
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
 
 
 class Survey(NamedTuple):
@@ -223,15 +241,7 @@ def learn(work: Work) -> Work:
         learned = replica.state[ARRAYS.index("density")], replica.graph
         before = [_begun(plan, *learned) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
-    if work.executor is not None:
-        return _learn(work, work.executor.submit)
-    pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
-    try:
-        return _learn(work, partial(_submit, pool, stopped))
-    finally:
-        # at an end there is nothing to be stopped
-        stopped.set()
-        pool.shutdown(cancel_futures=True)
+    return on_pool(work, partial(_learn, work))
 
 
 def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], given: Any) -> Future:
@@ -273,7 +283,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         if grows and strata is not None:
             tours = tours_of(strata, noted, len(lessons))
             lessons = {c: one._replace(visits=tour) for (c, one), tour in zip(lessons.items(), tours, strict=True)}
-        found = _done(work, submit, study, lessons, lost)
+        found = done_by(work, submit, study, lessons, lost)
         if not found:
             return work._replace(lost=lost)
         for c, result in found.items():
@@ -302,7 +312,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
         plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
     graph = frozen(graph)
-    before = [None if c in lost else _frozen(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
+    before = [None if c in lost else begun_with(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
     return work._replace(plans=plans, before=before, lost=lost)
 
 
@@ -348,7 +358,7 @@ def _surveyed(
     tasks = {
         c: Survey(work.plans[c], ends[c], density, features[i :: len(chains)], WEIGHTS) for i, c in enumerate(chains)
     }
-    found = _done(work, submit, survey, tasks, lost)
+    found = done_by(work, submit, survey, tasks, lost)
     if not found:
         return density, None
     weights: dict[int, np.ndarray] = {}
@@ -375,7 +385,7 @@ def _told(plan: Plan, strata: np.ndarray | None) -> Plan:
     return plan if plan.length is None else plan._replace(length=plan.length._replace(strata=strata))
 
 
-def _done(
+def done_by(
     work: Work, submit: Submit, task: Callable[..., Any], given: dict[int, Any], lost: dict[int, Exception]
 ) -> dict[int, Any]:
     """What came of a task of each chain; on an executor ``lost`` has those of which nothing came."""
@@ -403,7 +413,7 @@ def _done(
     return found
 
 
-def _frozen(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> Result:
+def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> Result:
     """A chain that draws from the density and by the graph from now on."""
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])
@@ -415,4 +425,4 @@ def _begun(plan: Plan, density: np.ndarray, graph: Graph) -> Result:
     """A chain at its start, its tuning before it."""
     run = Run(plan._replace(draws=0))
     run.begin()
-    return _frozen(plan, run.snapshot, density, graph)
+    return begun_with(plan, run.snapshot, density, graph)

@@ -1,19 +1,22 @@
 """How long a run is: as its arguments say, or until the criterion of `convergence` holds or its work is used up.
 
-A run that finds its own length makes ``draws`` draws, looks at them, and as long as they do not do keeps every second
-and makes as many steps again: the draws returned are of all the steps, evenly spaced. Where it must end is counted in
-steps, whose cost in rows visited tuning has measured, so that the same seed ends at the same draw on any machine.
+A run that finds its own length makes ``draws`` draws, looks at them, and as long as they do not do makes a stretch of
+twice as many steps. Where chains learn, the draws before teach them (`_relearn`), and those of the last stretch are
+returned; elsewhere the stretch is added, and every second draw is kept. Where it must end is counted in steps, whose
+cost in rows visited tuning has measured, so that the same seed ends at the same draw on any machine.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
 from ..convergence import check_convergence
 from ..posterior import SampledPosterior
+from ._relearn import relearned, teaches
 from ._run import Length, Plan, Result
 from ._workers import Done, Work, do
 
@@ -34,40 +37,107 @@ class Lengthened(NamedTuple):
 
 def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     """Go on after the first draws until the criterion holds, the steps are made or the seconds over."""
-    length = work.plans[0].length
+    draws, stretch_began = work.plans[0].length.draws, began
     while done.complete:
-        results, thin, n = done.results, work.plans[0].thin, done.results[0].n_draws
-        if n == 2 * length.draws:
-            n, thin = length.draws, 2 * thin
-            results = [result.chosen(evenly(2 * n, n)) for result in results]
-            done = Done(results, True)
-            work = _replaced(work, results, n, thin)
-        more = _more(length, n, thin, began)
-        if more < 1 or (n == length.draws and holds(work.plans[0], results)):
+        work, done = _halved(work, done)
+        plan, n = work.plans[0], done.results[0].n_draws
+        more = _more(plan, n, began)
+        if more < 1 or (n == draws and holds(plan, done.results)):
             break
-        work = _replaced(work, results, n + more, thin)
-        if work.checkpoint is not None:
-            work.checkpoint.follow(work.plans)
-        done = do(work)
-    n, thin = done.results[0].n_draws, work.plans[0].thin
-    steps = n * thin
-    if n > length.draws:
-        done = done._replace(results=[result.chosen(evenly(n, length.draws)) for result in done.results])
+        if n == draws and teaches(work, done.results):
+            if _has_room(plan, began, stretch_began):
+                stretch_began = time.perf_counter()
+                work, done, is_whole = _taught(work, done, began)
+                if is_whole:
+                    continue
+                break
+            work = _without_another(work)
+        work = _replaced(work, done.results, n + more)
+        done = _done(work)
+    n, plan = done.results[0].n_draws, work.plans[0]
+    steps = plan.length.before + n * plan.thin
+    if n > draws:
+        done = done._replace(results=[result.chosen(evenly(n, draws)) for result in done.results])
     return Lengthened(work, done, steps)
 
 
-def _more(length: Length, n: int, thin: int, began: float) -> int:
-    """Draws that a stretch from ``n`` of them on makes; 0 at the end."""
-    left = 2 * length.draws - n
+def _halved(work: Work, done: Done) -> tuple[Work, Done]:
+    """Every second draw, where there are twice as many as are wanted."""
+    plan, n = work.plans[0], done.results[0].n_draws
+    if n < 2 * plan.length.draws:
+        return work, done
+    results = [result.chosen(evenly(n, n // 2)) for result in done.results]
+    return _replaced(work, results, n // 2, thin=2 * plan.thin), Done(results, True)
+
+
+def _more(plan: Plan, n: int, began: float) -> int:
+    """Draws that a stretch makes from ``n`` of them on, till the next look; 0 at the end."""
+    length, left = plan.length, 2 * plan.length.draws - n
     if length.seconds is not None:
         if time.perf_counter() - began >= length.seconds:
             return 0
         left = min(left, -(-length.draws // PIECES))
-    return min(left, length.steps // thin - n)
+    return min(left, (length.steps - length.before) // plan.thin - n)
 
 
-def _replaced(work: Work, results: list[Result], draws: int, thin: int) -> Work:
-    plans = [plan._replace(draws=draws, thin=thin) for plan in work.plans]
+def _has_room(plan: Plan, began: float, stretch_began: float) -> bool:
+    """Whether twice the steps of the stretch now over can be made before the end."""
+    length, made = plan.length, plan.length.draws * plan.thin
+    if length.steps - length.before - made < 2 * made:
+        return False
+    if length.seconds is None:
+        return True
+    now = time.perf_counter()
+    return length.seconds - (now - began) >= 2 * (now - stretch_began)
+
+
+def _without_another(work: Work) -> Work:
+    """With fewer steps left than another stretch has, where the clock alone said that there is no room for it.
+
+    So a run with the steps that this one will have made does not begin one either.
+    """
+    plan = work.plans[0]
+    made, length = plan.length.draws * plan.thin, plan.length
+    if length.seconds is None:
+        return work
+    length = length._replace(steps=min(length.steps, length.before + 3 * made - 1))
+    return work._replace(plans=[plan._replace(length=length) for plan in work.plans])
+
+
+def _taught(work: Work, done: Done, began: float) -> tuple[Work, Done, bool]:
+    """Another stretch by what the draws taught, and True; where that is cut short what was before it, and False."""
+    plan, n = work.plans[0], done.results[0].n_draws
+    length = plan.length._replace(before=plan.length.before + n * plan.thin)
+    piece = n if length.seconds is None else -(-n // PIECES)
+    try:
+        made = Done(relearned(work, done.results), True)
+        anew = _replaced(work, made.results, 0, thin=2 * plan.thin, length=length)
+        while made.complete and made.results[0].n_draws < n:
+            if length.seconds is not None and time.perf_counter() - began >= length.seconds:
+                return work, done, False
+            anew = _replaced(anew, made.results, min(n, made.results[0].n_draws + piece))
+            made = _done(anew)
+        if made.results[0].n_draws == n:
+            return anew, made, True
+    except KeyboardInterrupt:
+        pass
+    warnings.warn(f"interrupted: instead of a new stretch the {n} draws a chain before it are returned.", stacklevel=5)
+    return work, done._replace(complete=False), False
+
+
+def _done(work: Work) -> Done:
+    if work.checkpoint is not None:
+        work.checkpoint.follow(work.plans)
+    return do(work)
+
+
+def _replaced(
+    work: Work, results: list[Result], draws: int, *, thin: int | None = None, length: Length | None = None
+) -> Work:
+    """The same with other draws made, to be made, and steps between them."""
+    plan = work.plans[0]
+    thin, length = plan.thin if thin is None else thin, plan.length if length is None else length
+    plans = [plan._replace(draws=draws, thin=thin, length=length) for plan in work.plans]
     return work._replace(plans=plans, before=list(results))
 
 

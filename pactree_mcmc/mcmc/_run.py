@@ -33,6 +33,8 @@ class Length(NamedTuple):
     """Wall time after which it ends, at a step that is recorded."""
     strata: np.ndarray | None = None
     """(p,) log evidence of the trees with each feature at the root, by draws of the density; once that is learned."""
+    before: int = 0
+    """Steps of a chain made before those whose draws are kept, and after tuning."""
 
 
 class Plan(NamedTuple):

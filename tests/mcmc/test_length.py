@@ -1,6 +1,8 @@
 """Runs that find their own length: what they draw, where they end, and that nothing but the seed decides it."""
 
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import chain, repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished, save_unfinished
 from pactree_mcmc.mcmc import _length, _sample
 from pactree_mcmc.mcmc._kernels import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
-from pactree_mcmc.mcmc._length import PIECES, evenly
+from pactree_mcmc.mcmc._length import evenly
 from pactree_mcmc.mcmc._run import Plan, Result, run_chain
 from pactree_mcmc.posterior import SampledPosterior
 
@@ -57,7 +59,7 @@ def test_draws_double_until_the_criterion_holds(judged, n_false):
     post = few()
     assert seen == [6] * (n_false + 1)
     assert post.n_draws == 6
-    assert (post.course.steps, post.course.thin) == (6 * 2**n_false, 2**n_false)
+    assert (post.course.steps, post.course.thin) == (6 * (2 ** (n_false + 1) - 1), 2**n_false)
     seen = judged(100)
     assert_same(few(steps=post.course.steps), post)
     assert len(seen) == n_false
@@ -93,18 +95,52 @@ def test_a_ladder_is_lengthened_too(judged):
     assert np.array_equal(post.tempering.is_stump, whole.tempering.is_stump[:, 1::2])
 
 
-@pytest.mark.parametrize("n_looks", [0, 1, 3, 8, 11])
-def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, monkeypatch, n_looks):
+@pytest.mark.parametrize(
+    ("at", "n_looks", "steps"),
+    [
+        (0.0, 0, 16),  # over at the first look
+        (0.0, 1, 18),  # before a stretch begins, once what there is is being lengthened
+        (0.0, 6, 16),  # in a stretch, of which nothing is kept
+        (0.0, 11, 48),  # behind it
+        (0.0, 25, 112),
+        (60.0, 2, 18),  # no room for a stretch: what there is is lengthened, by pieces
+        (60.0, 7, 28),
+        (60.0, 10, 36),
+        (60.0, 40, 46),  # but by less than one
+    ],
+)
+def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, monkeypatch, at, n_looks, steps):
     judged(100)
-    clock = iter([-np.inf] * n_looks + [np.inf])
+    base = time.perf_counter()
+    clock = chain([base + at] * n_looks, repeat(np.inf))
     monkeypatch.setattr(_length, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    post = found(draws=16, seconds=1.0)
+    post = found(draws=16, seconds=100.0)
     monkeypatch.undo()
-    pieces = PIECES + n_looks if n_looks < PIECES else 2 * (n_looks)
-    assert post.course.steps == 16 * pieces // PIECES
-    assert post.n_draws == 16
+    assert (post.n_draws, post.course.steps) == (16, steps)
     judged(100)
     assert_same(found(draws=16, steps=post.course.steps), post)
+
+
+@pytest.mark.parametrize("n_draws", [0, 3])
+def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n_draws):
+    judged(0)
+    whole = few()
+    judged(100)
+    real, began = _length.do, []
+
+    def interrupted(work):
+        began.append(work.plans[0])
+        if n_draws == 0:
+            raise KeyboardInterrupt
+        done = real(work)
+        return done._replace(results=[result.shortened(n_draws) for result in done.results], complete=False)
+
+    monkeypatch.setattr(_length, "do", interrupted)
+    with pytest.warns(UserWarning, match="instead of a new stretch the 6 draws a chain before it are returned"):
+        post = few()
+    assert [(plan.draws, plan.thin, plan.length.before) for plan in began] == [(6, 2, 6)]
+    assert post.course.steps == 6
+    assert_same(post, whole)
 
 
 def test_the_clock_alone_ends_a_run():
@@ -121,7 +157,7 @@ def test_few_draws_are_not_waited_for(monkeypatch):
 def test_threads_and_processes_draw_the_same(judged):
     judged(2)
     whole = few()
-    assert whole.course.steps == 24
+    assert whole.course.steps == 6 + 12 + 24
     with ThreadPoolExecutor(2) as pool:
         judged(2)
         assert_same(few(executor=pool), whole)
@@ -222,7 +258,8 @@ def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path
     """From before learning, from the first draws, from the stretches behind them."""
     judged(100)
     whole = found(name, 3, chains=2, steps=13, checkpoint=tmp_path / "run.nc", every=1e-6)
-    assert (whole.course.steps, whole.course.thin, whole.n_draws) == (12, 4, 3)
+    # 3 steps, 6 of another stretch where trees teach, 4 more of it; or 12 of them in one
+    assert (whole.course.steps, whole.course.thin, whole.n_draws) == {"classes": (13, 2, 3)}.get(name, (12, 4, 3))
     assert_same(found(name, 3, chains=2, steps=13), whole)
     thins = {}
     for copy in copies:
@@ -287,6 +324,8 @@ LENGTHS = [
     ({"draws": 6.0}, "a plan has no length"),
     ({"steps": -1}, "a plan has no length"),
     ({"steps": 2**31}, "a plan has no length"),
+    ({"before": -1}, "a plan has no length"),
+    ({"before": 1.0}, "a plan has no length"),
     ({"seconds": 0.0}, "a plan has no length"),
     ({"seconds": np.nan}, "a plan has no length"),
     ({"seconds": np.inf}, "a plan has no length"),

@@ -114,3 +114,10 @@ def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
             add_tree(model, state, top)
         drop(state, root, top)
     return len(out)
+
+
+@jit
+def add_present(walk: Any) -> None:
+    """Add the pieces of the present tree to the graph, if the density can draw it."""
+    if is_drawable(walk.model, walk.state, np.int64(0)):
+        add_tree(walk.model, walk.state, np.int64(0))
