@@ -50,7 +50,7 @@ def predictions(post: pt.SampledPosterior, X: pd.DataFrame) -> pd.DataFrame:
     """Table of the predictions: labels and their probabilities; or means and their spread over trees."""
     classes = post.model.classes_
     if classes is None:
-        return pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std(X)})
+        return pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std_over_trees(X)})
     proba = post.predict_proba(X)
     columns = {f"p({label})": proba[:, j] for j, label in enumerate(classes.tolist())}
     return pd.DataFrame({"prediction": classes[np.argmax(proba, axis=1)], **columns})

@@ -157,13 +157,13 @@ POSTERIORS = [
     ),
     *methods(
         *("SampledPosterior", "sampled"),
-        predict_std=(a.rows, {"X": "X"}),
+        predict_std_over_trees=(a.rows, {"X": "X"}),
         values_by_draw=(a.anything, {"X": "X"}),
         distinct_tree=(a.tree, {"t": "count0"}),
     ),
     *methods(
         *("ExactPosterior", "truth"),
-        predict_std=(a.rows, {"X": "X"}),
+        predict_std_over_trees=(a.rows, {"X": "X"}),
         sample=(a.sampled, {"draws": "count", "rng": "?rng"}),
         to_arviz=(a.anything, {"draws": "count", "rng": "?rng", "log_likelihood": "?flag"}),
         best_trees=(a.anything, {"k": "count"}),
