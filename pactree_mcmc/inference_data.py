@@ -62,7 +62,7 @@ def to_arviz(
         under FrozenLaplace those of E, which set the leaves and are not scored; ``row`` says which they are.
         ``posterior_predictive``: y (chain, draw, row), on request: for the tree of each draw the parameters of its
         leaves given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels that are
-        text stand here, and beside y in ``observed_data``, as class_number, their place among the sorted classes.
+        no numbers stand here, and beside y in ``observed_data``, as class_number, their place among the sorted classes.
 
     Raises
     ------
@@ -155,9 +155,9 @@ def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> t
     y = y.reshape(*posterior.tree_of_draw.shape, model.n_rows)
     if model.classes_ is None:
         return "y", y, model.target.values
-    if model.classes_.dtype.kind in "fiub":
-        return "y", y, model.classes_[model.target.values]
-    return "class_number", np.searchsorted(model.classes_, y), model.target.values
+    if model.classes_.dtype.kind in "fiu":
+        return "y", model.classes_[y], model.classes_[model.target.values]
+    return "class_number", y, model.target.values
 
 
 def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:

@@ -137,7 +137,8 @@ class PredictsNewY(ABC):
     def _new_y(self, X: np.ndarray, draws: int, rng: Any) -> np.ndarray:
         draws, rng = check_count("draws", draws), read_generator(rng)
         refuse_loss(self.model)
-        return draw_new_y(*self._drawn_trees(draws, rng), X, rng)
+        y = draw_new_y(*self._drawn_trees(draws, rng), X, rng)
+        return y if self.model.classes_ is None else self.model.classes_[y]
 
     @abstractmethod
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
@@ -256,18 +257,16 @@ def refuse_loss(model: TreeModel) -> None:
 def draw_new_y(
     post: SampledPosterior, trees: np.ndarray, X: np.ndarray, rng: np.random.Generator, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """New y (len(trees), n) at rows of numbers (n, p), one draw for each number of a distinct tree.
+    """New y (len(trees), n) at rows of numbers (n, p), one draw for each number of a distinct tree; labels by number.
 
     ``rows`` (n,) the training rows whose exposure the y have; None for new rows.
     """
     model, arrays = post.model, post.distinct_trees
-    kind = np.float64 if model.classes_ is None else model.classes_.dtype
-    out = np.empty((len(trees), len(X)), dtype=kind)
+    out = np.empty((len(trees), len(X)), dtype=np.float64 if model.classes_ is None else np.int64)
     for d, t in enumerate(trees.tolist()):
         nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
         is_leaf = arrays.feature[nodes] == LEAF
         number = np.cumsum(is_leaf) - 1
         leaf = number[post.distinct_tree(t).routes().leaves(X)]
-        y = model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows)
-        out[d] = y if model.classes_ is None else model.classes_[y]
+        out[d] = model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows)
     return out
