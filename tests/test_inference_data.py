@@ -238,7 +238,8 @@ def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
     )
     first, again, other = (replicated(post, rng=seed)[1].values for seed in (0, 0, 1))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
-    assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - far.target.values).max() < 1.0
+    # the first tree has one leaf; leaf means are shrunk to the mean of y, 700
+    assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - far.target.values).max() < 20.0
 
 
 @pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
