@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -221,6 +222,14 @@ def test_posterior_predictive_of_other_rows(monkeypatch):
         check_replicates(post, 3600)
 
 
+@pytest.mark.planted
+def test_posterior_predictive_at_exposure_one(monkeypatch):
+    right = pt.PoissonGamma.draw
+    monkeypatch.setattr(pt.PoissonGamma, "draw", lambda *given: right(*given[:5]))
+    with pytest.raises(AssertionError):
+        test_posterior_predictive_has_the_exposure_of_the_rows()
+
+
 def test_posterior_predictive_has_the_exposure_of_the_rows():
     exposure = np.array([1.0, 100.0])
     leaf = pt.PoissonGamma(1.0, 1.0, exposure=exposure)
@@ -266,6 +275,7 @@ def test_arviz_plots_the_replicates(kind):
     data, az = to_arviz(post, posterior_predictive=True), load_arviz()
     plot = az.plot_ppc if az.__version__.startswith("0.") else az.plot_ppc_dist
     assert plot(data, var_names=["class_number" if kind == "label" else "y"]) is not None
+    plt.close("all")
 
 
 def test_fewer_draws_than_chains_is_no_mistake():

@@ -5,6 +5,7 @@ column, must hold for estimators fitted to the integers.
 """
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,6 +93,7 @@ def test_display(fitted, table):
         grid_resolution=4,
     )
     assert shown.figure_ is not None
+    plt.close("all")
 
 
 @pytest.mark.planted
