@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_count, read_numbers
+from pactree_mcmc._checks import check_count, read_generator, read_numbers
 from pactree_mcmc._divergence import as_divergence
 from pactree_mcmc._saved import ordered_key
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model._coding import DyadicScale, Scale
+from pactree_mcmc.model._predictive_laws import Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model._questions import CYCLIC, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior import Posterior, SampledPosterior, spread
+from pactree_mcmc.predictive import BLOCK
 from pactree_mcmc.trees import Tree
 
 from ._builder import UPPER_BITS
@@ -23,7 +26,7 @@ from ._packed import WithPackedGraph, pack_graph
 from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .graph import CellGraph, build_graph, by_feature
 from .k_best import rank_trees
-from .recursion import Occurrences, Router, average_rows
+from .recursion import Occurrences, Router, average_rows, share_rows
 from .semirings import Best, BestBySize, LogSum
 from .sums import (
     MeanAndVariance,
@@ -460,8 +463,27 @@ class ExactPosterior(WithPackedGraph, Posterior):
                     codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
         return Placed(X, codes)
 
-    def predict_std(self, X: Any) -> np.ndarray:
-        """Posterior standard deviation, over trees, of what the tree predicts: how unsure the posterior is.
+    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+        cells = np.arange(self.graph.n_cells)
+        return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
+
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
+        placed, start = self._placed(X), 0
+        while start < len(X):
+            mix = Mixture(*share_rows(self._packed, self.log_inside, self._router, *placed, start, BLOCK))
+            rows = slice(start, start + len(mix.first) - 1)
+            yield rows, mix
+            start = rows.stop
+
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        draws = self.sample(n, rng)
+        return draws, draws.tree_of_draw[0]
+
+    def predict_std_over_trees(self, X: Any) -> np.ndarray:
+        """Standard deviation, over all trees, of what the tree predicts: how far trees disagree.
+
+        No spread of a new y, which is `predict_std_new_y`: neither the noise nor what a leaf does not know of its own
+        mean is in it.
 
         Parameters
         ----------
@@ -486,9 +508,13 @@ class ExactPosterior(WithPackedGraph, Posterior):
         numbers = self.model.columns.numbers(X)
         return spread(self.model, partial(self._averages, numbers), self.cell_values)
 
-    def to_arviz(self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False) -> Any:
+    def to_arviz(
+        self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+    ) -> Any:
         """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
-        return self.sample(draws, rng).to_arviz(log_likelihood=log_likelihood)
+        rng = read_generator(rng)
+        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
+        return self.sample(draws, rng).to_arviz(rng=rng, **given)
 
     def summary(self) -> Any:
         """Table (a DataFrame) of log_evidence, n_leaves, and the most probable tree's leaves and log joint."""

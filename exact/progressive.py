@@ -232,6 +232,27 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         # such a row follows the branch with more rows, which depends on the cell it comes from
         return (np.isnan(values) | (nominal & (values < 0.0))).any(axis=1)
 
+    def _leaf_laws(self) -> Any:
+        raise ValueError(
+            "a cell predicts another law at every stage, of which the mean over stages keeps the means only: ask "
+            "pt.progressive_mixture(model), whose draws keep the law of their stage, or exact.solve(model)."
+        )
+
+    def _mixtures(self, X: np.ndarray) -> Any:
+        return self._leaf_laws()
+
+    def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
+        return self._leaf_laws()
+
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        frozen = self.model.leaf.uses_estimation and not any(
+            np.any(order.estimation != self.model.target.estimation) for order in self._orders
+        )
+        if not frozen:
+            self._leaf_laws()
+        draws = self.sample(n, rng)
+        return draws, draws.tree_of_draw[0]
+
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
         """Mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
         marginals = self._marginals
@@ -336,9 +357,13 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
         return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
-    def to_arviz(self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False) -> Any:
+    def to_arviz(
+        self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+    ) -> Any:
         """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
-        return self.sample(draws, rng).to_arviz(log_likelihood=log_likelihood)
+        rng = read_generator(rng)
+        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
+        return self.sample(draws, rng).to_arviz(rng=rng, **given)
 
     def __repr__(self) -> str:
         return (

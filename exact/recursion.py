@@ -223,44 +223,104 @@ def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, co
 def average_rows(
     graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """Posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach.
+    """Posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach; time as that of `flow`."""
+    out = np.zeros((len(rows), value.shape[1]))
+    flowing, ends, share = flow_arrays(graph, log_inside)
+    for i in range(len(rows)):
+        n = flow(graph, log_inside, router, rows[i], codes[i], flowing, ends, share)
+        for k in range(n):
+            for j in range(value.shape[1]):
+                out[i, j] += share[k] * value[ends[k], j]
+    return out
+
+
+@jit
+def share_rows(
+    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, start: int, most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """In which cells, and how probably, rows from ``start`` on end, one after the other: cells and probabilities (k,),
+    and where those of each row begin (m + 1,). It stops at the end, or once it has ``most``. Time as that of `flow`.
+    """
+    flowing, ends, share = flow_arrays(graph, log_inside)
+    cell, weight = np.empty(most + len(ends), dtype=np.int64), np.empty(most + len(ends))
+    first = np.zeros(len(rows) - start + 1, dtype=np.int64)
+    m, k = 0, 0
+    while start + m < len(rows) and k < most:
+        n = flow(graph, log_inside, router, rows[start + m], codes[start + m], flowing, ends, share)
+        for j in range(n):
+            cell[k + j], weight[k + j] = ends[j], share[j]
+        k += n
+        m += 1
+        first[m] = k
+    return cell[:k].copy(), weight[:k].copy(), first[: m + 1].copy()
+
+
+class Flowing(NamedTuple):
+    """Where the mass of a row is on its way down, between rows all zero."""
+
+    mass: np.ndarray
+    """(n_slots,)."""
+    waiting: np.ndarray
+    """(n_cells,) bool."""
+    heap: np.ndarray
+    """(n_cells,) int64."""
+
+
+@jit
+def flow_arrays(graph: Any, log_inside: np.ndarray) -> tuple[Flowing, np.ndarray, np.ndarray]:
+    """Arrays for `flow`: what it needs on the way, cells (n_slots,) and probabilities (n_slots,)."""
+    n = len(graph.rows)
+    flowing = Flowing(np.zeros(len(log_inside)), np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64))
+    return flowing, np.empty(len(log_inside), dtype=np.int64), np.empty(len(log_inside))
+
+
+@jit
+def flow(
+    graph: Any,
+    log_inside: np.ndarray,
+    router: Router,
+    row: np.ndarray,
+    code: np.ndarray,
+    flowing: Flowing,
+    ends: np.ndarray,
+    share_of: np.ndarray,
+) -> int:
+    """In which cells a new row (p,) ends as that of a leaf, into ``ends``, and how probably, into ``share_of``; their
+    number. A cell stands there once for each depth at which it is reached.
 
     The mass of the trees in which a row passes through a cell flows down the questions, on the row's side; a heap
     keeps the cells it has reached in topological order. Time a row: the questions of the cells it may pass.
     """
-    out = np.zeros((len(rows), value.shape[1]))
-    mass = np.zeros(len(log_inside))
-    waiting = np.zeros(len(graph.rows), dtype=np.bool_)
-    heap = np.empty(len(graph.rows), dtype=np.int64)
-    for i in range(len(rows)):
-        mass[0], heap[0], n = 1.0, 0, 1
-        while n > 0:
-            cell = heap[0]
-            n -= 1
-            _sift_down(heap, n)
-            waiting[cell] = False
-            for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
-                here, split = mass[slot], graph.log_split[slot]
-                if here == 0.0:
-                    continue
-                mass[slot] = 0.0
-                stop = 1.0
-                if split > -np.inf and graph.rows[cell] > 0:
-                    stop = share(graph.log_stop[slot], log_inside[slot])
-                    below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
-                    for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                        left, right = children(graph, e, below)
-                        log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
-                        to_left = goes_left(graph, router, e, cell, rows[i], codes[i])
-                        child = np.int64(graph.left[e] if to_left else graph.right[e])
-                        mass[left if to_left else right] += here * share(log_term, log_inside[slot])
-                        if child != cell and not waiting[child]:
-                            waiting[child] = True
-                            _sift_up(heap, n, child)
-                            n += 1
-                for j in range(value.shape[1]):
-                    out[i, j] += here * stop * value[cell, j]
-    return out
+    mass, waiting, heap = flowing.mass, flowing.waiting, flowing.heap
+    mass[0], heap[0], n, found = 1.0, 0, 1, 0
+    while n > 0:
+        cell = heap[0]
+        n -= 1
+        _sift_down(heap, n)
+        waiting[cell] = False
+        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+            here, split = mass[slot], graph.log_split[slot]
+            if here == 0.0:
+                continue
+            mass[slot] = 0.0
+            stop = 1.0
+            if split > -np.inf and graph.rows[cell] > 0:
+                stop = share(graph.log_stop[slot], log_inside[slot])
+                below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
+                for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+                    left, right = children(graph, e, below)
+                    log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
+                    to_left = goes_left(graph, router, e, cell, row, code)
+                    child = np.int64(graph.left[e] if to_left else graph.right[e])
+                    mass[left if to_left else right] += here * share(log_term, log_inside[slot])
+                    if child != cell and not waiting[child]:
+                        waiting[child] = True
+                        _sift_up(heap, n, child)
+                        n += 1
+            if here * stop > 0.0:
+                ends[found], share_of[found] = cell, here * stop
+                found += 1
+    return found
 
 
 @jit

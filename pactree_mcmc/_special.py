@@ -14,6 +14,7 @@ def _loaded_when_called(name: str) -> Callable[..., Any]:
     return call
 
 
+betainc = _loaded_when_called("betainc")
 expit = _loaded_when_called("expit")
 fdtrc = _loaded_when_called("fdtrc")
 gammaln = _loaded_when_called("gammaln")

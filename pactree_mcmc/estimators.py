@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ._checks import MOST, check_count, check_number, in_words, is_integer, read_numbers
+from ._checks import MOST, check_count, in_words, is_integer, read_numbers
 from ._columns import Table, is_frame, refuse_missing
 from ._validation import read_column, read_data
 from .convergence import ConvergenceWarning, training_points
@@ -206,6 +206,26 @@ class _BayesianTree(BaseEstimator):
         read_data(self, X, reset=False, skip_check_array=True)
         return columns.numbers(X)
 
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Any = None) -> np.ndarray:
+        """Draws (draws, n) of a new y for each row: labels, or numbers; `SampledPosterior.sample_predictive` says how.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As in `fit`.
+        draws : int, default 1000
+            At least 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive, the leaf is a loss, or X does not fit.
+        """
+        numbers = self._numbers(X)
+        return self.posterior_._new_y(numbers, draws, rng)
+
 
 class BayesianTreeClassifier(ClassifierMixin, _BayesianTree):
     """Classes by the posterior over decision trees, averaged over trees drawn by Metropolis sampling.
@@ -363,7 +383,11 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
         return read_column(y, warn=True, dtype=np.float64)
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,)."""
+        """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
+
+        As in scikit-learn's BayesianRidge the deviation is that of a new y, noise and all, which posteriors call
+        `predict_std_new_y`; how far trees disagree about the mean is ``posterior_.predict_std_over_trees``.
+        """
         numbers = self._numbers(X)
         if not return_std:
             return self.posterior_._values(numbers)[:, 0]
@@ -387,25 +411,22 @@ class BayesianTreeRegressor(RegressorMixin, _BayesianTree):
         Raises
         ------
         ValueError
-            If q is out of range, X does not fit, or the leaf is not normal.
+            If q is out of range, or X does not fit.
 
         Notes
         -----
-        The law is the mixture, over the trees drawn, of the Student law of the leaf that the row reaches, its mean and
-        variance integrated out; the quantile is that of the mixture to nine digits. O(distinct trees) a row, times
-        some ten steps.
+        `SampledPosterior.predict_quantiles` says what the law is and what it costs.
         """
-        numbers, q = self._numbers(X), read_numbers("q", q)
-        found = Predictive(self.posterior_).quantiles(numbers, q)
-        return found[:, 0] if np.ndim(q) == 0 else found
+        numbers = self._numbers(X)
+        return Predictive(self.posterior_).quantiles(numbers, q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Ends (n, 2) of the central interval that holds a new y with probability ``coverage``.
+        """Ends (n, 2) of the central interval that holds a new y with probability ``coverage``, at least so for counts.
 
         Raises
         ------
         ValueError
-            If ``coverage`` is not in (0, 1), X does not fit, or the leaf is not normal.
+            If ``coverage`` is not in (0, 1), or X does not fit.
         """
-        coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
-        return self.predict_quantiles(X, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+        numbers = self._numbers(X)
+        return Predictive(self.posterior_).interval(numbers, coverage)

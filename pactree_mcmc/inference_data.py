@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import check_flag
+from ._checks import check_flag, read_generator
 from ._numba import jit
 from .convergence import features_judged, verdict
+from .predictive import draw_new_y, refuse_loss
 from .trees import LEAF, TreeArrays
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FEWEST_DRAWS = 4
 TIE_WIDTH = 1e-10
 DIMS = {"split_counts": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
-DIMS |= {"y": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
+DIMS |= {"y": ["row"], "class_number": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
 
 
 def load_arviz() -> Any:
@@ -32,7 +33,9 @@ def load_arviz() -> Any:
     return arviz
 
 
-def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> Any:
+def to_arviz(
+    posterior: SampledPosterior, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Any = 0
+) -> Any:
     """The draws for ArviZ.
 
     Parameters
@@ -41,6 +44,10 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
         Draws of chains, or independent ones.
     log_likelihood : bool, default False
         Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
+    posterior_predictive : bool, default False
+        Add a new y of each training row by each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
+    rng : int, SeedSequence, Generator or None, default 0
+        Source of randomness of the new y.
 
     Returns
     -------
@@ -53,11 +60,15 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
         ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
         ``log_likelihood``: y (chain, draw, row), on request, of the rows that count: not those of weight zero, nor
         under FrozenLaplace those of E, which set the leaves and are not scored; ``row`` says which they are.
+        ``posterior_predictive``: y (chain, draw, row), on request: for the tree of each draw the parameters of its
+        leaves given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels that are
+        no numbers stand here, and beside y in ``observed_data``, as class_number, their place among the sorted classes.
 
     Raises
     ------
     ValueError
-        If ``log_likelihood`` is asked for and the leaf is a loss, or the draws are of a progressive mixture.
+        If either is asked for and the leaf is a loss, or ``log_likelihood`` and the draws are of a progressive
+        mixture.
 
     Notes
     -----
@@ -78,7 +89,13 @@ def to_arviz(posterior: SampledPosterior, *, log_likelihood: bool = False) -> An
     (2, 200, 1)
     """
     check_flag("log_likelihood", log_likelihood)
+    check_flag("posterior_predictive", posterior_predictive)
+    rng = read_generator(rng)
     model, groups = posterior.model, _groups(posterior)
+    if posterior_predictive:
+        name, found_y, observed = predictive_draws(posterior, rng)
+        groups["posterior_predictive"] = {name: found_y}
+        groups["observed_data"][name] = observed
     found = {"log_likelihood": {"y": log_likelihoods(posterior)}} if log_likelihood else None
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     attrs = {
@@ -126,6 +143,21 @@ def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
     given = {"sample_weight": target.weight, "estimation": target.estimation}
     constant = {name: values for name, values in given.items() if values is not None}
     return groups | ({"constant_data": constant} if constant else {})
+
+
+def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
+    """A new y of every training row by each draw: its name, it (chains, draws, n), and what was observed (n,)."""
+    model = posterior.model
+    refuse_loss(model)
+    X, rows = model.unit_numbers(np.arange(model.units.n_units)), np.arange(model.n_rows)
+    X = X if model.unit_of_row is None else X[model.unit_of_row]
+    y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), X, rng, rows)
+    y = y.reshape(*posterior.tree_of_draw.shape, model.n_rows)
+    if model.classes_ is None:
+        return "y", y, model.target.values
+    if model.classes_.dtype.kind in "fiu":
+        return "y", model.classes_[y], model.classes_[model.target.values]
+    return "class_number", y, model.target.values
 
 
 def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,15 +12,19 @@ import numpy as np
 from ._checks import check_count, read_generator
 from ._divergence import as_divergence, same_trees
 from ._saved import Course, Saved, root_key, tree_arrays
+from .convergence import leaves_reached
 from .model._obstacles import unknown_constant
+from .model._predictive_laws import Mixture
+from .predictive import BLOCK, PredictsNewY
 from .trees import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
 
 if TYPE_CHECKING:
     from .certificates import Certificate, HoldoutCertificate
     from .model import TreeModel
+    from .model._predictive_laws import NegativeBinomial, StudentT
 
 
-class Posterior(ABC):
+class Posterior(PredictsNewY):
     """A posterior over trees, sampled or exact; both answer the same questions."""
 
     model: TreeModel
@@ -411,8 +415,28 @@ class SampledPosterior(Posterior):
         add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_node, X)
         return out
 
-    def predict_std(self, X: Any) -> np.ndarray:
-        """Standard deviation, over the draws, of what the tree predicts: how unsure the posterior is.
+    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+        trees = self.distinct_trees
+        tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(trees.offset))
+        in_tree = np.where(trees.feature == LEAF, tree, -1)
+        return self.model.leaf.predictive(self.node_stats, in_tree, self.model.target)
+
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
+        drawn = np.flatnonzero(self.weight_of_tree)
+        weight, step = self.weight_of_tree[drawn], max(BLOCK // len(drawn), 1)
+        for start in range(0, len(X), step):
+            node = leaves_reached(self.distinct_trees, X[start : start + step])[:, drawn]
+            first = np.arange(len(node) + 1) * len(drawn)
+            yield slice(start, start + step), Mixture(node.ravel(), np.tile(weight, len(node)), first)
+
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        return self, rng.choice(self.tree_of_draw.ravel(), size=n)
+
+    def predict_std_over_trees(self, X: Any) -> np.ndarray:
+        """Standard deviation, over the trees drawn, of what the tree predicts: how far trees disagree.
+
+        No spread of a new y, which is `predict_std_new_y`: neither the noise nor what a leaf does not know of its own
+        mean is in it.
 
         Parameters
         ----------
@@ -506,26 +530,30 @@ class SampledPosterior(Posterior):
         made = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
         return [made[int(t)] for t in chosen]
 
-    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+    def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Any = 0) -> Any:
         """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
         Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature), ``sample_stats``
-        (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and
-        ``log_likelihood`` (chain, draw, row) when asked for.
+        (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and when asked for
+        ``log_likelihood`` and ``posterior_predictive`` (chain, draw, row).
 
         Parameters
         ----------
         log_likelihood : bool, default False
             Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
+        posterior_predictive : bool, default False
+            Add a new y of each training row by each draw, for ``arviz.plot_ppc``; as many numbers.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness of the new y.
 
         Raises
         ------
         ValueError
-            If ``log_likelihood`` is asked for and the leaf is a loss, or the draws are of a progressive mixture.
+            If either is asked for and the leaf is a loss, or ``log_likelihood`` of a progressive mixture.
         """
         from .inference_data import to_arviz
 
-        return to_arviz(self, log_likelihood=log_likelihood)
+        return to_arviz(self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng)
 
     def summary(self) -> Any:
         """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.

@@ -67,5 +67,7 @@ def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generato
                 rows = np.flatnonzero(np.isin(model.unit_of_row, rows))
             if target.estimation is not None:
                 rows = rows[~target.estimation[rows]]
-            y[rows] = leaf.draw(rng, cell.stats(leaf.n_stats(target)), rows, target)
+            # its parameters are drawn from their prior, which knows rows of E only
+            stats = cell.stats(leaf.n_stats(target)) * leaf.uses_estimation
+            y[rows] = leaf.draw(rng, stats[None], np.zeros(len(rows), dtype=np.int64), target, rows)
     return y if target.classes is None else target.classes[y]

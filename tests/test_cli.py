@@ -247,6 +247,44 @@ class TestPredict:
         assert len(out.splitlines()) == 22
         assert out.splitlines()[-1] == "... 60 more rows; --out FILE.csv writes all, --json prints all"
 
+    def test_interval(self, capsys, data):
+        command = ("predict", data, data, "--target", "price", "--ignore", "bought", *RUN)
+        plain, told = answer(capsys, *command), answer(capsys, *command, "--interval", "0.8")
+        model = model_of(shop(), "price")
+        post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
+        table = pd.DataFrame(told["predictions"])
+        assert list(table) == ["prediction", "sd_over_trees", "lower", "upper"]
+        assert list(pd.DataFrame(plain["predictions"])) == ["prediction", "sd_over_trees"]
+        np.testing.assert_allclose(table[["lower", "upper"]], post.predict_interval(shop(), 0.8))
+
+    def test_interval_of_counts(self, capsys, tmp_path):
+        counts = shop().assign(price=np.random.default_rng(1).poisson(shop()["size"] * 3.0))
+        counts.to_csv(tmp_path / "counts.csv", index=False)
+        command = (
+            "predict",
+            tmp_path / "counts.csv",
+            tmp_path / "counts.csv",
+            "--target",
+            "price",
+            "--leaf",
+            "poisson",
+        )
+        table = pd.DataFrame(answer(capsys, *command, "--ignore", "bought", "--interval", "0.9", *RUN)["predictions"])
+        ends = table[["lower", "upper"]].to_numpy()
+        assert np.array_equal(ends, np.floor(ends)) and ends.min() >= 0.0 and np.all(ends[:, 0] <= ends[:, 1])
+
+    def test_interval_of_classes_is_refused_before_the_run(self, capsys, data, monkeypatch):
+        monkeypatch.setattr(pt, "sample", None)
+        command = ("predict", data, data, "--target", "bought", "--ignore", "price", "--interval", "0.9", *RUN)
+        code, out, err = run(capsys, *command)
+        assert (code, out, len(err.splitlines())) == (1, "", 1)
+        assert "--interval is of numbers, and the target is one of classes" in err and "leave --interval out" in err
+
+    @pytest.mark.parametrize("wrong", ["0", "1", "90", "nan", "-0.1", "inf", "most"])
+    def test_interval_that_is_no_probability(self, capsys, data, wrong):
+        code, _, err = run(capsys, "predict", data, data, "--target", "price", f"--interval={wrong}")
+        assert code == 2 and "--interval" in err and ("no probability" in err or "no number" in err)
+
     @pytest.mark.parametrize(
         ("lines", "message"),
         [

@@ -10,6 +10,7 @@ import sklearn
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -183,10 +184,32 @@ def test_intervals():
     for wrong in (0.0, 1.0, 90):
         with pytest.raises(ValueError, match=r"coverage=.* is out of range"):
             fitted.predict_interval(X, wrong)
+    post = fitted.posterior_
+    assert np.array_equal(ends, post.predict_interval(X, 0.8)) and np.array_equal(std, post.predict_std_new_y(X))
+    assert np.all(std > post.predict_std_over_trees(X))
+    drawn = fitted.sample_predictive(X, 200, rng=1)
+    assert np.array_equal(drawn, post.sample_predictive(X, 200, rng=1))
+    assert np.mean((ends[:, 0] < drawn) & (drawn < ends[:, 1])) == pytest.approx(0.8, abs=0.01)
     table, _ = frame(200)
     nominal = pt.BayesianTreeRegressor(**SHORT).fit(table, table["size"] + (table["colour"] == "red"))
     assert nominal.predict_interval(table.head(3)).shape == (3, 2)
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
+
+
+def test_counts_and_labels_have_a_law():
+    table, labels = frame(200)
+    y = np.random.default_rng(0).poisson(np.where(table["colour"] == "red", 9.0, 2.0))
+    fitted = pt.BayesianTreeRegressor(**SHORT, leaf=pt.PoissonGamma()).fit(table, y)
+    ends = fitted.predict_interval(table, 0.8)
+    assert np.array_equal(ends, np.floor(ends)) and np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])) > 0.78
+    sorter = pt.BayesianTreeClassifier(**SHORT).fit(table, labels)
+    drawn = sorter.sample_predictive(table, 500, rng=0)
+    share = np.mean(drawn == sorter.classes_[0], axis=0)
+    assert np.abs(share - sorter.predict_proba(table)[:, 0]).max() < 0.12
+    for early in (pt.BayesianTreeRegressor().predict_interval, pt.BayesianTreeClassifier().sample_predictive):
+        with pytest.raises(NotFittedError):
+            early(table)
+    assert not hasattr(sorter, "predict_interval")
 
 
 def test_the_error_of_many_classes_is_that_of_the_worst():

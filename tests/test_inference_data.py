@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -182,6 +183,99 @@ def test_attributes(sampled, data):
         assert attrs["inference_library_version"][0].isdigit()
         assert attrs["sampling_time"] == sampled.seconds
         assert attrs["model"] == repr(sampled.model)
+
+
+def replicated(post, **more):
+    data = to_arviz(post, posterior_predictive=True, **more)
+    (name,) = data["posterior_predictive"].data_vars
+    return name, data["posterior_predictive"][name], data["observed_data"][name]
+
+
+def check_replicates(post, n_draws):
+    """Each row's share below its median, or of each class, is that of its leaf's law in the drawn trees."""
+    name, drawn, observed = replicated(post)
+    assert drawn.dims == ("chain", "draw", "row") and drawn.shape[2] == len(observed)
+    values = drawn.values.reshape(n_draws, -1)
+    if name == "class_number":
+        p = post.predict_proba(table())
+        found = np.array([(values == k).mean(axis=0) for k in range(p.shape[1])]).T
+    else:
+        p, found = np.full(40, 0.5), (values <= post.predict_quantiles(table(), 0.5)).mean(axis=0)
+    assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / n_draws) + 1e-9)
+
+
+def test_posterior_predictive():
+    X = table()
+    y = X["size"].values + np.random.default_rng(0).normal(size=40)
+    for model in (pt.TreeModel(X, labels(X)), pt.TreeModel(X, y)):
+        trees = prior_trees(model)
+        check_replicates(by_hand(model, trees, np.tile(np.arange(6), (2, 300))), 3600)
+
+
+@pytest.mark.planted
+def test_posterior_predictive_of_other_rows(monkeypatch):
+    X = table()
+    model = pt.TreeModel(X, X["size"].values + np.random.default_rng(0).normal(size=40))
+    post, right = by_hand(model, prior_trees(model), np.tile(np.arange(6), (2, 300))), model.unit_numbers
+    monkeypatch.setattr(model, "unit_numbers", lambda units: right(units)[::-1])
+    with pytest.raises(AssertionError):
+        check_replicates(post, 3600)
+
+
+@pytest.mark.planted
+def test_posterior_predictive_at_exposure_one(monkeypatch):
+    right = pt.PoissonGamma.draw
+    monkeypatch.setattr(pt.PoissonGamma, "draw", lambda *given: right(*given[:5]))
+    with pytest.raises(AssertionError):
+        test_posterior_predictive_has_the_exposure_of_the_rows()
+
+
+def test_posterior_predictive_has_the_exposure_of_the_rows():
+    exposure = np.array([1.0, 100.0])
+    leaf = pt.PoissonGamma(1.0, 1.0, exposure=exposure)
+    model = pt.TreeModel([[0.0], [0.0]], [2, 200], leaf=leaf)
+    _, drawn, _ = replicated(by_hand(model, [pt.Tree([-1], [0], [0], [0])], np.zeros((1, 4000), dtype=int)))
+    mean = drawn.values.mean(axis=(0, 1))
+    assert mean == pytest.approx(exposure * 203.0 / 102.0, rel=0.05)
+
+
+def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
+    X = table()
+    far = pt.TreeModel(X, 1000.0 * (X["size"].values > 2), leaf=pt.NormalKnownVariance(1e-4))
+    post = by_hand(
+        far, [pt.Tree([-1], [0], [0], [0]), pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])], [[0, 1]]
+    )
+    first, again, other = (replicated(post, rng=seed)[1].values for seed in (0, 0, 1))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    # the first tree has one leaf; leaf means are shrunk to the mean of y, 700
+    assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - far.target.values).max() < 20.0
+
+
+@pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
+def test_replicated_labels(kind):
+    X = table()
+    y = {"str": labels(X), "int": 7 * (X["size"].values > 2).astype(int), "bool": X["size"].values > 2}
+    y["object"] = labels(X).astype(object)
+    model = pt.TreeModel(X, y[kind])
+    name, drawn, observed = replicated(by_hand(model, prior_trees(model), [[0, 1]]))
+    assert name == ("y" if kind == "int" else "class_number") and drawn.dtype.kind == "i"
+    values = [0, 7] if kind == "int" else range(len(model.classes_))
+    assert set(np.unique(drawn)) <= set(values) and set(np.unique(observed)) == set(values)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["number", "count", "label"])
+def test_arviz_plots_the_replicates(kind):
+    """``plot_ppc`` of version 0, ``plot_ppc_dist`` of version 1."""
+    X, rng = table(), np.random.default_rng(0)
+    y = {"number": rng.normal(size=40), "count": rng.poisson(3.0, 40), "label": labels(X)}[kind]
+    leaf = {"number": pt.NormalInverseGamma(), "count": pt.PoissonGamma(), "label": None}[kind]
+    model = pt.TreeModel(X, y, leaf=leaf)
+    post = by_hand(model, prior_trees(model), np.tile(np.arange(6), (2, 5)))
+    data, az = to_arviz(post, posterior_predictive=True), load_arviz()
+    plot = az.plot_ppc if az.__version__.startswith("0.") else az.plot_ppc_dist
+    assert plot(data, var_names=["class_number" if kind == "label" else "y"]) is not None
+    plt.close("all")
 
 
 def test_fewer_draws_than_chains_is_no_mistake():

@@ -99,7 +99,7 @@ class TestSpread:
             X = pd.DataFrame({"a": [0.0, 4.0, 3.0], "b": [0.0, 1.0, 1.5], "kind": ["p", "q", "new"]})
             by_draw = post.values_by_draw(X)
             expected = by_draw.std(axis=(0, 1))
-            found = post.predict_std(X)
+            found = post.predict_std_over_trees(X)
             assert found == pytest.approx(expected[:, 0] if regression else expected, abs=1e-7)
             assert found.max() > 0.01
 
@@ -107,7 +107,9 @@ class TestSpread:
         model = problem()
         truth = exact.solve(model)
         X = pd.DataFrame({"a": [0.0, 4.0], "b": [0.0, 1.0], "kind": ["p", "q"]})
-        assert truth.sample(4000, rng=2).predict_std(X) == pytest.approx(truth.predict_std(X), abs=0.01)
+        assert truth.sample(4000, rng=2).predict_std_over_trees(X) == pytest.approx(
+            truth.predict_std_over_trees(X), abs=0.01
+        )
 
 
 class TestDepth:
@@ -153,7 +155,13 @@ class TestSurface:
         assert y.tolist() == [-0.5, 0.5, 1.5, 2.5]
         for i, kind in enumerate("pqr"):
             row = pd.DataFrame({"a": (x[1:] + x[:-1]) / 2.0, "b": 1.0, "kind": kind})
-            answer = post.predict_std(row) if spread else post.predict(row) if regression else post.predict_proba(row)
+            answer = (
+                post.predict_std_over_trees(row)
+                if spread
+                else post.predict(row)
+                if regression
+                else post.predict_proba(row)
+            )
             answer = answer if answer.ndim == 1 else answer[:, 1]
             assert values[i] == pytest.approx(answer, abs=1e-9)
         assert [label.get_text() for label in ax.get_yticklabels()] == ["p", "q", "r"]

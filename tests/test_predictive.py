@@ -1,10 +1,15 @@
-"""The predictive law of a regression against densities from scores, a plain mixture, and its own inverse."""
+"""The predictive law of sampled trees against densities from scores, a plain mixture, its own inverse and draws."""
+
+import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats as laws
 
 import pactree_mcmc as pt
+from pactree_mcmc import predictive as module
+from pactree_mcmc.model._predictive_laws import NegativeBinomial
 from pactree_mcmc.predictive import Predictive
 
 LEAVES = [
@@ -12,74 +17,132 @@ LEAVES = [
     pt.NormalSharedVariance(m0=0.3, k0=0.5, a0=2.0, b0=1.5),
     pt.NormalKnownVariance(sigma2=0.7, m0=0.3, k0=0.5),
 ]
+COUNTS = pt.PoissonGamma(shape=2.0, rate=1.5)
+NUMBERS = [*LEAVES, COUNTS]
+QUICK = {"kernel": "grow-prune", "progress": False}
+
+
+def named(leaf):
+    return type(leaf).__name__
 
 
 def sampled(leaf, weighted=False):
     rng = np.random.default_rng(3)
     X = rng.random((60, 2))
     y = np.where(X[:, 0] > 0.5, 2.0, -1.0) + rng.normal(size=60)
+    y = rng.poisson(np.exp(y / 2.0)) if isinstance(leaf, pt.PoissonGamma) else y
     model = pt.TreeModel(X, y, leaf=leaf, sample_weight=rng.integers(1, 3, 60) if weighted else None)
-    return pt.sample(model, 40, tune=20, chains=2, rng=1, kernel="grow-prune", progress=False), rng.random((7, 2))
+    return pt.sample(model, 40, tune=20, chains=2, rng=1, **QUICK), rng.random((7, 2))
+
+
+def frozen(law):
+    """The laws of a table as scipy has them."""
+    if isinstance(law, NegativeBinomial):
+        return laws.nbinom(law.shape, law.rate / (law.rate + 1.0))
+    return laws.t(law.df, law.location, law.scale)
+
+
+def by_tree(post, X):
+    """The weight of each tree drawn, and the laws, as scipy has them, of the leaves that rows reach in it."""
+    law = Predictive(post)._law
+    for t, weight in enumerate(post.weight_of_tree):
+        yield weight, frozen(law.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: type(leaf).__name__)
+@pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
     post, _ = sampled(leaf, weighted)
     target, law = post.model.target, Predictive(post)._law
+    counts = isinstance(leaf, pt.PoissonGamma)
     for t in range(min(post.n_distinct_trees, 20)):
         nodes = np.arange(post.distinct_trees.offset[t], post.distinct_trees.offset[t + 1])
         leaves = nodes[post.distinct_trees.feature[nodes] < 0]
         for i, node in enumerate(leaves):
-            for y in (-2.0, 0.1, 5.0):
+            for y in (0.0, 1.0, 6.0) if counts else (-2.0, 0.1, 5.0):
                 away = y - target.center
                 more = post.node_stats[leaves].copy()
-                more[i] += [1.0, away, away**2]
+                more[i] += [1.0, y, -math.lgamma(y + 1.0)] if counts else [1.0, away, away**2]
                 added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
-                told = laws.t.logpdf(y, law.df[node], law.location[node], law.scale[node])
+                told = frozen(law.take(node))
+                told = told.logpmf(y) if counts else told.logpdf(y)
                 assert told == pytest.approx(added, abs=1e-8)
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: type(leaf).__name__)
+@pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_mixture_is_that_of_the_trees(leaf):
     post, X = sampled(leaf)
-    predictive = Predictive(post)
-    law = predictive._law
-    weight, mean, second, below = post.weight_of_tree, np.zeros(7), np.zeros(7), np.zeros(7)
-    for t, w in enumerate(weight):
-        node = post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)
-        each = laws.t(law.df[node], law.location[node], law.scale[node])
-        mean, second, below = (
-            mean + w * each.mean(),
-            second + w * (each.var() + each.mean() ** 2),
-            below + w * each.cdf(0.4),
-        )
-    told_mean, told_variance = predictive.mean_and_variance(X)
+    mean, second, below = np.zeros(7), np.zeros(7), np.zeros(7)
+    for weight, each in by_tree(post, X):
+        mean += weight * each.mean()
+        second += weight * (each.var() + each.mean() ** 2)
+        below += weight * each.cdf(0.4)
+    told_mean, told_variance = Predictive(post).mean_and_variance(X)
     assert np.allclose(told_mean, mean) and np.allclose(told_mean, post.predict(X))
     assert np.allclose(told_variance, second - mean**2)
-    assert np.allclose(predictive.cdf(X, np.full(7, 0.4)), below)
+    assert np.allclose(post.predict_std_new_y(X) ** 2, second - mean**2)
+    assert np.allclose(Predictive(post).cdf(X, np.full(7, 0.4)), below)
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: type(leaf).__name__)
+@pytest.mark.parametrize("leaf", LEAVES, ids=named)
 def test_quantiles_invert_the_law(leaf):
     post, X = sampled(leaf)
-    predictive, q = Predictive(post), [1e-6, 0.01, 0.5, 0.9, 1.0 - 1e-6]
-    found = predictive.quantiles(X, q)
+    q = [1e-6, 0.01, 0.5, 0.9, 1.0 - 1e-6]
+    found = post.predict_quantiles(X, q)
     assert np.all(np.diff(found, axis=1) > 0.0)
     for j, share in enumerate(q):
-        assert np.allclose(predictive.cdf(X, found[:, j]), share, rtol=1e-6, atol=1e-9)
+        assert np.allclose(Predictive(post).cdf(X, found[:, j]), share, rtol=1e-6, atol=1e-9)
+
+
+def test_quantiles_of_counts_are_the_least_that_suffice():
+    post, X = sampled(COUNTS)
+    for q in (1e-6, 0.05, 0.3, 0.5, 0.95, 1.0 - 1e-9):
+        found = post.predict_quantiles(X, q)
+        at, before = (sum(w * each.cdf(found - k) for w, each in by_tree(post, X)) for k in (0, 1))
+        assert np.array_equal(found, np.floor(found)) and np.all(found >= 0.0)
+        assert np.all(at >= q) and np.all(before < q)
+
+
+def test_interval_is_two_quantiles():
+    for leaf in NUMBERS:
+        post, X = sampled(leaf)
+        assert np.allclose(post.predict_interval(X, 0.8), post.predict_quantiles(X, [0.1, 0.9]))
+        assert np.allclose(post.predict_interval(X), post.predict_quantiles(X, [0.05, 0.95]))
+
+
+def test_blocks_and_equal_rows_do_not_matter(monkeypatch):
+    for leaf in NUMBERS:
+        post, X = sampled(leaf)
+        many = X[np.arange(50) % 7]
+        whole = post.predict_quantiles(many, [0.2, 0.7])
+        with monkeypatch.context() as patch:
+            for holder in (module, __import__("pactree_mcmc.posterior", fromlist=["BLOCK"])):
+                patch.setattr(holder, "BLOCK", 100)
+            assert np.allclose(post.predict_quantiles(many, [0.2, 0.7]), whole, rtol=1e-8)
+        alone = np.concatenate([post.predict_quantiles(row[None], [0.2, 0.7]) for row in X])
+        assert np.allclose(alone[np.arange(50) % 7], whole, rtol=1e-8)
 
 
 def test_far_modes():
     """Two leaves far apart leave a gap in which the law is flat."""
     x = np.arange(80.0)
     model = pt.TreeModel(x[:, None], np.where(x % 2 == 0, 0.0, 1000.0) + 0.01 * np.sin(x), leaf=LEAVES[2])
-    post = pt.sample(model, 30, tune=0, chains=2, rng=0, start="prior", kernel="grow-prune", progress=False)
-    predictive = Predictive(post)
+    post = pt.sample(model, 30, tune=0, chains=2, rng=0, start="prior", **QUICK)
     q = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-    found = predictive.quantiles(x[:, None], q)
+    found = post.predict_quantiles(x[:, None], q)
     for j, share in enumerate(q):
-        assert np.allclose(predictive.cdf(x[:, None], found[:, j]), share, atol=1e-7)
+        assert np.allclose(Predictive(post).cdf(x[:, None], found[:, j]), share, atol=1e-7)
+
+
+def test_large_counts():
+    """Rates of 1e9 and of 1e-9, and a tail that leaves the whole numbers of float64."""
+    x = np.repeat([0.0, 1.0], 20)
+    post = pt.sample(pt.TreeModel(x[:, None], x * 1e9, leaf=pt.PoissonGamma()), 20, tune=20, chains=1, rng=0, **QUICK)
+    found = post.predict_quantiles([[0.0], [1.0]], [0.05, 0.5, 0.95])
+    assert found[0].tolist() == [0.0, 0.0, 0.0] and np.all(np.abs(found[1] - 1e9) < 4e5) and np.all(np.diff(found[1]))
+    wild = pt.TreeModel([[0.0], [1.0]], [0, 0], leaf=pt.PoissonGamma(1e-3, 1e-12))
+    post = pt.sample(wild, 4, tune=4, chains=1, rng=0, **QUICK)
+    assert np.isfinite(post.predict_quantiles([[0.0]], [1e-9, 1.0 - 1e-9])).all()
 
 
 def test_infinite_variance():
@@ -87,17 +150,162 @@ def test_infinite_variance():
     lone = Predictive(post)
     lone._law = lone._law._replace(df=np.full_like(lone._law.df, 1.5))
     assert np.all(np.isinf(lone.mean_and_variance(X)[1]))
+    lone._law.df[post.distinct_trees.feature < 0] = 5.0
+    assert np.all(np.isfinite(lone.mean_and_variance(X)[1]))
 
 
-def test_refused():
-    x = np.arange(20.0)[:, None]
-    counts = pt.sample(pt.TreeModel(x, np.arange(20) % 3, leaf=pt.PoissonGamma()), 4, chains=1, rng=0, progress=False)
-    with pytest.raises(
-        ValueError, match="PoissonGamma has no normal or Student predictive law; give NormalInverseGamma"
-    ):
-        Predictive(counts)
-    classes = pt.sample(pt.TreeModel(x, np.arange(20) % 3), 4, chains=1, rng=0, progress=False)
-    with pytest.raises(ValueError, match="is a classification"):
-        Predictive(classes)
-    with pytest.raises(ValueError, match=r"q=\[0\.5, 1\.0\] is out of range"):
-        Predictive(sampled(LEAVES[0])[0]).quantiles(x[:, [0, 0]], [0.5, 1.0])
+class TestDraws:
+    @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
+    def test_follow_the_mixture(self, leaf):
+        """Counts in bins of equal probability; the chance of a false alarm is 1e-5 a row."""
+        post, X = sampled(leaf)
+        drawn = post.sample_predictive(X, 3000, rng=4)
+        assert drawn.shape == (3000, 7)
+        edges = post.predict_quantiles(X, np.arange(1, 10) / 10)
+        for i in range(len(X)):
+            ends = np.unique(edges[i])
+            below = np.array([Predictive(post).cdf(X[[i]], np.array([e]))[0] for e in ends])
+            expected = np.diff(np.concatenate([[0.0], below, [1.0]]))
+            place = np.searchsorted(ends, drawn[:, i])
+            kept = expected > 1e-3
+            seen = np.bincount(place, minlength=len(expected))[kept]
+            expected = expected[kept] / expected[kept].sum() * seen.sum()
+            assert laws.chisquare(seen, expected).pvalue > 1e-5
+
+    @pytest.mark.parametrize("leaf", [pt.DirichletMultinomial([0.5, 1.0, 2.0]), pt.FrozenLaplace(2.0)], ids=named)
+    def test_labels_follow_their_probabilities(self, leaf):
+        rng = np.random.default_rng(0)
+        X, y = rng.random((60, 2)), np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
+        mask = np.arange(60) % 2 == 0 if leaf.uses_estimation else None
+        post = pt.sample(pt.TreeModel(X, y, leaf=leaf, estimation=mask), 20, tune=20, chains=2, rng=1, **QUICK)
+        drawn = post.sample_predictive(X[:5], 4000, rng=3)
+        for j, label in enumerate("abc"):
+            p = post.predict_proba(X[:5])[:, j]
+            assert np.all(np.abs((drawn == label).mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
+
+    def test_rows_of_a_draw_have_their_joint_law(self):
+        """Two rows in one leaf share its mean: the variance of their difference is that of the noise alone."""
+        y = np.array([0.0, 3.0, -2.0, 4.0])
+        prior = pt.ChipmanPrior(0.5, 1.0, max_depth=0)
+        model = pt.TreeModel(np.zeros((4, 1)), y, tree_prior=prior, leaf=pt.NormalKnownVariance(1.0, 0.0, 0.01))
+        drawn = pt.sample(model, 5, tune=0, chains=1, rng=0, **QUICK).sample_predictive(np.zeros((2, 1)), 20000, rng=2)
+        mean_variance = 1.0 / 4.01
+        assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2.0, rel=0.06)
+        assert np.var(drawn.sum(axis=1)) == pytest.approx(2.0 + 4.0 * mean_variance, rel=0.06)
+
+    def test_repeat_with_the_seed(self):
+        post, X = sampled(LEAVES[0])
+        first, again, other = (post.sample_predictive(X, 10, rng=seed) for seed in (1, 1, 2))
+        assert np.array_equal(first, again) and not np.array_equal(first, other)
+        more = post.sample_predictive(X, 3, np.random.default_rng(1))
+        assert more.shape == (3, 7)
+
+
+class TestHostile:
+    def test_classes(self):
+        x = np.arange(20.0)[:, None]
+        post = pt.sample(pt.TreeModel(x, np.arange(20) % 3), 4, tune=0, chains=1, rng=0, **QUICK)
+        for ask in (post.predict_interval, post.predict_std_new_y, lambda X: post.predict_quantiles(X, 0.5)):
+            with pytest.raises(
+                ValueError, match=r"leaf of classes.*predict_proba gives.*sample_predictive draws labels"
+            ):
+                ask(x)
+        loss = pt.sample(
+            pt.TreeModel(x, np.arange(20) % 3, leaf=pt.PacBayesLoss(1.0)), 4, tune=0, chains=1, rng=0, **QUICK
+        )
+        with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
+            loss.sample_predictive(x)
+        with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
+            loss.to_arviz(posterior_predictive=True)
+
+    @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [0.5, 1.0], [[0.5]], "half", None])
+    def test_probabilities(self, q):
+        post, X = sampled(LEAVES[0])
+        with pytest.raises(ValueError, match="q"):
+            post.predict_quantiles(X, q)
+
+    @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, [0.5], "half", None, True])
+    def test_coverage(self, coverage):
+        post, X = sampled(LEAVES[0])
+        with pytest.raises(ValueError, match="coverage="):
+            post.predict_interval(X, coverage)
+
+    @pytest.mark.parametrize("draws", [0, -1, 1.5, None, True])
+    def test_draws(self, draws):
+        post, X = sampled(LEAVES[0])
+        with pytest.raises(ValueError, match="draws="):
+            post.sample_predictive(X, draws)
+
+    def test_shapes(self):
+        for leaf in NUMBERS:
+            post, X = sampled(leaf)
+            assert post.predict_interval(X[:0]).shape == (0, 2)
+            assert post.predict_quantiles(X[:0], 0.5).shape == (0,)
+            assert post.predict_quantiles(X, []).shape == (7, 0)
+            assert post.predict_std_new_y(X[:0]).shape == (0,)
+            assert post.sample_predictive(X[:0], 3, rng=0).shape == (3, 0)
+            assert post.predict_interval(X[:1]).shape == (1, 2)
+            assert post.predict_quantiles(X[:1], 0.5).shape == (1,)
+
+    def test_columns(self):
+        post, X = sampled(LEAVES[0])
+        for wrong in (X[:, :1], np.full((2, 2), np.nan), np.full((2, 2), np.inf)):
+            for ask in (post.predict_interval, post.sample_predictive, post.predict_std_new_y):
+                with pytest.raises(ValueError, match=r"X|column"):
+                    ask(wrong)
+
+    def test_frame(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"n": rng.integers(0, 9, 50), "kind": rng.choice(["p", "q"], 50)})
+        model = pt.TreeModel(table, table["n"] + 5.0 * (table["kind"] == "p") + rng.normal(size=50))
+        post = pt.sample(model, 20, tune=20, chains=2, rng=1, **QUICK)
+        turned = table[["kind", "n"]].assign(more=1)
+        assert np.array_equal(post.predict_interval(turned), post.predict_interval(table))
+        unseen = pd.DataFrame({"n": [3], "kind": ["other"]})
+        assert post.sample_predictive(unseen, 4, rng=0).shape == (4, 1)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
+    def test_many_rows(self, leaf):
+        post, _ = sampled(leaf)
+        X = np.random.default_rng(5).random((100_000, 2))
+        ends = post.predict_interval(X)
+        assert ends.shape == (100_000, 2) and np.all(ends[:, 0] <= ends[:, 1])
+        assert post.sample_predictive(X, 10, rng=0).shape == (10, 100_000)
+
+
+@pytest.mark.planted
+class TestPlanted:
+    def test_leaf_parameters_not_drawn(self, monkeypatch):
+        """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
+        monkeypatch.setattr("pactree_mcmc.model._number_leaves.drawn_normal", planted_plug_in)
+        with pytest.raises(AssertionError):
+            TestDraws().test_rows_of_a_draw_have_their_joint_law()
+
+    def test_first_tree_for_all(self, monkeypatch):
+        take = pt.SampledPosterior._drawn_trees
+        monkeypatch.setattr(pt.SampledPosterior, "_drawn_trees", lambda s, n, rng: (s, take(s, n, rng)[1] * 0))
+        with pytest.raises(AssertionError):
+            TestDraws().test_follow_the_mixture(LEAVES[2])
+
+    def test_rounded_quantile(self, monkeypatch):
+        least = NegativeBinomial.mixture_quantile
+        monkeypatch.setattr(NegativeBinomial, "mixture_quantile", lambda s, mix, q: least(s, mix, q) + 1.0)
+        with pytest.raises(AssertionError):
+            test_quantiles_of_counts_are_the_least_that_suffice()
+
+    def test_equal_weights(self, monkeypatch):
+        """Every law of a row alike, whatever the share of its trees."""
+        merged = Predictive._merged
+
+        def plant(self, mix):
+            found = merged(self, mix)
+            return found._replace(weight=1.0 / np.repeat(np.diff(found.first), np.diff(found.first)))
+
+        monkeypatch.setattr(Predictive, "_merged", plant)
+        with pytest.raises(AssertionError):
+            test_quantiles_invert_the_law(LEAVES[0])
+
+
+def planted_plug_in(rng, mean, kn, sigma2, leaf):
+    return rng.normal(mean[leaf], np.sqrt(sigma2)[leaf])

@@ -11,6 +11,8 @@ TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": (
 """Tree priors and the options that are theirs."""
 LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
 KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
+LEAST_COVERAGE = 1e-15
+"""Of an interval, and what it leaves out at least."""
 EPILOG = "The first run of a kernel compiles it, which takes one to two minutes; later runs find it in the cache."
 
 
@@ -57,6 +59,12 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     fit.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
     summary.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
     predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
+    predict.add_argument(
+        "--interval",
+        type=_probability,
+        metavar="P",
+        help="columns lower and upper: between them a new value lies with probability P, such as 0.9 (not for classes)",
+    )
     resume = command(
         "resume", "Let a run go on, or finish a checkpoint, and report it.", "a saved run, or a checkpoint"
     )
@@ -175,6 +183,13 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def _probability(text: str) -> float:
+    value = _number(text)
+    if not LEAST_COVERAGE <= value <= 1.0 - LEAST_COVERAGE:
+        raise argparse.ArgumentTypeError(f"{text!r} is no probability between 0 and 1, such as 0.9")
+    return value
 
 
 def _betas(text: str) -> Any:

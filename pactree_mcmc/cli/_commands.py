@@ -68,9 +68,11 @@ def predict(args: argparse.Namespace) -> None:
         # bad files are found before the run
         loaded = _load(args) if _is_saved(args.source) else None
         model = _read_model(args, notes) if loaded is None else loaded.model
+        if args.interval is not None:
+            _report.check_interval(model)
         X = _new_rows(args, model)
         post = _sample(args, model, notes) if loaded is None else loaded
-    table = _report.predictions(post, X)
+    table = _report.predictions(post, X, args.interval)
     if args.out:
         table.to_csv(args.out, index=False)
     _report.tell_predictions(args, post, table, notes)

@@ -46,14 +46,28 @@ def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[st
             print(f"written: {path}")
 
 
-def predictions(post: pt.SampledPosterior, X: pd.DataFrame) -> pd.DataFrame:
-    """Table of the predictions: labels and their probabilities; or means and their spread over trees."""
+def check_interval(model: pt.TreeModel) -> None:
+    """Refuse --interval where labels are predicted."""
+    if model.classes_ is not None:
+        raise ValueError(
+            "--interval is of numbers, and the target is one of classes, which are predicted with the probability of "
+            "each: leave --interval out, or sample with --regression if the classes are amounts"
+        )
+
+
+def predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None = None) -> pd.DataFrame:
+    """Table of the predictions: labels and their probabilities; or means, their spread over trees, and an interval."""
     classes = post.model.classes_
     if classes is None:
-        return pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std(X)})
+        table = pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std_over_trees(X)})
+        return table if interval is None else table.assign(**_ends(post.predict_interval(X, interval)))
     proba = post.predict_proba(X)
     columns = {f"p({label})": proba[:, j] for j, label in enumerate(classes.tolist())}
     return pd.DataFrame({"prediction": classes[np.argmax(proba, axis=1)], **columns})
+
+
+def _ends(interval: np.ndarray) -> dict[str, np.ndarray]:
+    return {"lower": interval[:, 0], "upper": interval[:, 1]}
 
 
 def tell_predictions(

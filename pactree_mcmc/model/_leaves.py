@@ -128,9 +128,27 @@ class Leaf:
         """
         return self.log_density(others, target.values, target, target.weights)
 
-    def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
-        """New y for the ``rows`` of one cell: its parameters from their prior, then the data."""
-        raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to simulate.")
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
+        """Laws of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated out.
+
+        ``tree`` (m,) is the number of the tree that a node is a leaf of, -1 inside. Class leaves have `value`.
+        """
+        raise NotImplementedError
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """New y (n,) in leaves of one tree: the parameters of each given its rows, then the data given these.
+
+        ``stats`` (m, n_stats) the statistics of the leaves, of zeros where they know nothing but their prior; ``leaf``
+        (n,) the leaf that each y falls in; ``rows`` (n,) the training row whose y it is, None for new rows.
+        """
+        raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
     def rule(self, target: Target) -> LeafRule:
         """The model as compiled code takes it."""
@@ -161,6 +179,16 @@ class _ClassLeaf(Leaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
+
+    @staticmethod
+    def labelled(rng: np.random.Generator, probability: np.ndarray, leaf: np.ndarray) -> np.ndarray:
+        """Class numbers (n,) drawn with the probabilities (m, K) of their ``leaf`` (n,)."""
+        at_most = probability.cumsum(axis=1)
+        at_most, chance = (at_most / at_most[:, -1:])[:, :-1], rng.random(len(leaf))
+        out = np.zeros(len(leaf), dtype=np.int64)
+        for of_class in at_most.T:
+            out += chance >= of_class[leaf]
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +262,16 @@ class DirichletMultinomial(_ClassLeaf):
         of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
         return np.where(weight == 1.0, once, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
 
-    def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
-        return rng.choice(target.n_classes, size=len(rows), p=rng.dirichlet(self._alpha(target)))
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        alpha = self._alpha(target)
+        return self.labelled(rng, np.array([rng.dirichlet(counts + alpha) for counts in stats]), leaf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,8 +324,15 @@ class FrozenLaplace(_ClassLeaf):
         counts = stats[:, : target.n_classes] + self.pseudocount
         return counts / counts.sum(axis=1, keepdims=True)
 
-    def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
-        return rng.choice(target.n_classes, size=len(rows), p=self.value(stats[None], target)[0])
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        return self.labelled(rng, self.value(stats, target), leaf)
 
 
 @dataclass(frozen=True, eq=False)

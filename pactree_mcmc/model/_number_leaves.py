@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,14 +12,7 @@ from .._special import gammaln
 from . import _leaf_kernels as codes
 from ._gamma import HALF_LOG_TWO_PI, divergence, log_gamma_ratio, stirling_rest
 from ._leaves import Leaf, Target, check_finite, check_positive, settle_parameters
-
-
-class StudentT(NamedTuple):
-    """Predictive laws of a new y, one for each node; normal where ``df`` is infinite."""
-
-    df: np.ndarray
-    location: np.ndarray
-    scale: np.ndarray
+from ._predictive_laws import NegativeBinomial, StudentT
 
 
 class MomentLeaf(Leaf):
@@ -34,13 +27,6 @@ class MomentLeaf(Leaf):
         if target.weight is not None:
             out *= target.weight
         return target.weight, out
-
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
-        """Law of a new y of weight 1 in the nodes ``stats`` (m, 3); ``tree`` (m,) is that of a leaf, -1 inside."""
-        raise ValueError(
-            f"{type(self).__name__} has no normal or Student predictive law; give NormalInverseGamma, "
-            "NormalSharedVariance or NormalKnownVariance."
-        )
 
     @staticmethod
     def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -153,9 +139,16 @@ class NormalInverseGamma(MomentLeaf):
         mn, kn, an, bn = self._posterior(stats, target)
         return log_student_density(y - target.center - mn, weight, kn, an, bn)
 
-    def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
-        sigma2 = self.b0 / rng.gamma(self.a0)
-        return rng.normal(rng.normal(self.m0, math.sqrt(sigma2 / self.k0)), math.sqrt(sigma2), size=len(rows))
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        _, kn, an, bn = self._posterior(stats, target)
+        return drawn_normal(rng, self.value(stats, target)[:, 0], kn, bn / rng.gamma(an), leaf)
 
 
 def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
@@ -170,6 +163,14 @@ def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.n
         - 0.5 * np.log(spread)
         - (an + half) * np.log1p(half * apart**2 / (bn * spread))
     )
+
+
+def drawn_normal(
+    rng: np.random.Generator, mean: np.ndarray, kn: np.ndarray, sigma2: np.ndarray, leaf: np.ndarray
+) -> np.ndarray:
+    """Normal y (n,) given the variances ``sigma2`` (m,) of the leaves, whose means have the posterior given."""
+    drawn, sigma = rng.normal(mean, np.sqrt(sigma2 / kn)), np.sqrt(sigma2)
+    return rng.normal(drawn[leaf], sigma[leaf])
 
 
 def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
@@ -251,8 +252,16 @@ class NormalKnownVariance(MomentLeaf):
         misfit = half * apart**2 / (self.sigma2 * spread)
         return -half * np.log(2.0 * np.pi * self.sigma2) - 0.5 * np.log(spread) - misfit
 
-    def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
-        return rng.normal(rng.normal(self.m0, math.sqrt(self.sigma2 / self.k0)), math.sqrt(self.sigma2), size=len(rows))
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        sigma2 = np.full(len(stats), self.sigma2)
+        return drawn_normal(rng, self.value(stats, target)[:, 0], self.k0 + stats[:, 0], sigma2, leaf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,5 +366,17 @@ class PoissonGamma(MomentLeaf):
         rest = stirling_rest(shape + count) - stirling_rest(shape) - 0.5 * np.log1p(count / shape)
         return rest - weight * (peak + divergence(y, e * per_rate)) - divergence(shape, rate * per_rate)
 
-    def draw(self, rng: np.random.Generator, stats: np.ndarray, rows: np.ndarray, target: Target) -> np.ndarray:
-        return rng.poisson(rng.gamma(self.shape) / self.rate * self._exposure(target)[rows]).astype(np.float64)
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> NegativeBinomial:
+        return NegativeBinomial(self.shape + stats[:, 1], self.rate + stats[:, 0])
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        rate = rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0])
+        exposure = 1.0 if rows is None else self._exposure(target)[rows]
+        return rng.poisson(rate[leaf] * exposure).astype(np.float64)

@@ -11,7 +11,14 @@ import numpy as np
 from . import _leaf_kernels as codes
 from ._gamma import log_gamma_ratio
 from ._leaves import Target, check_finite, settle_parameters
-from ._number_leaves import MomentLeaf, NormalKnownVariance, StudentT, known_normal_params, log_student_density
+from ._number_leaves import (
+    MomentLeaf,
+    NormalKnownVariance,
+    drawn_normal,
+    known_normal_params,
+    log_student_density,
+)
+from ._predictive_laws import StudentT
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +96,19 @@ class NormalSharedVariance(MomentLeaf):
         an, bn = self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
         scale = np.sqrt(bn / an * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
         return StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        an = self.a0 + stats[:, 0].sum() / 2.0
+        bn = self.b0 + self._misfit(stats, target).sum() / 2.0
+        sigma2 = np.full(len(stats), bn / rng.gamma(an))
+        return drawn_normal(rng, self.value(stats, target)[:, 0], self.k0 + stats[:, 0], sigma2, leaf)
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
         n, misfit = stats[:, 0], self._misfit(stats, target).sum()

@@ -78,7 +78,7 @@ def plot_surface(
     ax : matplotlib Axes, optional
         Default: those of a new figure. A colour bar takes part of its room.
     spread : bool, default False
-        Show the standard deviation over trees (``predict_std``) instead of the mean.
+        Show the standard deviation over trees (``predict_std_over_trees``) instead of the mean.
     label : class label, optional
         Whose probability is shown; default the last class. Not for a regression.
     at : mapping of names or indices to values, optional
@@ -104,7 +104,7 @@ def plot_surface(
     model's coding puts them, exactly so under LocalCuts without ``max_cuts``.
     """
     model = posterior.model
-    if spread and not hasattr(posterior, "predict_std"):
+    if spread and not hasattr(posterior, "predict_std_over_trees"):
         raise TypeError(f"{type(posterior).__name__} does not know its spread; leave spread out.")
     column, pair = value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)
@@ -113,7 +113,7 @@ def plot_surface(
         return say_no_draws(ax)
     plane = _plane(model, pair, fixed, posterior.draw_trees(N_TREES, 0))
     if spread:
-        values = posterior.predict_std(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
+        values = posterior.predict_std_over_trees(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
     name = f"{'sd of ' if spread else ''}{value_name(model, column)}"

@@ -118,7 +118,7 @@ def check_prediction(reference, model, truth):
         import pandas as pd
 
         table = pd.DataFrame({name: [row[k] for row in rows] for k, name in enumerate(model.columns.names)})
-    std = truth.predict_std(table).reshape(len(rows), -1)
+    std = truth.predict_std_over_trees(table).reshape(len(rows), -1)
     for i, row in enumerate(rows):
         values = np.array([predictive(problem, leaf_of(problem, tree, row)) for tree, _ in reference.posterior()])
         weights = np.array([probability for _, probability in reference.posterior()])

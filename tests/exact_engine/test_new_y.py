@@ -1,0 +1,233 @@
+"""The exact law of a new y against enumeration: quantiles, standard deviations, draws, on every kind of graph."""
+
+import math
+
+import numpy as np
+import pytest
+from model.problems import random_problem
+from reference.enumeration import Reference, enumerate_trees, gamma_parameters, leaf_of, moments
+from scipy import stats
+
+import exact
+import pactree_mcmc as pt
+from exact import posterior as exact_posterior
+from exact.posterior import ExactPosterior
+from pactree_mcmc.predictive import Predictive
+
+GRAPHS = ["local", "grid", "dyadic", "fixed"]
+LEAVES = ["nig", "known", "poisson"]
+SEEDS = range(3)
+
+
+def leaf_law(problem, rows):
+    """The law of a new y of weight and exposure 1, from the rows of a leaf alone."""
+    leaf = problem.leaf
+    if leaf["kind"] == "poisson":
+        shape, rate = gamma_parameters(problem, rows)
+        return stats.nbinom(shape, rate / (rate + 1.0))
+    n, mean, scatter = moments(problem, rows)
+    k0, m0 = leaf["k0"], leaf["m0"]
+    center = (k0 * m0 + n * mean) / (k0 + n)
+    if leaf["kind"] == "known":
+        return stats.norm(center, math.sqrt(leaf["sigma2"] * (1.0 + 1.0 / (k0 + n))))
+    a, b = leaf["a0"] + n / 2.0, leaf["b0"] + scatter / 2.0 + k0 * n * (mean - m0) ** 2 / (2.0 * (k0 + n))
+    return stats.t(2.0 * a, center, math.sqrt(b / a * (1.0 + 1.0 / (k0 + n))))
+
+
+def problem_of(questions, leaf, seed, gaps=False):
+    rng = np.random.default_rng([GRAPHS.index(questions), LEAVES.index(leaf), seed, gaps])
+    while True:
+        problem, model = random_problem(rng, questions=questions, leaf=leaf, max_trees=400, gaps=gaps)
+        if len(enumerate_trees(problem)) >= 8:
+            break
+    truth, trees = exact.solve(model), Reference(problem).posterior()
+    rows = [problem.X[0], problem.X[-1], problem.X[len(problem.X) // 2]]
+    table = np.empty((len(rows), model.n_features), dtype=object)
+    for i, row in enumerate(rows):
+        table[i] = row
+    if model.columns.named:
+        import pandas as pd
+
+        table = pd.DataFrame({name: [row[k] for row in rows] for k, name in enumerate(model.columns.names)})
+    law = [[(p, leaf_law(problem, leaf_of(problem, tree, row).rows)) for tree, p in trees] for row in rows]
+    return truth, table, law
+
+
+def two_moments(law):
+    """Mean, or where there is none the middle, and mean square."""
+    mean = law.mean() if law.dist.name == "nbinom" else law.median()
+    endless = law.dist.name == "t" and law.args[0] <= 2.0
+    return np.array([mean, np.inf if endless else law.var() + mean**2])
+
+
+def below(mixture, y):
+    return sum(p * law.cdf(y) for p, law in mixture)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_equals_enumeration(graph, leaf, seed):
+    check(*problem_of(graph, leaf, seed))
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("graph", ["local", "grid"])
+def test_equals_enumeration_with_missing_values(graph, leaf):
+    check(*problem_of(graph, leaf, 0, gaps=True))
+
+
+def check(truth, table, law):
+    numbers = truth.model.columns.numbers(table)
+    for y in (-0.5, 0.0, 1.3, 4.0):
+        told = Predictive(truth).cdf(numbers, np.full(len(law), y))
+        assert told == pytest.approx([below(mixture, y) for mixture in law], abs=1e-9)
+    mean, square = np.array([np.sum([p * two_moments(each) for p, each in mixture], axis=0) for mixture in law]).T
+    assert truth.predict(table) == pytest.approx(mean, rel=1e-8, abs=1e-8)
+    assert truth.predict_std_new_y(table) == pytest.approx(np.sqrt(square - mean**2), rel=1e-6)
+    q = [0.02, 0.3, 0.5, 0.97]
+    found = truth.predict_quantiles(table, q)
+    for i, mixture in enumerate(law):
+        for j, share in enumerate(q):
+            if isinstance(truth.model.leaf, pt.PoissonGamma):
+                y = found[i, j]
+                assert y == np.floor(y) and below(mixture, y) >= share - 1e-9
+                assert y == 0.0 or below(mixture, y - 1.0) < share + 1e-9
+            else:
+                assert below(mixture, found[i, j]) == pytest.approx(share, abs=1e-7)
+    assert truth.predict_interval(table, 0.8) == pytest.approx(truth.predict_quantiles(table, [0.1, 0.9]))
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_draws_follow_enumeration(leaf):
+    """Shares below a few values; the chance of a false alarm is about 1e-6 each."""
+    check_draws(*problem_of("grid", leaf, 0))
+
+
+def check_draws(truth, table, law):
+    drawn = truth.sample_predictive(table, 4000, rng=2)
+    assert drawn.shape == (4000, 3)
+    for i, mixture in enumerate(law):
+        for q in (0.1, 0.5, 0.9):
+            y = float(truth.predict_quantiles(table, q)[i])
+            p = below(mixture, y)
+            assert abs((drawn[:, i] <= y).mean() - p) < 5.0 * math.sqrt(p * (1.0 - p) / 4000)
+
+
+def regression(n=24):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 6, (n, 2)).astype(float)
+    return pt.TreeModel(X, X[:, 0] + rng.normal(size=n), tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=3)), X
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    model, X = regression()
+    truth = exact.solve(model)
+    whole = truth.predict_interval(X)
+    assert np.allclose(np.concatenate([truth.predict_interval(row[None]) for row in X]), whole)
+    monkeypatch.setattr(exact_posterior, "BLOCK", 7)
+    assert np.allclose(truth.predict_interval(X), whole)
+
+
+def test_draws_repeat_with_the_seed_and_have_labels():
+    X = np.arange(20.0)[:, None]
+    truth = exact.solve(pt.TreeModel(X, np.where(X[:, 0] > 9, "b", "a")))
+    first = truth.sample_predictive(X, 300, rng=3)
+    assert np.array_equal(first, truth.sample_predictive(X, 300, rng=3)) and set(np.unique(first)) == {"a", "b"}
+    p = truth.predict_proba(X)[:, 1]
+    assert np.all(np.abs((first == "b").mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 300) + 1e-9)
+
+
+def test_refused():
+    model, X = regression()
+    truth = exact.solve(model)
+    for wrong in (np.nan, 0.0, 1.0, [[0.5]]):
+        with pytest.raises(ValueError, match="q="):
+            truth.predict_quantiles(X, wrong)
+    with pytest.raises(ValueError, match="draws=0"):
+        truth.sample_predictive(X, 0)
+    with pytest.raises(ValueError, match="column"):
+        truth.predict_interval(X[:, :1])
+    assert truth.predict_interval(X[:0]).shape == (0, 2)
+    assert truth.sample_predictive(X[:0], 2).shape == (2, 0)
+    classes = exact.solve(pt.TreeModel(X, X[:, 0] > 2))
+    with pytest.raises(ValueError, match=r"leaf of classes.*sample_predictive draws labels"):
+        classes.predict_interval(X)
+    loss = exact.solve(pt.TreeModel(X, X[:, 0] > 2, leaf=pt.PacBayesLoss(1.0)))
+    with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
+        loss.sample_predictive(X)
+
+
+def test_progressive_mixture():
+    model, X = regression()
+    mixture = exact.progressive_mixture(model)
+    for ask in (mixture.predict_interval, mixture.predict_std_new_y, mixture.sample_predictive):
+        with pytest.raises(ValueError, match=r"another law at every stage.*pt\.progressive_mixture\(model\)"):
+            ask(X)
+    drawn = pt.progressive_mixture(model, particles=20, draws=10, chains=2, rng=1)
+    assert drawn.predict_interval(X).shape == (24, 2)
+    mask = np.arange(24) % 2 == 0
+    frozen = pt.TreeModel(X, X[:, 0] > 2, leaf=pt.FrozenLaplace(), estimation=mask)
+    mixture = exact.progressive_mixture(frozen)
+    p = mixture.predict_proba(X)[:, 1]
+    found = (mixture.sample_predictive(X, 4000, rng=1)).mean(axis=0)
+    assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
+    with pytest.raises(ValueError, match="another law at every stage"):
+        exact.progressive_mixture(frozen, orders=2, resplit=True, rng=1).sample_predictive(X)
+
+
+@pytest.mark.slow
+def test_many_rows():
+    rng = np.random.default_rng(2)
+    X = rng.random((100_000, 2))
+    model = pt.TreeModel(
+        X, X[:, 0] + rng.normal(size=len(X)), questions=pt.DyadicCuts(3), tree_prior=pt.BranchingProcess(0.5, 4)
+    )
+    truth = exact.solve(model)
+    ends = truth.predict_interval(X)
+    assert ends.shape == (100_000, 2) and np.all(ends[:, 0] < ends[:, 1])
+    assert truth.sample_predictive(X, 5, rng=0).shape == (5, 100_000)
+
+
+@pytest.mark.planted
+class TestPlanted:
+    def test_split_cells_counted_as_leaves(self, monkeypatch):
+        """Every cell a row may pass weighs alike."""
+        right = ExactPosterior._mixtures
+
+        def wrong(self, X):
+            for rows, mix in right(self, X):
+                yield rows, mix._replace(weight=1.0 / np.repeat(np.diff(mix.first), np.diff(mix.first)))
+
+        monkeypatch.setattr(ExactPosterior, "_mixtures", wrong)
+        with pytest.raises(AssertionError):
+            check(*problem_of("local", "nig", 0))
+
+    @pytest.mark.parametrize("leaf", LEAVES)
+    def test_parameters_as_if_known(self, monkeypatch, leaf):
+        """The law given the posterior mean of a leaf, without what is not known of it."""
+        kind = {"nig": pt.NormalInverseGamma, "known": pt.NormalKnownVariance, "poisson": pt.PoissonGamma}[leaf]
+        right = kind.predictive
+
+        def wrong(self, stats, tree, target):
+            law = right(self, stats, tree, target)
+            if leaf == "poisson":
+                return type(law)(law.shape * 1e6, law.rate * 1e6)
+            return law._replace(
+                df=np.full_like(law.df, np.inf), scale=law.scale / np.sqrt(1.0 + 1.0 / (1.0 + stats[:, 0]))
+            )
+
+        monkeypatch.setattr(kind, "predictive", wrong)
+        with pytest.raises(AssertionError):
+            check(*problem_of("local", leaf, 0))
+
+    def test_one_tree_for_all_draws(self, monkeypatch):
+        right = ExactPosterior._drawn_trees
+
+        def wrong(self, n, rng):
+            draws, trees = right(self, n, rng)
+            return draws, np.full_like(trees, trees[0])
+
+        monkeypatch.setattr(ExactPosterior, "_drawn_trees", wrong)
+        with pytest.raises(AssertionError):
+            check_draws(*problem_of("grid", "poisson", 0))

@@ -1,0 +1,105 @@
+"""scikit-learn's tools of inspection on the estimators, with columns of integers and of text.
+
+scikit-learn itself refuses a grid over a column of integers, whose fractions would be rounded; its advice, to cast the
+column, must hold for estimators fitted to the integers.
+"""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
+
+import pactree_mcmc as pt
+from pactree_mcmc import _columns
+
+SHORT = {"chains": 2, "draws": 10, "tune": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    n = 120
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, n),
+            "rooms": rng.integers(1, 4, n).astype(np.int8),
+            "kind": rng.choice(["a", "b", "c"], n),
+            "group": pd.Categorical(rng.choice(["x", "y"], n)),
+            "some": pd.array(rng.integers(0, 30, n), dtype="Int64"),
+            "flag": rng.random(n) < 0.5,
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=["regressor", "classifier"])
+def fitted(request, table):
+    noise = np.random.default_rng(1).normal(size=len(table))
+    y = table["age"] / 10.0 + 2.0 * (table["kind"] == "a") + 3.0 * (table["rooms"] == 2) + 0.3 * noise
+    if request.param == "regressor":
+        return pt.BayesianTreeRegressor(**SHORT, nominal=["rooms"]).fit(table, y), y
+    labels = np.where(y > y.median(), "high", "low")
+    return pt.BayesianTreeClassifier(**SHORT, nominal=["rooms"]).fit(table, labels), labels
+
+
+def cast(table):
+    return table.astype({"age": float, "some": float})
+
+
+def answer(fitted, table):
+    return fitted.predict_proba(table)[:, 1] if hasattr(fitted, "classes_") else fitted.predict(table)
+
+
+def check_dependence(fitted, table, name, **more):
+    """The grid's averages are those of predictions with the column set to the value."""
+    found = partial_dependence(fitted, table, [name], grid_resolution=6, **more)
+    values, average = found["grid_values"][0], found["average"][0]
+    by_hand = [answer(fitted, table.assign(**{name: value})).mean() for value in values]
+    assert average == pytest.approx(by_hand)
+    return values, average
+
+
+def test_of_integers_cast_to_numbers_with_fractions(fitted, table):
+    values, average = check_dependence(fitted[0], cast(table), "age")
+    assert np.any(values != np.floor(values)) and np.ptp(average) > 0.1
+    check_dependence(fitted[0], cast(table), "some")
+
+
+def test_of_columns_without_order(fitted, table):
+    for name in ("kind", "group", "flag", "rooms"):
+        values, average = check_dependence(fitted[0], table, name, categorical_features=[name])
+        assert set(values) == set(table[name])
+        assert np.ptp(average) > 0.1 or name in ("group", "flag")
+
+
+def test_a_cast_table_predicts_the_same(fitted, table):
+    """Nominal integers are the same categories as floats."""
+    assert np.array_equal(answer(fitted[0], table), answer(fitted[0], table.astype({"rooms": float, "age": float})))
+
+
+def test_permutation_importance(fitted, table):
+    found = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
+    assert set(np.argsort(-found)[:3]) == {0, 1, 2} and np.all(np.abs(found[4:]) < 0.05)
+
+
+def test_display(fitted, table):
+    mpl.use("Agg")
+    shown = PartialDependenceDisplay.from_estimator(
+        fitted[0],
+        cast(table),
+        ["age", "kind", ("age", "some"), ("kind", "rooms")],
+        categorical_features=["kind", "rooms"],
+        grid_resolution=4,
+    )
+    assert shown.figure_ is not None
+    plt.close("all")
+
+
+@pytest.mark.planted
+def test_categories_told_apart_by_their_text(fitted, table, monkeypatch):
+    """1 and 1.0 as two categories: a cast column is then unseen throughout."""
+    right = _columns.category_codes
+    monkeypatch.setattr(_columns, "category_codes", lambda raw, known: right(raw.astype(str), known.astype(str)))
+    with pytest.raises(AssertionError):
+        test_a_cast_table_predicts_the_same(fitted, table)
