@@ -10,7 +10,7 @@ import argparse
 import warnings
 
 import numpy as np
-from data import friedman
+from data import friedman, uneven_smooth, uneven_steps
 from rivals import Cart
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
@@ -20,27 +20,12 @@ import pactree_mcmc as pt
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 
 
-def steps(n, seed=0):
-    """Four levels of the mean and two of the noise, by cuts of two uniform features of five."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 5))
-    noise = np.where(X[:, 0] > 0.6, 2.0, 0.5)
-    return X, 4.0 * (X[:, 0] > 0.3) + 3.0 * (X[:, 1] > 0.5) + noise * rng.normal(size=n)
-
-
-def uneven(n, seed=0):
-    """A smooth mean, noise that grows along the feature, with heavy tails."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 2))
-    return X, np.sin(6.0 * X[:, 0]) + (0.1 + X[:, 0]) * rng.standard_t(4, size=n)
-
-
 def tables(n):
     yield "diabetes", [column[:n] for column in load_diabetes(return_X_y=True)]
     X, _, y = friedman(n)
     yield "Friedman's function", (X, y)
-    yield "steps, uneven noise", steps(n)
-    yield "smooth, t noise", uneven(n)
+    yield "steps, uneven noise", uneven_steps(n)
+    yield "smooth, t noise", uneven_smooth(n)
 
 
 def residuals(X, y):
