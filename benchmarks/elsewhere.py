@@ -15,6 +15,10 @@ from pathlib import Path
 import numpy as np
 
 
+class Failed(Exception):
+    """A program in another process did not do what it was asked to."""
+
+
 def add_option(parser):
     """Option ``--rivals`` of a benchmark."""
     parser.add_argument(
@@ -37,7 +41,7 @@ def interpreter_with(module, rivals):
 def run(command, arrays, options):
     """Arrays that a program writes, given arrays and options; ``command`` is followed by the two files.
 
-    Raises RuntimeError with the end of what it said where it fails.
+    Raises Failed with the end of what it said where it fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
@@ -52,7 +56,7 @@ def run(command, arrays, options):
             check=False,
         )
         if ended.returncode != 0 or not found.exists():
-            raise RuntimeError(f"{command[-1]} failed ({ended.returncode}): {ended.stderr[-2000:]}")
+            raise Failed(f"{command[-1]} failed ({ended.returncode}): {ended.stderr[-2000:]}")
         with np.load(found) as written:
             return dict(written)
 

@@ -11,13 +11,11 @@ import warnings
 
 import numpy as np
 from data import friedman, uneven_smooth, uneven_steps
-from rivals import Cart
+from rivals import COVERAGES, Cart
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 
 import pactree_mcmc as pt
-
-COVERAGES = (0.5, 0.8, 0.9, 0.95)
 
 
 def tables(n):
@@ -28,23 +26,15 @@ def tables(n):
     yield "smooth, t noise", uneven_smooth(n)
 
 
-def residuals(X, y):
-    """Sizes of CART's cross-validated residuals (n,), the price chosen anew in each fold."""
-    found = np.empty(len(y))
-    for train, test in KFold(5, shuffle=True, random_state=2).split(X):
-        found[test] = np.abs(Cart(True).fit(X[train], y[train]).predict(X[test]) - y[test])
-    return found
-
-
 def measure(X, y, leaf):
     """Shares inside, ours and CART's (2, coverages), and the ratio of widths."""
     shares, widths = np.zeros((2, len(COVERAGES))), np.zeros((2, len(COVERAGES)))
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         fitted = pt.BayesianTreeRegressor(leaf=leaf, random_state=0).fit(X[train], y[train])
-        mean, off = Cart(True).fit(X[train], y[train]).predict(X[test]), residuals(X[train], y[train])
+        cart = Cart(True, conformal=True).fit(X[train], y[train])
         for i, coverage in enumerate(COVERAGES):
-            half = np.quantile(off, min(coverage * (1.0 + 1.0 / len(off)), 1.0), method="higher")
-            for k, ends in enumerate((fitted.predict_interval(X[test], coverage).T, (mean - half, mean + half))):
+            for k, learner in enumerate((fitted, cart)):
+                ends = learner.predict_interval(X[test], coverage).T
                 shares[k, i] += np.sum((ends[0] <= y[test]) & (y[test] <= ends[1]))
                 widths[k, i] += np.sum(ends[1] - ends[0])
     return shares / len(y), widths[0] / widths[1]
