@@ -48,7 +48,7 @@ def score(said, y, classes=None):
 
 
 def calibration_error(probability, right):
-    """Expected calibration error: mean gap of probabilities (n,) and shares that are right, by bin (Guo et al. 2017)."""
+    """Expected calibration error: mean gap of probabilities (n,) and shares right, by bin (Guo et al. 2017)."""
     which = np.minimum((probability * BINS).astype(int), BINS - 1)
     gap = np.bincount(which, right, BINS) - np.bincount(which, probability, BINS)
     return float(np.abs(gap).sum() / len(right))
