@@ -46,8 +46,8 @@ def run(command, arrays, options):
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
         np.savez(given, options=json.dumps(options), **arrays)
-        root = str(Path(__file__).resolve().parents[1])
-        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+        here = Path(__file__).resolve().parent
+        path = os.pathsep.join([str(here.parent), str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
         ended = subprocess.run(
             [*command, given, found],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
