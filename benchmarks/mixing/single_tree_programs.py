@@ -1,7 +1,7 @@
 """Chains of one Bayesian tree by one program, in a process of its own; run by `single_tree_ess.py`, not by hand.
 
-Run: python single_tree_programs.py PROGRAM GIVEN FOUND. Each program has a function that runs all chains for a number of
-iterations, and says what it took and what was drawn.
+Run: python single_tree_programs.py PROGRAM GIVEN FOUND. Each program has a function that runs all chains for a number
+of iterations, and says what it took and what was drawn.
 """
 
 import csv
