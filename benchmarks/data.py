@@ -5,17 +5,18 @@ import os
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 DATA = Path(os.environ.get("PACTREE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 MISSING = -1.0
 
 
-def friedman(n, seed=0):
-    """Friedman's first function of ten uniform features, and its noisy version, standard deviation 1."""
+def friedman(n, seed=0, noise=1.0):
+    """Ten uniform features, Friedman's first function of them, and it with noise of that standard deviation."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 10))
     f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return X, f, f + rng.normal(size=n)
+    return X, f, f + noise * rng.normal(size=n)
 
 
 def friedman_binary(n, seed=0):
@@ -31,9 +32,83 @@ def four_levels(n=200, seed=0):
     return x[:, None], rng.random(n) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
 
 
+def stepped(n=1000, p=8, cells=50, seed=0, noise=0.1):
+    """Normal features, cut into cells whose means lie far apart: the largest again, at a quantile between .3 and .7."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    rows = [np.arange(n)]
+    while len(rows) < cells:
+        largest = rows.pop(max(range(len(rows)), key=lambda c: len(rows[c])))
+        x = X[largest, rng.integers(p)]
+        left = x <= np.quantile(x, rng.uniform(0.3, 0.7))
+        rows += [largest[left], largest[~left]]
+    y = rng.normal(scale=noise, size=n)
+    for here in rows:
+        y[here] += 3.0 * rng.normal()
+    return X, y
+
+
+def uneven_steps(n, seed=0):
+    """Four levels of the mean and two of the noise, by cuts of two uniform features of five."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 5))
+    noise = np.where(X[:, 0] > 0.6, 2.0, 0.5)
+    return X, 4.0 * (X[:, 0] > 0.3) + 3.0 * (X[:, 1] > 0.5) + noise * rng.normal(size=n)
+
+
+def uneven_smooth(n, seed=0):
+    """A smooth mean, noise that grows along the feature, with heavy tails."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    return X, np.sin(6.0 * X[:, 0]) + (0.1 + X[:, 0]) * rng.standard_t(4, size=n)
+
+
+GENERATED = {
+    "stepped_low": stepped,
+    "stepped_high": lambda: stepped(noise=3.0),
+    "smooth_low": lambda: friedman(1000, noise=0.1)[::2],
+    "smooth_high": lambda: friedman(1000, noise=5.0)[::2],
+    "few_rows": lambda: friedman(60)[::2],
+    "many_rows": lambda: friedman(20_000)[::2],
+    "uneven_steps": lambda: uneven_steps(1000),
+    "uneven_smooth": lambda: uneven_smooth(1000),
+}
+"""Regressions, X and y. The means of ``stepped`` spread by 3, those of Friedman's function by 4.9."""
+BUNDLED = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast_cancer": load_breast_cancer,
+    "digits": load_digits,
+    "diabetes": load_diabetes,
+}
+"""Tables that come with scikit-learn."""
+
+
+def load(name):
+    """Features (n, p), missing cells NaN, and target (n,) of a generated, bundled or filed table, as numbers."""
+    if name in GENERATED:
+        return GENERATED[name]()
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+        return X, y.astype(float)
+    whole = _filed(name)
+    features = [column for column in whole.dtype.names[:-1] if not column.startswith("split_")]
+    return np.column_stack([whole[column] for column in features]), whole[whole.dtype.names[-1]]
+
+
+def published_splits(name):
+    """Test rows of the splits that a file holds, conditions (splits, n)."""
+    whole = _filed(name)
+    return np.array([whole[column] == 1.0 for column in whole.dtype.names if column.startswith("split_")])
+
+
+def _filed(name):
+    return np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", names=True, deletechars="")
+
+
 def has_table(name):
-    """Whether the data folder has the table; says so where not."""
-    found = (DATA / f"{name}.csv.gz").exists()
+    """Whether the table is generated, bundled, or in the data folder; says so where not."""
+    found = name in GENERATED or name in BUNDLED or (DATA / f"{name}.csv.gz").exists()
     if not found:
         print(f"{name} skipped: it is not in the data folder (beside the checkout, or PACTREE_DATA)")
     return found

@@ -1,16 +1,25 @@
-"""The estimators with their defaults against tuned CART on real tables; sums and averages of trees beside.
+"""The estimators with their defaults against tuned CART; with --context also bagged trees, forests, boosting and BART.
 
-Run: python benchmarks/estimators.py [table ...] [--only classification] [--deep] [--few-rows] [--no-context]
+Run: python benchmarks/estimators.py [--tables iris diabetes ...] [--context] [--ours-only] [--out FILE] [--summary]
 
 Protocol. Up to 4,000 rows: 5-fold cross-validation (shuffled, seed 0; by class for classes), means over folds. More
-rows: one split with 2,000 rows to test (by class where each has ten rows). Classes are judged by held-out log loss
-(nats), regressions by the RMSE of the predictive mean, y as it is in the table. Missing cells are the median of the
-column's training rows, nominal columns category codes as numbers, for all. Columns that hold published splits are left
-out. CART: `rivals.Cart`, the price of a leaf and the pseudo rows of the leaves by 5-fold (large tables: 3-fold)
-cross-validation on the training rows. Context, `rivals.CONTEXT`: a random forest of 500, 16 bagged unpruned trees,
-gradient boosting, with scikit-learn's defaults; pseudo votes out of bag. Seconds are processor time of a fit on one
-thread, all tuning included but for the pseudo votes. The tables asked for are printed as rows of Markdown, then
-geometric means and counts.
+rows: one split with 2,000 rows to test (by class where each has ten rows). Missing cells are the median of the column's
+training rows, nominal columns category codes as numbers, for all; columns that hold published splits are left out.
+
+Figures. Loss: held-out log loss of classes (nats), RMSE of the predictive mean of regressions, y as it is in the table.
+Score: accuracy, R squared. Calibration, over the held-out rows of all folds: of classes the expected calibration error
+of the likeliest class, 15 bins of equal width; of regressions the mean gap between 50, 80, 90 and 95 % and the share of
+rows in central intervals of that probability. Seconds are processor time of a fit on one thread, the median over folds,
+all tuning included but for what no user spends (pseudo votes of forests, intervals of CART and of forests).
+
+Learners. CART: `rivals.Cart`, the price of a leaf and the pseudo rows of the leaves by 5-fold (large tables: 3-fold)
+cross-validation on the training rows; intervals cross-conformal. 16 bagged unpruned trees, a random forest of 500,
+gradient boosting, with scikit-learn's defaults; pseudo votes, and residuals for intervals, out of bag; boosting has no
+intervals. BART of 200 trees by stochtree (`bart.py`), which has no model of more than two classes.
+
+Each measurement is a line of --out; what is there already is not measured again, so a run that was cut is called again.
+To measure anew, give another file, or --again: of several lines the last counts. At the end, and with --summary alone,
+the file is printed as rows of Markdown.
 """
 
 import os
@@ -18,46 +27,36 @@ import os
 os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import argparse
+import datetime
+import json
 import time
 import warnings
+from pathlib import Path
 
+import elsewhere
 import numpy as np
-from data import DATA, has_table
-from rivals import CONTEXT, Cart, loss
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from data import GENERATED, has_table, load
+from estimator_summary import key_of, number, read, summary
+from rivals import CONTEXT, COVERAGES, Bart, Cart, calibration_error, loss, score
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 import pactree_mcmc as pt
 
-BUNDLED = {
-    "iris": load_iris,
-    "wine": load_wine,
-    "breast_cancer": load_breast_cancer,
-    "digits": load_digits,
-    "diabetes": load_diabetes,
-}
 TABLES = {
     "classification": (
         "iris", "wine", "breast_cancer", "digits", "spambase", "eeg_eye_state", "epileptic_seizure",
         "crowdsourced_mapping_train", "wine_quality", "optdigits", "letter_recognition", "vote", "pima_diabetes",
         "breast_w", "ionosphere", "mushroom", "credit_a", "kr_vs_kp", "heart_statlog", "sick", "dtgfn_raisin",
     ),
-    "regression": ("diabetes", "abalone", "concrete", "cpu_small", "autoprice", "pbc", "dtgfn_energy"),
+    "regression": (
+        "diabetes", "abalone", "concrete", "cpu_small", "autoprice", "pbc", "dtgfn_energy", *GENERATED,
+    ),
 }  # fmt: skip
-LOSS = {"classification": "log loss", "regression": "RMSE"}
+LEARNERS = ("ours", "ours, deep", "CART", *CONTEXT, "BART")
 MANY_ROWS, N_TEST, FEW_ROWS = 4000, 2000, 300
-
-
-def table(name):
-    """Features, missing cells NaN, and target: floats for a regression, else classes."""
-    if name in BUNDLED:
-        X, y = BUNDLED[name](return_X_y=True)
-    else:
-        whole = np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", names=True, deletechars="")
-        features = [column for column in whole.dtype.names[:-1] if not column.startswith("split_")]
-        X, y = np.column_stack([whole[column] for column in features]), whole[whole.dtype.names[-1]]
-    return X, y.astype(float) if name in TABLES["regression"] else y.astype(int)
+WARM_ROWS = 700
+"""Rows fitted once before anything is timed: more than 256 cuts of a feature, so codes of either size."""
 
 
 def splits(y, regression):
@@ -70,94 +69,149 @@ def splits(y, regression):
     yield from (KFold if regression else StratifiedKFold)(5, shuffle=True, random_state=0).split(y, y)
 
 
-def learners(regression, n_rows, with_context, deep):
-    """Ours, CART, and the context, by name."""
-    ours = pt.BayesianTreeRegressor if regression else pt.BayesianTreeClassifier
-    yield "ours", ours(tree_prior=pt.ChipmanPrior(0.99, 0.0) if deep else None, random_state=0)
-    yield "CART", Cart(regression, 3 if n_rows > MANY_ROWS else 5)
-    if with_context:
-        yield from ((name, make(regression)) for name, make in CONTEXT.items())
+class Ours:
+    """Our estimators as the rivals are called."""
+
+    def __init__(self, regression, **how):
+        self.regression = regression
+        kind = pt.BayesianTreeRegressor if regression else pt.BayesianTreeClassifier
+        self.estimator = kind(random_state=0, **how)
+
+    def fit(self, X, y):
+        self.estimator.fit(X, y)
+        self.n_leaves = float(self.estimator.posterior_.n_leaves.mean())
+        if self.regression:
+            self.predict_interval = self.estimator.predict_interval
+        return self
+
+    def predict(self, X):
+        return self.estimator.predict(X) if self.regression else self.estimator.predict_proba(X)
 
 
-def fitted(learner, X, y):
-    """The learner fitted, and the processor seconds of that."""
+def learner_of(who, regression, n_rows, bart):
+    """A learner that is not fitted yet, by its name."""
+    if who == "CART":
+        return Cart(regression, 3 if n_rows > MANY_ROWS else 5, conformal=regression)
+    if who == "BART":
+        return Bart(regression, bart)
+    if who in CONTEXT:
+        return CONTEXT[who](regression)
+    return Ours(regression, **({"tree_prior": pt.ChipmanPrior(0.99, 0.0)} if who == "ours, deep" else {}))
+
+
+def fold(learner, rows, y, classes):
+    """Figures of one split: loss, score, seconds; and of each test row what calibration is counted from (m, n)."""
+    (here, there), (train, test) = rows, y
     began = time.process_time()
-    learner.fit(X, y)
-    spent = time.process_time() - began
-    return learner, spent - getattr(learner, "seconds_apart", 0.0)
+    learner.fit(here, train)
+    spent = time.process_time() - began - getattr(learner, "seconds_apart", 0.0)
+    said = learner.predict(there)
+    if classes is not None:
+        best = np.argmax(said, axis=1)
+        counted = said[np.arange(len(test)), best], classes[best] == test
+    else:
+        ends = [learner.predict_interval(there, c) for c in COVERAGES] if hasattr(learner, "predict_interval") else []
+        counted = [(end[:, 0] <= test) & (test <= end[:, 1]) for end in ends]
+    figures = loss(said, test, classes), score(said, test, classes), getattr(learner, "seconds", spent)
+    return figures, np.array(counted, dtype=float).reshape(-1, len(test))
 
 
-def compare(name, regression, given):
-    """Mean losses and seconds of each learner (2, learners), and leaves of ours and of CART, over splits."""
-    X, y = table(name)
-    n_rows = len(y)
-    if given.few_rows:
+def measure(task, name, who, few_rows, bart):
+    """A line of the file: a learner on a table; None where it has no model of it."""
+    X, y = load(name)
+    regression, n_rows = task == "regression", len(y)
+    y = y if regression else y.astype(int)
+    if who == "BART" and not regression and len(np.unique(y)) > 2:
+        return None
+    if few_rows:
         rows = np.random.default_rng(0).permutation(n_rows)[:FEW_ROWS]
         X, y = X[rows], y[rows]
-    found, leaves = [], []
+    found, counted, leaves = [], [], []
     for train, test in splits(y, regression):
         impute = SimpleImputer(strategy="median", keep_empty_features=True).fit(X[train])
         here, there = impute.transform(X[train]), impute.transform(X[test])
-        each = {}
-        for who, learner in learners(regression, n_rows, not given.no_context, given.deep):
-            learner, seconds = fitted(learner, here, y[train])
-            said = learner.predict(there) if regression or who != "ours" else learner.predict_proba(there)
-            each[who] = learner, loss(said, y[test], np.unique(y[train])), seconds
-        post = each["ours"][0].posterior_
-        leaves.append((post.n_leaves.mean(), each["CART"][0].n_leaves))
-        found.append([numbers[1:] for numbers in each.values()])
-    return np.mean(found, axis=0).T, np.mean(leaves, axis=0)
+        if not found and who.startswith(("ours", "CART")):
+            first = np.random.default_rng(0).permutation(len(train))[:WARM_ROWS]
+            learner_of(who, regression, n_rows, bart).fit(here[first], y[train][first]).predict(there[:5])
+        learner = learner_of(who, regression, n_rows, bart)
+        figures, rows = fold(learner, (here, there), (y[train], y[test]), None if regression else np.unique(y[train]))
+        found.append(figures)
+        counted.append(rows)
+        leaves.append(getattr(learner, "n_leaves", None))
+    counted, (losses, scores, seconds) = np.concatenate(counted, axis=1), np.transpose(found)
+    line = {"task": task, "table": name, "learner": who, "few_rows": few_rows, "rows": len(y), "splits": len(found)}
+    line |= {"loss": losses.mean(), "score": scores.mean(), "seconds": float(np.median(seconds))}
+    line["calibration"] = calibration(counted, regression)
+    line["leaves"] = None if leaves[0] is None else float(np.mean(leaves))
+    if regression and len(counted):
+        line["coverage"] = dict(zip(map(str, COVERAGES), counted.mean(axis=1).tolist(), strict=True))
+    return line | {"day": datetime.date.today().isoformat()}
 
 
-def number(value):
-    """Four digits, or four decimals if that is fewer; two digits of what would vanish."""
-    if value < 0.001:
-        return f"{value:.1e}"
-    return f"{value:.4f}" if value < 10 else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+def calibration(counted, regression):
+    """Calibration error of what `fold` counted; None where there are no intervals."""
+    if not regression:
+        return calibration_error(*counted)
+    return float(np.mean(np.abs(counted.mean(axis=1) - COVERAGES))) if len(counted) else None
 
 
-def task_rows(task, given):
-    """Print the rows of one task, then geometric means of ours over each rival, and how often ours is lower."""
-    X = np.random.default_rng(0).random((40, 2))
-    next(learners(task == "regression", 40, False, given.deep))[1].fit(
-        X, X[:, 0] if task == "regression" else X[:, 0] > 0.5
-    )
-    names = ["ours", "CART", *([] if given.no_context else CONTEXT)]
-    head = [f"{task}, {LOSS[task]}", "ours", "CART", "ratio", *names[2:], "leaves, ours and CART"]
-    head += [] if given.no_seconds else [f"seconds: {', '.join(names)}"]
-    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
-    ratios = []
-    asked = [name for name in TABLES[task] if name in (given.tables or TABLES[task])]
-    for name in [name for name in asked if name in BUNDLED or has_table(name)]:
-        (losses, seconds), leaves = compare(name, task == "regression", given)
-        ratios.append(losses[0] / losses[1:])
-        cells = [name, number(losses[0]), number(losses[1]), f"{ratios[-1][0]:.3f}", *map(number, losses[2:])]
-        cells += [f"{leaves[0]:.0f}, {leaves[1]:.0f}"]
-        cells += [] if given.no_seconds else [", ".join(f"{s:.2f}" for s in seconds)]
-        print(f"| {' | '.join(cells)} |", flush=True)
-    for rival, column in zip(names[1:] if ratios else (), np.transpose(ratios), strict=True):
-        mean, better = np.exp(np.mean(np.log(column))), int(np.sum(column < 1.0))
-        told = f"geometric mean {mean:.3f}, median {np.median(column):.3f}, worst {column.max():.3g}"
-        print(f"{task}: ours over {rival}, {told}; lower on {better} of {len(column)}", flush=True)
+def asked_for(given):
+    """Learners that the command line asks for."""
+    ours = "ours, deep" if given.deep else "ours"
+    if given.ours_only:
+        return [ours]
+    return [ours, "CART", *(CONTEXT if given.context else ()), *(["BART"] if given.context else ())]
+
+
+def run(given, names):
+    """Measure what the file lacks, a line each."""
+    found, learners = read(given.out), asked_for(given)
+    bart = elsewhere.interpreter_with("stochtree", given.rivals) if "BART" in learners else None
+    if "BART" in learners and bart is None:
+        print("BART left out: no stochtree here; give --rivals PYTHON of an interpreter that has it (extra bench)")
+        learners.remove("BART")
+    for task, name in names:
+        for who in learners if has_table(name) else ():
+            if not given.again and (task, name, who, given.few_rows) in found:
+                continue
+            try:
+                line = measure(task, name, who, given.few_rows, bart)
+            except elsewhere.Failed as failure:
+                print(f"{name}, {who}: {failure}", flush=True)
+                continue
+            if line is not None:
+                with given.out.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+                found[key_of(line)] = line
+                told = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
+                print(f"{name}, {who}: {', '.join(told)}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="*", help="default all")
+    parser.add_argument("--tables", nargs="+", default=[], help="default all")
     parser.add_argument("--only", choices=list(TABLES), help="one of the two tasks")
-    parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--context", action="store_true", help="all learners, not ours and CART alone")
+    who.add_argument("--ours-only", action="store_true", help="ours alone, beside what the file has")
     parser.add_argument("--deep", action="store_true", help="ours with ChipmanPrior(0.99, 0), not with its defaults")
-    parser.add_argument("--no-context", action="store_true", help="ours and CART alone")
-    parser.add_argument("--no-seconds", action="store_true", help="on a machine with other work")
+    parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
+    parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"), help="default estimators.jsonl")
+    parser.add_argument("--again", action="store_true", help="measure also what the file has")
+    parser.add_argument("--summary", action="store_true", help="measure nothing, print what the file has")
+    elsewhere.add_option(parser)
     given = parser.parse_args()
-    unknown = set(given.tables) - {name for names in TABLES.values() for name in names}
+    names = [(task, name) for task in TABLES for name in TABLES[task] if given.only in (None, task)]
+    unknown = set(given.tables) - {name for _, name in names}
     if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; give some of {', '.join(sum(TABLES.values(), ()))}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; give some of {', '.join(name for _, name in names)}")
+    names = [(task, name) for task, name in names if name in (given.tables or (name,))]
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    for task in [given.only] if given.only else TABLES:
-        if not given.tables or set(given.tables) & set(TABLES[task]):
-            task_rows(task, given)
-            print(flush=True)
+    if not given.summary:
+        run(given, names)
+    chosen = {task: [name for kind, name in names if kind == task] for task in TABLES}
+    for line in summary(read(given.out), chosen, LEARNERS, given.few_rows):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -10,45 +10,20 @@ import argparse
 import warnings
 
 import numpy as np
-from data import friedman
-from rivals import Cart
+from data import friedman, uneven_smooth, uneven_steps
+from rivals import COVERAGES, Cart
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 
 import pactree_mcmc as pt
-
-COVERAGES = (0.5, 0.8, 0.9, 0.95)
-
-
-def steps(n, seed=0):
-    """Four levels of the mean and two of the noise, by cuts of two uniform features of five."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 5))
-    noise = np.where(X[:, 0] > 0.6, 2.0, 0.5)
-    return X, 4.0 * (X[:, 0] > 0.3) + 3.0 * (X[:, 1] > 0.5) + noise * rng.normal(size=n)
-
-
-def uneven(n, seed=0):
-    """A smooth mean, noise that grows along the feature, with heavy tails."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 2))
-    return X, np.sin(6.0 * X[:, 0]) + (0.1 + X[:, 0]) * rng.standard_t(4, size=n)
 
 
 def tables(n):
     yield "diabetes", [column[:n] for column in load_diabetes(return_X_y=True)]
     X, _, y = friedman(n)
     yield "Friedman's function", (X, y)
-    yield "steps, uneven noise", steps(n)
-    yield "smooth, t noise", uneven(n)
-
-
-def residuals(X, y):
-    """Sizes of CART's cross-validated residuals (n,), the price chosen anew in each fold."""
-    found = np.empty(len(y))
-    for train, test in KFold(5, shuffle=True, random_state=2).split(X):
-        found[test] = np.abs(Cart(True).fit(X[train], y[train]).predict(X[test]) - y[test])
-    return found
+    yield "steps, uneven noise", uneven_steps(n)
+    yield "smooth, t noise", uneven_smooth(n)
 
 
 def measure(X, y, leaf):
@@ -56,10 +31,10 @@ def measure(X, y, leaf):
     shares, widths = np.zeros((2, len(COVERAGES))), np.zeros((2, len(COVERAGES)))
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         fitted = pt.BayesianTreeRegressor(leaf=leaf, random_state=0).fit(X[train], y[train])
-        mean, off = Cart(True).fit(X[train], y[train]).predict(X[test]), residuals(X[train], y[train])
+        cart = Cart(True, conformal=True).fit(X[train], y[train])
         for i, coverage in enumerate(COVERAGES):
-            half = np.quantile(off, min(coverage * (1.0 + 1.0 / len(off)), 1.0), method="higher")
-            for k, ends in enumerate((fitted.predict_interval(X[test], coverage).T, (mean - half, mean + half))):
+            for k, learner in enumerate((fitted, cart)):
+                ends = learner.predict_interval(X[test], coverage).T
                 shares[k, i] += np.sum((ends[0] <= y[test]) & (y[test] <= ends[1]))
                 widths[k, i] += np.sum(ends[1] - ends[0])
     return shares / len(y), widths[0] / widths[1]

@@ -1,12 +1,15 @@
-"""Rivals that several benchmarks share: CART tuned by cross-validation, forests, bagged trees, boosting.
+"""Rivals that several benchmarks share: CART tuned by cross-validation, forests, bagged trees, boosting, BART.
 
 Each is fitted by ``fit(X, y)``; ``predict(X)`` gives the mean of a regression (n,), or the probabilities of
-``classes`` (n, K). ``loss`` is the loss of all of them.
+``classes`` (n, K); those that have intervals give their ends (n, 2) by ``predict_interval(X, coverage)``. ``loss`` is
+the loss of all of them, ``score`` and ``calibration_error`` what else they are judged by.
 """
 
 import heapq
 import time
+from pathlib import Path
 
+import elsewhere
 import numba
 import numpy as np
 from sklearn.ensemble import (
@@ -22,6 +25,10 @@ PSEUDO_ROWS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """What may be added to the rows of a leaf, or the votes of a forest, in all: spread evenly over the classes."""
 LEAST = 1e-15
 """Least probability that a loss is taken of."""
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+"""Intervals that are counted."""
+BINS = 15
+"""Bins of equal width of the probability of the likeliest class."""
 
 
 def loss(said, y, classes=None):
@@ -31,6 +38,20 @@ def loss(said, y, classes=None):
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     known = said[np.arange(len(y)), place] * (classes[place] == y)
     return float(-np.log(np.maximum(known, LEAST)).mean())
+
+
+def score(said, y, classes=None):
+    """Share of rows whose likeliest class is theirs; R squared of means."""
+    if said.ndim == 1:
+        return float(1.0 - np.sum((said - y) ** 2) / np.sum((y - y.mean()) ** 2))
+    return float(np.mean(classes[np.argmax(said, axis=1)] == y))
+
+
+def calibration_error(probability, right):
+    """Expected calibration error: mean gap of probabilities (n,) and shares right, by bin (Guo et al. 2017)."""
+    which = np.minimum((probability * BINS).astype(int), BINS - 1)
+    gap = np.bincount(which, right, BINS) - np.bincount(which, probability, BINS)
+    return float(np.abs(gap).sum() / len(right))
 
 
 def folds_of(y, n_folds, regression, seed=1):
@@ -145,16 +166,26 @@ def _first_leaf(parent, is_leaf):
     return up
 
 
-class Cart:
+class Conformal:
+    """Intervals of one width: the mean plus and minus a quantile of the sizes ``off`` of residuals held out."""
+
+    def predict_interval(self, X, coverage):
+        share = min(coverage * (1.0 + 1.0 / len(self.off)), 1.0)
+        half, mean = np.quantile(self.off, share, method="higher"), self.predict(X)
+        return np.column_stack([mean - half, mean + half])
+
+
+class Cart(Conformal):
     """scikit-learn's CART, the price of a leaf and the pseudo rows of its leaves by one cross-validation.
 
     Every price of the whole tree's pruning path is tried, up to the root alone. A leaf with counts n_k predicts
     ``(n_k + a / K) / (n + a)``, a of ``pseudo_rows``; the mean of its rows in a regression. The loss is that which is
-    compared: log loss, or squared error. One fit for each fold and one of all rows; a first call compiles.
+    compared: log loss, or squared error. One fit for each fold and one of all rows; a first call compiles. With
+    ``conformal`` a regression has intervals, from five folds in which the price is chosen anew: ``seconds_apart``.
     """
 
-    def __init__(self, regression, n_folds=5, pseudo_rows=PSEUDO_ROWS):
-        self.regression, self.n_folds = regression, n_folds
+    def __init__(self, regression, n_folds=5, pseudo_rows=PSEUDO_ROWS, *, conformal=False):
+        self.regression, self.n_folds, self.conformal = regression, n_folds, conformal
         self.kind = DecisionTreeRegressor if regression else DecisionTreeClassifier
         self.pseudo_rows = (0.0,) if regression else pseudo_rows
 
@@ -171,6 +202,13 @@ class Cart:
         self.price, self.pseudo = prices[at], self.pseudo_rows[int(np.argmin(lost[at]))]
         self.pruned, self.value = whole, self._values(sums, self.pseudo)
         self.n_leaves = int(whole.totals(np.ones((len(sums), 1)), prices)[at, 0])
+        if self.conformal:
+            began = time.process_time()
+            self.off = np.empty(len(y))
+            for train, test in KFold(5, shuffle=True, random_state=2).split(X):
+                inside = Cart(True, self.n_folds).fit(X[train], y[train])
+                self.off[test] = np.abs(inside.predict(X[test]) - y[test])
+            self.seconds_apart = time.process_time() - began
         return self
 
     def predict(self, X):
@@ -201,11 +239,12 @@ class Cart:
         return np.column_stack(list(each))
 
 
-class Forest:
+class Forest(Conformal):
     """Trees on bootstrap samples. Classes: pseudo votes, spread evenly, as many as lose least out of bag.
 
-    Without pseudo votes a class that no tree votes for would have probability 0, an infinite loss. Finding their number
-    takes ``seconds_apart`` of processor time, which no user of a forest spends.
+    Without pseudo votes a class that no tree votes for would have probability 0, an infinite loss. Finding their
+    number, or the residuals out of bag of a regression, takes ``seconds_apart`` of processor time, which no user of a
+    forest spends.
     """
 
     def __init__(self, regression, n_trees, **how):
@@ -215,16 +254,19 @@ class Forest:
 
     def fit(self, X, y):
         self.forest.fit(X, y)
-        if self.regression:
-            return self
         began = time.process_time()
-        self.classes, self.n_trees = self.forest.classes_, len(self.forest.estimators_)
-        votes, voters = np.zeros((len(y), len(self.classes))), np.zeros((len(y), 1))
+        self.n_trees = len(self.forest.estimators_)
+        self.classes = None if self.regression else self.forest.classes_
+        votes, voters = np.zeros((len(y), 1 if self.regression else len(self.classes))), np.zeros((len(y), 1))
         for tree, drawn in zip(self.forest.estimators_, self.forest.estimators_samples_, strict=True):
             out = np.bincount(drawn, minlength=len(y)) == 0
-            votes[out] += tree.predict_proba(X[out])
+            votes[out] += tree.predict(X[out])[:, None] if self.regression else tree.predict_proba(X[out])
             voters[out] += 1
-        self.pseudo = min(PSEUDO_ROWS, key=lambda a: loss(self._smoothed(votes, voters, a), y, self.classes))
+        if self.regression:
+            out = voters[:, 0] > 0
+            self.off = np.abs(votes[out, 0] / voters[out, 0] - y[out])
+        else:
+            self.pseudo = min(PSEUDO_ROWS, key=lambda a: loss(self._smoothed(votes, voters, a), y, self.classes))
         self.seconds_apart = time.process_time() - began
         return self
 
@@ -254,9 +296,42 @@ class Boosted:
         return self.boosted.predict(X) if self.regression else self.boosted.predict_proba(X)
 
 
+class Bart:
+    """BART by stochtree (`bart.py`), in a process of an interpreter that has it; regressions and two classes.
+
+    It runs when asked to predict; ``seconds`` is then the processor time of the fit. Intervals are of the rows last
+    predicted.
+    """
+
+    def __init__(self, regression, interpreter):
+        self.regression, self.interpreter = regression, interpreter
+
+    def fit(self, X, y):
+        self.classes = None if self.regression else np.unique(y)
+        self.given = {"X": X, "y": y if self.regression else (y == self.classes[1]).astype(float)}
+        return self
+
+    def predict(self, X):
+        ends = sorted((1.0 + sign * coverage) / 2.0 for coverage in COVERAGES for sign in (-1, 1))
+        script = Path(__file__).with_name("bart.py")
+        arrays = self.given | {"test": X, "q": np.array(ends)}
+        found = elsewhere.run([self.interpreter, script], arrays, {"regression": self.regression})
+        self.seconds = float(found["seconds"])
+        if not self.regression:
+            return np.column_stack([1.0 - found["said"], found["said"]])
+        self.quantiles = dict(zip(np.round(ends, 6), found["quantiles"].T, strict=True))
+        return found["said"]
+
+    def predict_interval(self, X, coverage):
+        low, high = (self.quantiles[round((1.0 + sign * coverage) / 2.0, 6)] for sign in (-1, 1))
+        if len(low) != len(X):
+            raise ValueError(f"{len(low)} rows were predicted and {len(X)} are asked about")
+        return np.column_stack([low, high])
+
+
 CONTEXT = {
-    "forest of 500": lambda regression: Forest(regression, 500),
     "16 bagged trees": lambda regression: Forest(regression, 16, max_features=None),
+    "forest of 500": lambda regression: Forest(regression, 500),
     "boosting": Boosted,
 }
 """Learners of another kind, by what they are called: sums and averages of trees."""

@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "examples")]
 from chipman_1998 import chipman_data  # noqa: E402, F401
-from data import DATA, four_levels, friedman, friedman_binary  # noqa: E402, F401
+from data import DATA, four_levels, friedman, friedman_binary, stepped  # noqa: E402, F401
 
 
 class MissingTable(Exception):
@@ -49,22 +49,6 @@ def xor_twins(rows_a_cell=6, seed=0):
     return np.column_stack([first, second, first]).astype(float), y
 
 
-def low_noise(n=1000, p=8, cells=50, seed=0):
-    """Normal features, cut into cells whose means lie far apart: the largest again, at a quantile between .3 and .7."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p))
-    rows = [np.arange(n)]
-    while len(rows) < cells:
-        largest = rows.pop(max(range(len(rows)), key=lambda c: len(rows[c])))
-        x = X[largest, rng.integers(p)]
-        left = x <= np.quantile(x, rng.uniform(0.3, 0.7))
-        rows += [largest[left], largest[~left]]
-    y = rng.normal(scale=0.1, size=n)
-    for here in rows:
-        y[here] += 3.0 * rng.normal()
-    return X, y
-
-
 def real(name):
     """Features as a frame, missing values NaN; classes, or numbers of a regression; the nominal columns by name.
 
@@ -74,7 +58,7 @@ def real(name):
         data = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
         return data.data, data.target, []
     if name in ("low_noise", "friedman_1000"):
-        X, y = low_noise() if name == "low_noise" else friedman(1000)[::2]
+        X, y = stepped() if name == "low_noise" else friedman(1000)[::2]
         return pd.DataFrame(X, columns=[f"x{k + 1}" for k in range(X.shape[1])]), y, []
     X = pd.read_csv(_path(name)).dropna(axis=1, how="all")
     y = X.pop("target")

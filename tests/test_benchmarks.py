@@ -1,0 +1,182 @@
+"""What the benchmarks print is counted right: calibration, ratios, what is measured again, chains that stand still."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def load(*names):
+    """Modules of the benchmarks; the environment, which they set for themselves, is put back."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            patch.setenv(variable, "1")
+        patch.syspath_prepend(str(FOLDER))
+        patch.syspath_prepend(str(FOLDER / "mixing"))
+        return [importlib.import_module(name) for name in names]
+
+
+data, elsewhere, rivals, summaries, estimators, published, ess = load(
+    "data", "elsewhere", "rivals", "estimator_summary", "estimators", "published_splits", "single_tree_ess"
+)
+
+
+def test_calibration_error_by_hand():
+    # two bins: .6 and .64 with one of two right, .95 with all right
+    probability, right = np.array([0.61, 0.63, 0.95, 0.97]), np.array([1.0, 0.0, 1.0, 1.0])
+    expected = (abs(1.0 - 1.24) + abs(2.0 - 1.92)) / 4.0
+    assert rivals.calibration_error(probability, right) == pytest.approx(expected)
+    assert rivals.calibration_error(np.ones(5), np.ones(5)) == 0.0
+
+
+def test_calibration_of_a_regression_is_the_mean_gap():
+    inside = np.zeros((4, 100))
+    for k, share in enumerate((0.4, 0.8, 1.0, 0.95)):
+        inside[k, : int(100 * share)] = 1.0
+    assert estimators.calibration(inside, True) == pytest.approx((0.1 + 0.0 + 0.1 + 0.0) / 4)
+    assert estimators.calibration(np.zeros((0, 100)), True) is None
+
+
+@pytest.mark.parametrize("make", [lambda: rivals.Cart(True, conformal=True), lambda: rivals.Forest(True, 16)])
+def test_conformal_intervals_hold_their_share(make):
+    X, y = data.uneven_steps(1200)
+    learner = make().fit(X[:600], y[:600])
+    for coverage in rivals.COVERAGES:
+        low, high = learner.predict_interval(X[600:], coverage).T
+        assert np.mean((low <= y[600:]) & (y[600:] <= high)) == pytest.approx(coverage, abs=0.06)
+        np.testing.assert_allclose((low + high) / 2.0, learner.predict(X[600:]))
+
+
+@pytest.mark.parametrize("name", data.GENERATED)
+def test_generated_tables_are_the_same_twice(name):
+    (X, y), (again, y_again) = data.load(name), data.load(name)
+    np.testing.assert_array_equal(X, again)
+    np.testing.assert_array_equal(y, y_again)
+    assert len(X) == len(y)
+    assert np.isfinite(X).all()
+    assert np.isfinite(y).all()
+
+
+def test_noise_alone_parts_low_and_high():
+    _, f, low = data.friedman(1000, noise=0.1)
+    _, g, high = data.friedman(1000, noise=5.0)
+    np.testing.assert_array_equal(f, g)
+    np.testing.assert_allclose(50.0 * (low - f), high - f)
+
+
+def lines(*losses, learner, few_rows=False):
+    names = ("iris", "wine", "vote")
+    return [
+        {"task": "classification", "table": name, "learner": learner, "few_rows": few_rows}
+        | {"loss": loss, "score": 0.9, "calibration": 0.1, "seconds": 1.0, "leaves": None}
+        for name, loss in zip(names, losses, strict=False)
+    ]
+
+
+def test_summary_counts_on_the_tables_that_both_have(tmp_path):
+    written = [*lines(9.0, 0.1, 0.3, learner="ours"), *lines(0.2, 0.2, 0.2, learner="CART")]
+    written += [*lines(0.1, learner="ours"), *lines(0.4, 0.05, learner="boosting")]  # of two lines the last counts
+    written += lines(7.0, learner="ours", few_rows=True)
+    file = tmp_path / "measured.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in written))
+    told = list(summaries.summary(summaries.read(file), estimators.TABLES, estimators.LEARNERS, few_rows=False))
+    mean = (0.5 * 0.5 * 1.5) ** (1 / 3)
+    assert f"| ours over CART | {mean:.3f} | 0.500 | 2 of 3 | vote 1.5 |" in told
+    assert "| boosting over CART | 0.707 | 1.125 | 1 of 2 | iris 2 |" in told
+    assert "| ours over boosting | 0.707 | 1.125 | 1 of 2 | wine 2 |" in told
+    assert "| iris | 0.1000 | 0.2000 | 0.4000 | - | - |" in told
+    assert "| vote | 0.3000 | 0.2000 | - | - | - |" in told
+    assert not any("7.0" in line for line in told)
+
+
+def test_run_goes_on_where_it_was_cut(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(estimators, "asked_for", lambda given: ["CART"])
+    given = SimpleNamespace(out=tmp_path / "measured.jsonl", rivals=None, again=False, few_rows=True)
+    names = [("classification", "iris"), ("regression", "diabetes")]
+    estimators.run(given, names[:1])
+    first = given.out.read_text()
+    estimators.run(given, names)
+    told = [json.loads(line) for line in given.out.read_text().splitlines()]
+    assert given.out.read_text().startswith(first)
+    assert [line["table"] for line in told] == ["iris", "diabetes"]
+    assert told[0]["rows"] == 150
+    assert told[1]["rows"] == estimators.FEW_ROWS
+    assert 0.8 < told[0]["score"] <= 1.0
+    assert told[1]["calibration"] < 0.1
+    assert capsys.readouterr().out.count("CART: loss") == 2
+
+
+def test_bart_has_no_model_of_three_classes():
+    assert estimators.measure("classification", "iris", "BART", True, None) is None
+
+
+SCRIPT = """
+import sys, numpy as np
+from elsewhere import read_given
+arrays, options = read_given(sys.argv[1])
+np.savez(sys.argv[2], twice=options["times"] * arrays["x"])
+"""
+
+
+def test_arrays_go_elsewhere_and_come_back(tmp_path):
+    script = tmp_path / "twice.py"
+    script.write_text(SCRIPT)
+    found = elsewhere.run([sys.executable, script], {"x": np.arange(3.0)}, {"times": 2})
+    np.testing.assert_array_equal(found["twice"], [0.0, 2.0, 4.0])
+    with pytest.raises(elsewhere.Failed, match="KeyError"):
+        elsewhere.run([sys.executable, script], {"z": np.arange(3.0)}, {"times": 2})
+    assert elsewhere.interpreter_with("no_such_module", None) is None
+    assert elsewhere.interpreter_with("numpy", None) == sys.executable
+
+
+def test_published_splits_of_bundled_tables():
+    found = list(published.splits("iris", 150))
+    assert len(found) == 5
+    X, _ = load_iris(return_X_y=True)
+    np.testing.assert_array_equal(X[found[2][1]], train_test_split(X, test_size=0.2, random_state=3)[1])
+
+
+@pytest.mark.parametrize(("name", "n", "held_out"), [("dtgfn_raisin", 900, 180), ("dtgfn_energy", 768, 154)])
+def test_published_splits_of_files(name, n, held_out):
+    if not (data.DATA / f"{name}.csv.gz").exists():
+        pytest.skip("the shared tables are not beside this checkout")
+    X, y = data.load(name)
+    assert X.shape == (n, 7 if name == "dtgfn_raisin" else 8)
+    for train, test in published.splits(name, n):
+        assert len(test) == held_out
+        assert sorted([*train, *test]) == list(range(len(y)))
+
+
+def test_chains_that_stand_still_are_not_called_good():
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.normal(size=(4, 500)), np.ones((4, 500)), np.repeat(np.arange(4.0), 500).reshape(4, 500)])
+    rhat, size = ess.judged(values)
+    assert rhat[0] < 1.01
+    assert size[0] > 1000.0
+    assert rhat[1] == np.inf
+    assert size[1] == 0.0
+    assert rhat[2] > 2.0
+    found = {"predictions": np.moveaxis(values[[0, 0]], 0, 2), "scale": values[0], "iterations": 9, "cpu": 2.0}
+    good = ess.line("diabetes", "bartz", {**found, "wall": 4.0})
+    assert ess.agree(good)
+    assert ess.row(good)[-1] == "yes"
+    assert good["predictions"]["worst"] == pytest.approx(size[0])
+    stuck = ess.line("diabetes", "bartz", {**found, "wall": 4.0, "leaves": values[2]})
+    assert not ess.agree(stuck)
+    assert ess.row(stuck)[-1].startswith("NO")
+
+
+@pytest.mark.parametrize("iterations", [8, 200, 4000, 123_457])
+def test_plan_of_a_chain_uses_its_iterations(iterations):
+    (programs,) = load("single_tree_programs")
+    burn, kept, every = programs.plan(iterations)
+    assert 4 <= kept <= programs.KEPT
+    assert iterations - every <= burn + kept * every <= max(iterations, burn + 4 * every)
