@@ -417,6 +417,7 @@ def _check_length(length: Any, model: TreeModel) -> None:
         require(length.draws >= 1, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
+        require(type(length.work) is float and 1.0 <= length.work < np.inf, "a plan has no length")
         check_strata(length.strata, model)
 
 

@@ -32,8 +32,6 @@ from ._strata import balanced, draw_weights, log_evidences, root_shares_into, sh
 from ._workers import Work, n_cores
 
 Submit = Callable[..., Future]
-MOST_ROWS = 1.2e9
-"""Rows visited by a run that finds its own length, at most about."""
 MOST_TIMES = 8
 """How many times its first draws such a run is, where it is longest, about."""
 
@@ -49,8 +47,12 @@ NOTES = 100
 """Trees looked at for that, evenly spaced over the last three quarters of the round."""
 PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
-ROUND = 30
-"""Steps of a round, where a run finds its own length."""
+ROUND, SHORTEST_ROUND = 30, 10
+"""Steps of a round, where a run finds its own length, and where it must be short."""
+UNIT_ROWS = 43_000
+"""Rows that a chain visits in all rounds for each unit of the table, about."""
+LEARNING, LEARNING_AT_MOST = 0.4, 0.6
+"""Part of the work that the rounds are to take, and may."""
 GROWTHS, MOST_GROWTHS = 4, 16
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
@@ -251,7 +253,7 @@ def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], 
 def _learn(work: Work, submit: Submit) -> Work:
     try:
         first = work.plans[0]
-        tune = first.tune if first.length is None else PILOT + ROUND * _n_rounds(first)
+        tune = first.tune if first.length is None else PILOT + round_steps(first, len(work.plans)) * _n_rounds(first)
         with Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress:
             return _rounds(work, submit, progress)
     except KeyboardInterrupt:
@@ -270,7 +272,8 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     n_rounds = len(betas)
     schedule = [plans[0].tune * (number + 1) // n_rounds for number in range(n_rounds)]
     if length is not None:
-        schedule, betas = [PILOT + ROUND * number for number in range(n_rounds + 1)], [BETAS[0], *betas]
+        steps = round_steps(plans[0], len(plans))
+        schedule, betas = [PILOT + steps * number for number in range(n_rounds + 1)], [BETAS[0], *betas]
     first_growth = len(betas) - n_rounds + len(BETAS)
     for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
         made = schedule[number - 1] * len(plans) if number else 0
@@ -293,13 +296,14 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             kernel = plans[0].kernel
             spent += float((cost[1] + STEP_ROWS * cost[0]).sum())
             if kernel.adapts:
-                kernel = kernel.by_cost(cost, MOST_ROWS / (MOST_TIMES * length.draws * len(plans)))
+                kernel = kernel.by_cost(cost, length.work / (MOST_TIMES * length.draws * len(plans)))
                 plans = [plan._replace(kernel=kernel) for plan in plans]
         if grows:
             grown = [result.graph for result in found.values() if result.graph is not None]
             graph = joined_graph(grown) if grown else graph
             drawn = np.concatenate([result.weights for result in found.values()])
-            if length is not None and (effective_part(drawn) >= EFFECTIVE or int(graph.used.max()) >= MOST_PIECES):
+            is_enough = effective_part(drawn) >= EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
+            if length is not None and (is_enough or spent > LEARNING_AT_MOST * length.work):
                 break
         elif tuned > PILOT or length is None:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
@@ -309,11 +313,22 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
                 density, strata = _surveyed(work._replace(plans=plans, lost=lost), submit, density, ends, noted)
                 plans = [_told(plan, strata) for plan in plans]
     if length is not None and length.steps == 0:
-        steps = int((MOST_ROWS - spent) / (kernel.rows_per_block(cost) * len(plans)))
+        steps = int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans)))
         plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
     graph = frozen(graph)
     before = [None if c in lost else begun_with(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
     return work._replace(plans=plans, before=before, lost=lost)
+
+
+def learns_within(work: float, n_units: int, chains: int) -> bool:
+    """Whether the rounds fit into the rows that a run may visit, if need be with short ones."""
+    return UNIT_ROWS * n_units * chains * SHORTEST_ROUND <= LEARNING_AT_MOST * work * ROUND
+
+
+def round_steps(plan: Plan, chains: int) -> int:
+    """Steps of a round, where a run finds its own length: fewer where the rounds would take too much of its work."""
+    whole = UNIT_ROWS * plan.model.units.codes.shape[1] * chains
+    return int(min(max(ROUND * LEARNING * plan.length.work / whole, SHORTEST_ROUND), ROUND))
 
 
 def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:

@@ -20,6 +20,8 @@ from ._stopped import cells_named
 from ._tempering import Ladder, read_ladder
 
 BLOCK_SECONDS = 0.1
+WORK = 1.2e9
+"""Rows visited by all chains of a run that finds its own length, at most about."""
 
 
 class Length(NamedTuple):
@@ -35,6 +37,8 @@ class Length(NamedTuple):
     """(p,) log evidence of the trees with each feature at the root, by draws of the density; once that is learned."""
     before: int = 0
     """Steps of a chain made before those whose draws are kept, and after tuning."""
+    work: float = WORK
+    """Rows visited by all chains, at most about."""
 
 
 class Plan(NamedTuple):

@@ -16,9 +16,10 @@ from ..posterior import SampledPosterior
 from ..trees import Tree
 from ._checkpoint import Checkpoint, read_interval, read_target
 from ._kernels import PROPOSALS_PER_DRAW, read_kernel
-from ._learn import MOST_TIMES, learn
+from ._learn import MOST_TIMES, learn, learns_within
 from ._length import FEWEST, lengthen
-from ._run import Length, Plan
+from ._pilot import fitted
+from ._run import WORK, Length, Plan
 from ._start import Dispersed
 from ._state import line_sums
 from ._tempering import read_ladder
@@ -42,6 +43,7 @@ def sample(
     proposals: int | None = None,
     steps: int | None = None,
     seconds: float | None = None,
+    work: float | None = None,
     start: Any = "dispersed",
     betas: Any = None,
     executor: Executor | None = None,
@@ -67,10 +69,11 @@ def sample(
         nor, where chains neither learn together nor wait for each other, on how many chains. A sequence gives each
         chain its own source, taken as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move: weight}
-        "default": "whole" in a run that finds its own length, unless on a ladder or with one ordered feature; else
-        "local". "whole": whole trees and subtrees from a density that the chains learn together in tuning, and a few
-        local moves; "local": many local moves; "cgm": grow, prune, change, swap (Chipman et al. 1998); "grow-prune":
-        uniform choice of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999), section 6.
+        "default": "whole" in a run that finds its own length, unless on a ladder, with one ordered feature, or with
+        so many rows that learning would not fit into its ``work`` (some 12,000 by default); else "local". "whole":
+        whole trees and subtrees from a density that the chains learn together in tuning, and a few local moves;
+        "local": many local moves; "cgm": grow, prune, change, swap (Chipman et al. 1998); "grow-prune": uniform choice
+        of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999), section 6.
         Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2 (by lookahead),
         regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of the proposals. See
         docs/kernels.md.
@@ -86,6 +89,9 @@ def sample(
     seconds : float, optional
         Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
         at a step that ``post.course.steps`` has.
+    work : float, optional
+        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1.2e9, some five
+        minutes of processor time. Less of it makes tuning shorter and, of many rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
@@ -126,7 +132,7 @@ def sample(
     Notes
     -----
     A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
-    many again and keeps every second draw, until steps that visit some 1.2e9 rows are made or ``seconds`` are over. The
+    many again and keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. The
     end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
     all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel
     "whole" tuning also sets the weights, and the proposals a step, by what these cost.
@@ -147,18 +153,18 @@ def sample(
     check_executor(executor)
     for name, value in {"draws": draws, "chains": chains}.items():
         check_count(name, value)
-    length = _read_length(draws, tune, thin, proposals, steps, seconds)
+    length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
     if length is not None and isinstance(kernel, str) and kernel == "default" and betas is None and not is_line:
-        kernel = "whole"
+        kernel = "whole" if learns_within(length.work, model.units.codes.shape[1], int(chains)) else "local"
     if proposals is None:
         proposals = PROPOSALS_OF.get(kernel, PROPOSALS_PER_DRAW) if isinstance(kernel, str) else PROPOSALS_PER_DRAW
     adapts = length is not None and isinstance(kernel, str) and kernel == "whole"
     mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts)
     if betas is not None:
         read_ladder(betas)
-    if length is not None and length.steps == 0 and not (mixture.guided and betas is None):
+    if length is not None and length.steps == 0 and betas is not None:
         length = length._replace(steps=MOST_TIMES * int(draws))
     if length is not None and steps is None and seconds is None and int(draws) * int(chains) < FEWEST:
         length = length._replace(steps=int(draws))
@@ -179,8 +185,11 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
-    if first.kernel.guided and first.betas is None and any(result is None for result in work.before):
-        work = learn(work)
+    if first.betas is None and any(result is None for result in work.before):
+        if first.kernel.guided:
+            work = learn(work)
+        elif first.length is not None and all(result is None for result in work.before):
+            work = fitted(work)
         if work.checkpoint is not None:
             work.checkpoint.follow(work.plans)
     done, steps = do(work), None
@@ -202,13 +211,16 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     return post
 
 
-def _read_length(draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any) -> Length | None:
+def _read_length(
+    draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
+) -> Length | None:
     """Where a run that finds its own length must end; None for one whose length is given."""
     given = {"tune": tune, "thin": thin, "proposals": proposals}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
         check_count(name, value, 0 if name == "tune" else 1)
-    own = {name: value for name, value in {"steps": steps, "seconds": seconds}.items() if value is not None}
+    own = {"steps": steps, "seconds": seconds, "work": work}
+    own = {name: value for name, value in own.items() if value is not None}
     if given and own:
         raise ValueError(
             f"{', '.join(own)} is for a run that finds its own length; leave out {', '.join(given)}, which give it."
@@ -219,12 +231,15 @@ def _read_length(draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, s
             raise ValueError(f"steps={steps} is less than draws={draws}; give as many or more.")
     if seconds is not None:
         check_number("seconds", seconds, "seconds, > 0", 5e-324)
+    if work is not None:
+        check_number("work", work, "rows, >= 1", 1.0)
     if given:
         return None
     most = 0 if steps is None else int(steps)
     if seconds is not None and steps is None:
         most = MOST
-    return Length(int(draws), most, None if seconds is None else float(seconds))
+    limit = None if seconds is None else float(seconds)
+    return Length(int(draws), most, limit, work=WORK if work is None else float(work))
 
 
 def check_reachable(model: TreeModel) -> None:
