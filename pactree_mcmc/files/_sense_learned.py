@@ -114,6 +114,7 @@ def _check_chances(piece: np.ndarray, link: np.ndarray) -> None:
     for name in ("weight", "g", "log_rule"):
         require(np.isfinite(link[name]), f"{name} of a link is not finite")
     require((piece.log_tried <= 0.0) & np.isfinite(piece.log_tried), "log_tried is no probability")
+    require(piece.floor < np.inf, "the least value of a piece is none")
     require(~np.isnan(piece.seen) & (piece.seen >= 0.0), "seen is no probability")
     with np.errstate(over="ignore", invalid="ignore"):
         chance = np.exp(piece.stop + piece.log_norm)

@@ -54,6 +54,9 @@ EXPLORED = 0.15
 """The same while trees are drawn to see more."""
 MOST_ABOVE = 600.0
 """Nats by which what was not seen may stand above what was, at most."""
+MARGIN, LEAST_LEFT = 1.0, 1e-6
+"""Nats by which V may lie below stopping and the lookahead sum together, which leaves out that the children stop; and
+the part of g that must be left for what was not seen to make up the rest."""
 WELL_SEEN, FEWEST, RIDGE, TINY = 0.3, 50, 0.3, 1e-9
 """Of a rule for guesses: part of a piece that must be seen to teach, pieces of a depth class that are enough."""
 SPARE = 1 << 9
@@ -150,6 +153,9 @@ def value_piece(graph: Any, at: int) -> None:
         doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS]
         if doubt > 0.0:
             level = min(max(level, piece.guess - doubt), piece.guess + doubt)
+        short = exp(min(piece.floor - largest, MOST_ABOVE)) - seen
+        if left > LEAST_LEFT and short > left * exp(min(level - largest, MOST_ABOVE)):
+            level = largest + log(short / left)
         each = exp(min(level - largest, MOST_ABOVE))
         tried = min(max(each / (seen + left * each), LEAST_TRIED), 1.0)
         piece.value += log(seen + left * each)
@@ -322,6 +328,8 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
     for j in range(N_CELL_TERMS):
         graph.terms[at, j] = state.cell_terms[j]
+    ahead = guide.odds - MARGIN
+    piece.floor = piece.stop + log1p(exp(ahead)) if ahead < MOST_ABOVE else -inf
     guess_piece(graph, at)
     value_piece(graph, at)
     return at

@@ -27,7 +27,7 @@ from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
 from ._snapshot import ARRAYS, Snapshot
 from ._start import may_grow
-from ._state import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, Graph, first_density, new_graph
+from ._state import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS, Graph, first_density, new_graph
 from ._strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
 from ._workers import Work, n_cores
 
@@ -49,10 +49,10 @@ PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
 ROUND, SHORTEST_ROUND = 30, 10
 """Steps of a round, where a run finds its own length, and where it must be short."""
-UNIT_ROWS = 43_000
-"""Rows that a chain visits in all rounds for each unit of the table, about."""
-LEARNING, LEARNING_AT_MOST = 0.4, 0.6
-"""Part of the work that the rounds are to take, and may."""
+ROUNDS_ROWS, GROWTHS_ROWS = 25_000, 32_000
+"""Rows that a chain visits for each unit of the table in the rounds before the graph, and in the first few with it."""
+ROUNDS_SHARE, LEARNING_AT_MOST = 0.2, 0.6
+"""Part of the work that the rounds before the graph are to take, and that all may."""
 GROWTHS, MOST_GROWTHS = 4, 16
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
@@ -73,6 +73,8 @@ class Studied(NamedTuple):
     decisions: Decisions
     cost: np.ndarray
     """(2, steps of the kernel): proposals, and rows they visited."""
+    rows: int
+    """Rows visited, those of trees drawn afresh among them."""
     graph: Graph | None
     """Where it was to grow."""
     weights: np.ndarray
@@ -99,6 +101,7 @@ class Lesson(NamedTuple):
 def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     """Run one chain through a round, or until it is ``stopped``; where it is, and what its trees decided."""
     run = Run(lesson.plan, lesson.end)
+    before = int(run.chain.state.count[ROWS])
     run.begin()
     set_density(run.chain, lesson.density, lesson.beta)
     graph, weights = growing(run.chain, lesson.graph, lesson.room), []
@@ -109,7 +112,7 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
         look = min(run.tuned + every, last)
         while run.tuned < look:
             if stopped is not None and stopped.is_set():
-                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, None, np.empty(0))
+                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, 0, None, np.empty(0))
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
             weights.append(_grow(run.chain, lesson, (run.tuned - first) / (last - first), every / (last - first)))
@@ -118,7 +121,8 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     set_density(run.chain, None, 1.0)
     run.chain.take(new_graph())
     drawn = np.concatenate([*weights, np.empty(0)])
-    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, graph, drawn)
+    rows = int(run.chain.state.count[ROWS]) - before
+    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, rows, graph, drawn)
 
 
 def growing(chain: Chain, known: Graph | None, room: int) -> Graph | None:
@@ -294,7 +298,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         if length is not None:
             cost = sum(result.cost for result in found.values())
             kernel = plans[0].kernel
-            spent += float((cost[1] + STEP_ROWS * cost[0]).sum())
+            spent += sum(result.rows for result in found.values()) + STEP_ROWS * float(cost[0].sum())
             if kernel.adapts:
                 kernel = kernel.by_cost(cost, length.work / (MOST_TIMES * length.draws * len(plans)))
                 plans = [plan._replace(kernel=kernel) for plan in plans]
@@ -322,13 +326,14 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
 
 def learns_within(work: float, n_units: int, chains: int) -> bool:
     """Whether the rounds fit into the rows that a run may visit, if need be with short ones."""
-    return UNIT_ROWS * n_units * chains * SHORTEST_ROUND <= LEARNING_AT_MOST * work * ROUND
+    least = ROUNDS_ROWS * SHORTEST_ROUND / ROUND + GROWTHS_ROWS
+    return least * n_units * chains <= LEARNING_AT_MOST * work
 
 
 def round_steps(plan: Plan, chains: int) -> int:
     """Steps of a round, where a run finds its own length: fewer where the rounds would take too much of its work."""
-    whole = UNIT_ROWS * plan.model.units.codes.shape[1] * chains
-    return int(min(max(ROUND * LEARNING * plan.length.work / whole, SHORTEST_ROUND), ROUND))
+    whole = ROUNDS_ROWS * plan.model.units.codes.shape[1] * chains
+    return int(min(max(ROUND * ROUNDS_SHARE * plan.length.work / whole, SHORTEST_ROUND), ROUND))
 
 
 def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:

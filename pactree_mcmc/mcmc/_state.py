@@ -31,7 +31,7 @@ DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS, MOST_ANCHORS = 4, 8, 10, 7,
 N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
 MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
-MOST_VALUES = 50_000
+MOST_VALUES = 200_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
 ANCHOR_STEPS = (56, 24, 0, 0)
 """Anchors of a cell at even steps, at most, by depth class."""
@@ -154,6 +154,7 @@ PIECE = np.dtype(
         ("first", np.int32),  # the link added last, -1: none
         ("stop", np.float64),  # log prior and score as a leaf
         ("guess", np.float64),  # value by the terms of the cell, where other pieces tell how it follows from them
+        ("floor", np.float64),  # least value, by the lookahead sums of the cell
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
         ("seen", np.float64),  # probability of what was seen, by the same
         ("value", np.float64),  # log sum over all subtrees, estimated

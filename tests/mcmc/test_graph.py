@@ -286,3 +286,20 @@ def test_rare_roots_are_visited_more_often_than_by_their_probability():
     assert visited[[0, 3]].tolist() == [0, 0]
     assert visited[2] / visited.sum() > 2.0 / 16.0
     assert tours_of(np.full(4, -np.inf), np.zeros(4), 4) == [()] * 4
+
+
+def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
+    """A stump is all that was seen, and one question explains the labels."""
+    graphs, rng = module("_graph"), np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    with np.errstate(over="ignore"):
+        chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > 0.0))
+        graphs.add_tree(chain.model, chain.packed, 0)
+        piece = chain.state.graph.piece[0]
+        odds = chain.state.guide[module("_density").known(chain.model, chain.packed, 0)].odds
+    assert odds > 10.0
+    assert piece.floor == pytest.approx(piece.stop + odds - graphs.MARGIN)
+    assert piece.value == pytest.approx(piece.floor)
+    piece.floor = -np.inf
+    graphs.value_piece(chain.state.graph, 0)
+    assert piece.value < piece.stop + odds - 5.0

@@ -106,6 +106,7 @@ FORGED = {
     "weight moved": (lambda graph: piece_weight(graph, 0.5), "the probabilities of a piece do not add up"),
     "tried": (piece("log_tried", 0.1), "log_tried is no probability"),
     "tried moved": (lambda graph: graph.piece["log_tried"].__isub__(0.7), "the probabilities of a piece do not add up"),
+    "floor": (piece("floor", np.nan), "the least value of a piece is none"),
     "seen": (piece("seen", np.nan), "seen is no probability"),
     "norm": (piece("log_norm", 0.3), "the probabilities of a piece do not add up"),
 }
