@@ -70,7 +70,7 @@ def sample(
         chain its own source, taken as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move: weight}
         "default": "whole" in a run that finds its own length, unless on a ladder, with one ordered feature, or with
-        so many rows that learning would not fit into its ``work`` (some 12,000 by default); else "local". "whole":
+        so many rows that learning would not fit into its ``work`` (some 4,500 by default); else "local". "whole":
         whole trees and subtrees from a density that the chains learn together in tuning, and a few local moves;
         "local": many local moves; "cgm": grow, prune, change, swap (Chipman et al. 1998); "grow-prune": uniform choice
         of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999), section 6.
@@ -131,15 +131,16 @@ def sample(
 
     Notes
     -----
-    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
-    many again and keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. The
-    end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
-    all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel
-    "whole" tuning also sets the weights, and the proposals a step, by what these cost.
+    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes a
+    stretch of twice as many and keeps every second draw, until steps that visit ``work`` rows are made or ``seconds``
+    are over. Where chains learn, what was drawn before a stretch teaches them, and is dropped; else it is kept, and
+    thinned with the stretch. The end is counted in steps, so that the same seed gives the same draws on any machine.
+    With fewer than 1000 draws in all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or
+    ``seconds`` say. In kernel "whole" tuning also sets the weights, and the proposals a step, by what these cost.
 
     A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, the draws,
     each distinct successive tree once, and what is kept of cells: up to 16 MB a chain, in kernel "whole" some 35 MB,
-    and once for all chains the graph of what trees met, up to 20 MB, by which files grow too.
+    and once for all chains the graph of what trees met, up to 40 MB, by which files grow too.
 
     Examples
     --------

@@ -166,6 +166,58 @@ def test_threads_and_processes_draw_the_same(judged):
         assert_same(few(executor=pool), whole)
 
 
+# work
+
+
+def test_little_work_is_shared_out(judged):
+    """Nothing is learned, a step has fewer proposals, and a run that never looks well ends; the same by any workers."""
+    judged(100)
+    ample, scarce = found(kernel="local", steps=250), found(work=3e6)
+    assert ample.course.kernel.names == scarce.course.kernel.names
+    assert (ample.course.kernel.block, scarce.course.strata) == (100, None)
+    assert 1 <= scarce.course.kernel.block < 50
+    assert 250 <= scarce.course.steps <= 8 * 250
+    with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
+        judged(100)
+        assert_same(found(work=3e6, executor=pool), scarce)
+    judged(100)
+    assert_same(found(work=3e6, steps=scarce.course.steps), scarce)
+    judged(100)
+    least = found(draws=20, work=1.0)
+    assert (least.course.kernel.block, least.course.steps) == (1, 20)
+
+
+def test_a_stretch_begins_where_the_last_ended_and_knows_its_trees(judged):
+    """Its graph holds all that was known, and the pieces of what was drawn."""
+    judged(0)
+    first = few()
+    judged(1)
+    second = few()
+    old, new = (post.course.ends[0].replicas[0].graph for post in (first, second))
+    keys = [{(int(p.hash), int(p.depth)) for p in graph.piece[: graph.used[0]]} for graph in (old, new)]
+    assert keys[0] < keys[1] and new.used[2] == 0
+    assert all(end.replicas[0].graph is new for end in second.course.ends)
+    assert second.course.kernel == first.course.kernel
+    assert np.array_equal(second.course.strata, first.course.strata)
+
+
+@pytest.mark.planted
+def test_draws_kept_from_before_a_stretch_are_noticed(judged, monkeypatch):
+    """They were made by another graph than the one that is said."""
+    judged(1)
+    whole = few()
+    real = _length.relearned
+
+    def keeping(work, results):
+        taught = real(work, results)
+        return [result._replace(end=anew.end) for result, anew in zip(results, taught, strict=True)]
+
+    monkeypatch.setattr(_length, "relearned", keeping)
+    judged(1)
+    with pytest.raises(AssertionError):
+        assert_same(few(), whole)
+
+
 def test_weights_that_are_given_stay():
     kernel = {"subgraph": 0.3, "collapsed": 0.7}
     post = few(kernel=kernel)
@@ -188,6 +240,11 @@ def test_weights_that_are_given_stay():
         ({"seconds": np.nan}, "seconds=nan"),
         ({"seconds": np.inf}, "seconds=inf"),
         ({"seconds": "5"}, "seconds='5'"),
+        ({"work": 0}, "work=0"),
+        ({"work": np.nan}, "work=nan"),
+        ({"work": np.inf}, "work=inf"),
+        ({"work": "many"}, "work='many'"),
+        ({"work": 1e6, "tune": 10}, "work is for a run that finds its own length; leave out tune"),
     ],
 )
 def test_lengths_out_of_range(rest, said):
@@ -326,6 +383,9 @@ LENGTHS = [
     ({"steps": 2**31}, "a plan has no length"),
     ({"before": -1}, "a plan has no length"),
     ({"before": 1.0}, "a plan has no length"),
+    ({"work": 0.5}, "a plan has no length"),
+    ({"work": np.inf}, "a plan has no length"),
+    ({"work": 10**9}, "a plan has no length"),
     ({"seconds": 0.0}, "a plan has no length"),
     ({"seconds": np.nan}, "a plan has no length"),
     ({"seconds": np.inf}, "a plan has no length"),
