@@ -15,10 +15,10 @@ import statistics
 import warnings
 
 import settings
+import tables
 from clock import timed
 from real import model_of_table
 from settings import REAL_CORES
-from tables import MissingTable
 from timing import cores
 
 import pactree_mcmc as pt
@@ -37,7 +37,7 @@ def main():
     for name in args.tables:
         try:
             model = model_of_table(name)
-        except MissingTable as missing:
+        except tables.MissingTable as missing:
             print(f"{name} skipped: {missing}", flush=True)
             continue
         base = [_rate(model, BASE, seed, args.draws) for seed in range(args.seeds)]
