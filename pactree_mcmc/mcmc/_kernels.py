@@ -80,7 +80,15 @@ LOCAL = {
     "regrow-1": 0.01,
     "restructure": 0.02,
 }
-WHOLE = {"learned": 0.05, "subgraph": 0.002, "collapsed": 0.6, "rotate": 0.25, "change": 0.098}
+WHOLE = {
+    "learned": 0.05,
+    "subgraph": 0.002,
+    "collapsed": 0.54,
+    "rotate": 0.225,
+    "change": 0.083,
+    "reshape": 0.03,
+    "swap": 0.07,
+}
 WEIGHTS = {
     "local": LOCAL,
     "whole": WHOLE,

@@ -416,7 +416,7 @@ def test_lengths_that_make_no_sense_are_refused(forged, said, unfinished, tmp_pa
 # weights by cost
 
 
-COST = np.array([[100.0, 10.0, 400.0, 200.0, 80.0], [5e4, 2e5, 1e4, 2e4, 3e3]])
+COST = np.array([[100.0, 10.0, 400.0, 200.0, 80.0, 30.0, 90.0], [5e4, 2e5, 1e4, 2e4, 3e3, 6e3, 5e3]])
 
 
 @pytest.mark.parametrize("rows", [1.0, 1e4, 1e5, 1e6, 1e12])
@@ -437,6 +437,6 @@ def test_work_is_shared_as_said(rows):
 
 def test_what_was_never_proposed_costs_a_step():
     """Nothing is divided by 0; few proposals of the dear ones may make a block small, not empty."""
-    kernel = read_kernel("whole").by_cost(np.zeros((2, 5)), 1e12)
+    kernel = read_kernel("whole").by_cost(np.zeros((2, len(WHOLE))), 1e12)
     assert sum(kernel.weights) == pytest.approx(1.0)
     assert kernel.weights[0] == pytest.approx(0.6) and kernel.block == int(MOST_LEARNED / kernel.weights[0])
