@@ -90,8 +90,8 @@ def sample(
         Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
         at a step that ``post.course.steps`` has.
     work : float, optional
-        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1.2e9, some five
-        minutes of processor time. Less of it makes tuning shorter and, of many rows, steps of fewer proposals.
+        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1.2e9, one to
+        seven minutes of processor time. Less of it makes tuning shorter and, of many rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
@@ -237,7 +237,7 @@ def _read_length(
     if given:
         return None
     most = 0 if steps is None else int(steps)
-    if seconds is not None and steps is None:
+    if seconds is not None and steps is None and work is None:
         most = MOST
     limit = None if seconds is None else float(seconds)
     return Length(int(draws), most, limit, work=WORK if work is None else float(work))
