@@ -102,10 +102,10 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     """What speaks against the draws of chains, and what to try.
 
     Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
-    in the tree (each as a trace of 0 and 1, if its probability lies between 0.02 and 0.98), and the predictions at
-    training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach 400 (Vehtari et al. 2021). With
-    one chain, R-hat compares its halves. Trees of equal posterior with other features at the root are what chains pass
-    between most rarely, and neither the log posterior nor the leaves show it.
+    in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
+    0.98), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
+    400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
+    at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it.
 
     Parameters
     ----------
@@ -367,15 +367,20 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
 
 
 def features_judged(post: SampledPosterior) -> Quantities:
-    """Whether a feature is at the root, and whether the tree asks about it, unless it is so rarely or nearly always."""
+    """Whether a feature is at the root, and whether the tree asks about it, unless rarely, or mostly, in all chains.
+
+    What is rare in one and not in another is what chains disagree about.
+    """
     p, names, group, rows = post.model.n_features, [], [], []
+    counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
+    weights = np.array(counts).T / post.n_draws
     root = post.root_feature_of_tree == np.arange(p)[:, None]
     for what, plural, holds in (
         ("root feature", "root features", root),
         ("inclusion of feature", "features", (post.split_counts_of_tree > 0).T),
     ):
-        probability = holds @ post.weight_of_tree
-        judged = np.flatnonzero((probability > RARE) & (probability < 1.0 - RARE))
+        of_chain = holds @ weights
+        judged = np.flatnonzero((of_chain.max(axis=1) > RARE) & (of_chain.min(axis=1) < 1.0 - RARE))
         names += [f"{what} {post.model.columns.names[k]!r}" for k in judged.tolist()]
         group += [plural] * len(judged)
         rows.append(holds[judged].astype(np.float64))

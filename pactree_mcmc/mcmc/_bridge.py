@@ -23,9 +23,10 @@ from ..evidence import COVERED, prior_mass
 from ._chain import Chain
 from ._graph import log_density
 from ._learn import drawn_freely, set_density
+from ._moves._growth import cut_down
 from ._moves.learned import is_drawable
 from ._snapshot import ARRAYS, generator_from
-from ._start import cut_down, load_tree
+from ._start import load_tree
 from ._state import MOST_VALUES, subtree_log_prior, subtree_log_score
 
 N_CHAINED, N_DRAWN = 400, 800
@@ -73,10 +74,10 @@ def _chained(chain: Chain, post: Any) -> np.ndarray:
     trees, number = np.unique(chosen, return_inverse=True)
     weights = np.empty(len(trees))
     for i, tree in enumerate(trees.tolist()):
-        cut_down(chain.walk)
+        cut_down(chain.packed)
         load_tree(post.model, chain, post.distinct_tree(tree))
         weights[i] = weigh(chain.walk)
-    cut_down(chain.walk)
+    cut_down(chain.packed)
     return weights[number.reshape(chosen.shape)]
 
 

@@ -11,10 +11,9 @@ from .._numba import jit, struct
 from ..model import Lowered, pack_model
 from ..model._questions import LOCAL, LOCAL_TRIVIAL
 from ._kernels import Kernel
-from ._moves._growth import hang_children, keep_growth, side_hash
+from ._moves._growth import grow_as_given, side_hash
 from ._noise import follow_noise, redraw_noise
 from ._questions import is_splittable
-from ._refit import fit_question
 from ._saving import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
 from ._state import (
     CHANGED,
@@ -192,10 +191,3 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     score_node(model, state, root)
     state.node[0].splittable = is_splittable(model, state, root)
     list_growable(state, root)
-
-
-@jit
-def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by the question that parts its rows as the given one does."""
-    hang_children(model, state, node, fit_question(model, state, node, feature, cut, categories)[0])
-    keep_growth(model, state, node)

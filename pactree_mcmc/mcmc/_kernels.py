@@ -33,8 +33,8 @@ STEP_ROWS = 50.0
 """What a proposal costs beside the rows it visits, in rows."""
 FEWEST_PROPOSALS = 10
 """Between two draws, where a run finds the number itself."""
-PERIOD = 100
-"""Blocks after which the shares of the steps repeat."""
+SHORTEST_PERIOD, LONGEST_PERIOD = 10_000, 1_000_000
+"""Proposals after which the order of the steps repeats."""
 
 
 class Step(NamedTuple):
@@ -174,12 +174,11 @@ class Kernel(NamedTuple):
 
     def shares(self, block: int) -> list[int]:
         """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
-        return _shares(self.weights, self.block, block % PERIOD)
+        return _shares(self.weights, block * self.block, self.block)
 
     def shares_of(self, done: int, n: int) -> list[int]:
         """Proposals of each step among the next ``n``, ``done`` having been made."""
-        before, after = (np.round(np.cumsum(self.weights) * made).astype(int) for made in (done, done + n))
-        return np.diff(after - before, prepend=0).tolist()
+        return _shares(self.weights, done, n)
 
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
@@ -188,10 +187,22 @@ def _rows_each(cost: np.ndarray) -> np.ndarray:
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
 
 
-@lru_cache(maxsize=4096)
-def _shares(weights: tuple[float, ...], size: int, block: int) -> list[int]:
-    done, after = (np.round(np.cumsum(weights) * size * b).astype(int) for b in (block, block + 1))
-    return np.diff(after - done, prepend=0).tolist()
+def _shares(weights: tuple[float, ...], done: int, n: int) -> list[int]:
+    made = _order(weights)
+    period = len(made) - 1
+    before, after = (made[-1] * (i // period) + made[i % period] for i in (done, done + n))
+    return (after - before).tolist()
+
+
+@lru_cache(maxsize=64)
+def _order(weights: tuple[float, ...]) -> np.ndarray:
+    """(period + 1, steps) proposals of each step among the first ones: each comes when its next one is due."""
+    given = np.array(weights)
+    period = int(min(max(SHORTEST_PERIOD, 2.0 / given.min()), LONGEST_PERIOD))
+    due = [(np.arange(math.ceil(period * weight) + 1) + 0.5) / weight for weight in weights]
+    step = np.repeat(np.arange(len(weights)), [len(times) for times in due])
+    step = step[np.argsort(np.concatenate(due), kind="stable")][:period]
+    return np.concatenate([np.zeros((1, len(weights)), int), np.cumsum(np.eye(len(weights), dtype=int)[step], axis=0)])
 
 
 def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False) -> Kernel:

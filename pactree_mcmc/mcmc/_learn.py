@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._not_finite import NotFinite
+from ..model import TreeModel
 from ._chain import Chain
 from ._decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ._fit import fit_density, joined_decisions
@@ -25,6 +26,7 @@ from ._moves.learned import draw_freely
 from ._progress import Progress
 from ._run import Plan, Result, Run
 from ._saving import new_saved, trimmed
+from ._scan import CODE_ROWS
 from ._snapshot import ARRAYS, Snapshot
 from ._start import may_grow
 from ._state import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS, Graph, first_density, new_graph
@@ -47,13 +49,15 @@ NOTES = 100
 """Trees looked at for that, evenly spaced over the last three quarters of the round."""
 PILOT = 10
 """Steps before the rounds, to see what each kind of proposal costs."""
+FORGETTING = 0.7
+"""What a round before weighs beside the present one in the cost of proposals."""
 ROUND, SHORTEST_ROUND = 30, 10
 """Steps of a round, where a run finds its own length, and where it must be short."""
-ROUNDS_ROWS, GROWTHS_ROWS = 25_000, 32_000
-"""Rows that a chain visits for each unit of the table in the rounds before the graph, and in the first few with it."""
+ROUNDS_LOOKS, GROWTHS_LOOKS = 1200, 3000
+"""What a chain visits in the rounds before the graph, and in those with it, in looks at the whole table."""
 ROUNDS_SHARE, LEARNING_AT_MOST = 0.2, 0.6
 """Part of the work that the rounds before the graph are to take, and that all may."""
-GROWTHS, MOST_GROWTHS = 4, 16
+GROWTHS = 4
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
 """Part of the trees drawn afresh that their weights leave, from which on such a graph need not grow."""
@@ -271,7 +275,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     density = first_density(n_features)
     ends: list[Snapshot | None] = [None] * len(work.plans)
     plans, rounds, spent = list(work.plans), [], 0.0
-    strata, noted = None, np.zeros(n_features)
+    strata, noted, cost = None, np.zeros(n_features), np.zeros((2, len(plans[0].kernel.names)))
     length, graph, betas = plans[0].length, new_graph(), [*BETAS, *[1.0] * (_n_rounds(plans[0]) - len(BETAS))]
     n_rounds = len(betas)
     schedule = [plans[0].tune * (number + 1) // n_rounds for number in range(n_rounds)]
@@ -280,8 +284,9 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         schedule, betas = [PILOT + steps * number for number in range(n_rounds + 1)], [BETAS[0], *betas]
     first_growth = len(betas) - n_rounds + len(BETAS)
     for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
-        made = schedule[number - 1] * len(plans) if number else 0
-        progress.update(made, f"learning, round {number + 1} of {len(betas)}")
+        progress.update(
+            schedule[number - 1] * len(plans) if number else 0, f"learning, round {number + 1} of {len(betas)}"
+        )
         plans = [plan._replace(tune=tuned) for plan in plans]
         grows = number >= first_growth
         room = (MOST_PIECES - int(graph.used.max())) // len(plans)
@@ -296,9 +301,10 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         for c, result in found.items():
             ends[c] = result.end
         if length is not None:
-            cost = sum(result.cost for result in found.values())
+            made = sum(result.cost for result in found.values())
+            cost = FORGETTING * cost + made
             kernel = plans[0].kernel
-            spent += sum(result.rows for result in found.values()) + STEP_ROWS * float(cost[0].sum())
+            spent += sum(result.rows for result in found.values()) + STEP_ROWS * float(made[0].sum())
             if kernel.adapts:
                 kernel = kernel.by_cost(cost, length.work / (MOST_TIMES * length.draws * len(plans)))
                 plans = [plan._replace(kernel=kernel) for plan in plans]
@@ -324,15 +330,21 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     return work._replace(plans=plans, before=before, lost=lost)
 
 
-def learns_within(work: float, n_units: int, chains: int) -> bool:
+def look_rows(model: TreeModel) -> int:
+    """What it costs to score the questions of all features at the root, in rows visited."""
+    features = model.lowered.questions.feature
+    return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
+
+
+def learns_within(work: float, model: TreeModel, chains: int) -> bool:
     """Whether the rounds fit into the rows that a run may visit, if need be with short ones."""
-    least = ROUNDS_ROWS * SHORTEST_ROUND / ROUND + GROWTHS_ROWS
-    return least * n_units * chains <= LEARNING_AT_MOST * work
+    least = ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS
+    return least * look_rows(model) * chains <= LEARNING_AT_MOST * work
 
 
 def round_steps(plan: Plan, chains: int) -> int:
     """Steps of a round, where a run finds its own length: fewer where the rounds would take too much of its work."""
-    whole = ROUNDS_ROWS * plan.model.units.codes.shape[1] * chains
+    whole = ROUNDS_LOOKS * look_rows(plan.model) * chains
     return int(min(max(ROUND * ROUNDS_SHARE * plan.length.work / whole, SHORTEST_ROUND), ROUND))
 
 
@@ -354,7 +366,7 @@ def _n_rounds(plan: Plan) -> int:
     """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves moves."""
     if not plan.model.lowered.leaf.is_fixed:
         return len(BETAS)
-    return len(BETAS) + (GROWTHS if plan.length is None else MOST_GROWTHS)
+    return len(BETAS) + GROWTHS
 
 
 def effective_part(log_weights: np.ndarray) -> float:

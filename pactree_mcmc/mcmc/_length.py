@@ -1,9 +1,10 @@
 """How long a run is: as its arguments say, or until the criterion of `convergence` holds or its work is used up.
 
-A run that finds its own length makes ``draws`` draws, looks at them, and as long as they do not do makes a stretch of
-twice as many steps. Where chains learn, the draws before teach them (`_relearn`), and those of the last stretch are
-returned; elsewhere the stretch is added, and every second draw is kept. Where it must end is counted in steps, whose
-cost in rows visited tuning has measured, so that the same seed ends at the same draw on any machine.
+A run that finds its own length makes ``draws`` draws, looks at them, and as long as they do not do makes as many more
+steps, of which with those before every second draw is kept. Where chains learn, a stretch that was doubled so and still
+does not do teaches them (`_relearn`), and another one begins, of as many steps; its draws alone are returned. Where a
+run must end is counted in steps, whose cost in rows visited tuning has measured, so that the same seed ends at the same
+draw on any machine.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
         more = _more(plan, n, began)
         if more < 1 or (n == draws and holds(plan, done.results)):
             break
-        if n == draws and teaches(work, done.results):
+        if n == draws and _is_doubled(plan) and teaches(work, done.results):
             if _has_room(plan, began, stretch_began):
                 stretch_began = time.perf_counter()
                 work, done, is_whole = _taught(work, done, began)
@@ -80,15 +81,23 @@ def _more(plan: Plan, n: int, began: float) -> int:
     return min(left, (length.steps - length.before) // plan.thin - n)
 
 
+def _is_doubled(plan: Plan) -> bool:
+    """Whether a stretch has been doubled since it began, as the first one need not be.
+
+    Each begins with as many steps as the one before it ended with: draws, draws, twice, four times as many, ...
+    """
+    return 2 * plan.length.draws * plan.thin > plan.length.before + plan.length.draws
+
+
 def _has_room(plan: Plan, began: float, stretch_began: float) -> bool:
-    """Whether twice the steps of the stretch now over can be made before the end."""
+    """Whether the steps of the stretch now over can be made once more before the end."""
     length, made = plan.length, plan.length.draws * plan.thin
-    if length.steps - length.before - made < 2 * made:
+    if length.steps - length.before - made < made:
         return False
     if length.seconds is None:
         return True
     now = time.perf_counter()
-    return length.seconds - (now - began) >= 2 * (now - stretch_began)
+    return length.seconds - (now - began) >= now - stretch_began
 
 
 def _without_another(work: Work) -> Work:
@@ -100,7 +109,7 @@ def _without_another(work: Work) -> Work:
     made, length = plan.length.draws * plan.thin, plan.length
     if length.seconds is None:
         return work
-    length = length._replace(steps=min(length.steps, length.before + 3 * made - 1))
+    length = length._replace(steps=min(length.steps, length.before + 2 * made - 1))
     return work._replace(plans=[plan._replace(length=length) for plan in work.plans])
 
 
@@ -111,7 +120,7 @@ def _taught(work: Work, done: Done, began: float) -> tuple[Work, Done, bool]:
     piece = n if length.seconds is None else -(-n // PIECES)
     try:
         made = Done(relearned(work, done.results), True)
-        anew = _replaced(work, made.results, 0, thin=2 * plan.thin, length=length)
+        anew = _replaced(work, made.results, 0, length=length)
         while made.complete and made.results[0].n_draws < n:
             if length.seconds is not None and time.perf_counter() - began >= length.seconds:
                 return work, done, False

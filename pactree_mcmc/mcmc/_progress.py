@@ -9,8 +9,9 @@ from typing import Any, Self
 
 from .._code_cache import CodeCache, watchers
 from ..model import pack_model
-from ._chain import grow_as_given, pack_walk, plant_root
+from ._chain import pack_walk, plant_root
 from ._kernels import Kernel
+from ._moves._growth import grow_as_given
 from ._saving import pack_saved, save_draw
 from ._start import grow_from
 from ._state import pack_state

@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..posterior import SampledPosterior
 from ._chain import Chain
 from ._graph import frozen, joined_graph
 from ._learn import FRESH, begun_with, done_by, draw_afresh, growing, on_pool, set_density
-from ._moves.learned import add_present
+from ._moves.learned import add_saved
 from ._run import Plan, Result
 from ._snapshot import ARRAYS, generator_from
-from ._start import cut_down, load_tree
 from ._state import GROWING, N_PIECES, Graph
 from ._workers import Work
 
@@ -45,15 +43,14 @@ def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
     chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))
     set_density(chain, replica.state[ARRAYS.index("density")], 1.0)
     graph = growing(chain, replica.graph, given.room)
-    post = SampledPosterior.from_chains(plan.model, [given.result.saved], plan.kernel.moves, 0.0)
-    which = np.unique(np.linspace(0, post.n_draws - 1, min(REVISITED, post.n_draws)).astype(np.int64))
-    for tree in np.unique(post.tree_of_draw[0, which]).tolist():
+    saved = given.result.saved
+    draws = np.unique(np.linspace(0, given.result.n_draws - 1, min(REVISITED, given.result.n_draws)).astype(np.int64))
+    trees, start = np.unique(saved.tree_of_draw[draws]), np.asarray(saved.tree)["start"]
+    first, last, done = start[trees], start[trees + 1], 0
+    while (done := int(add_saved(chain.walk, saved.node, first, last, done))) < len(trees):
         if stopped is not None and stopped.is_set():
-            break
-        cut_down(chain.walk)
-        load_tree(plan.model, chain, post.distinct_tree(tree))
-        add_present(chain.walk)
-    cut_down(chain.walk)
+            return graph
+        chain.enlarge()
     draw_afresh(chain, FRESH)
     graph.used[GROWING] = 0
     return graph

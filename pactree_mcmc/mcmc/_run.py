@@ -20,8 +20,8 @@ from ._stopped import cells_named
 from ._tempering import Ladder, read_ladder
 
 BLOCK_SECONDS = 0.1
-WORK = 1.2e9
-"""Rows visited by all chains of a run that finds its own length, at most about."""
+WORK = 1e10
+"""Rows visited by all chains of a run that finds its own length, at most about; see `_scan.CODE_ROWS`."""
 
 
 class Length(NamedTuple):

@@ -158,7 +158,7 @@ def sample(
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
     if length is not None and isinstance(kernel, str) and kernel == "default" and betas is None and not is_line:
-        kernel = "whole" if learns_within(length.work, model.units.codes.shape[1], int(chains)) else "local"
+        kernel = "whole" if learns_within(length.work, model, int(chains)) else "local"
     if proposals is None:
         proposals = PROPOSALS_OF.get(kernel, PROPOSALS_PER_DRAW) if isinstance(kernel, str) else PROPOSALS_PER_DRAW
     adapts = length is not None and isinstance(kernel, str) and kernel == "whole"

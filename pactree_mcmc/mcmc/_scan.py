@@ -36,6 +36,8 @@ from ._state import ROWS, SCAN, ChainState, stop_at
 
 FEW_CATEGORIES = 8
 CUT, UPPER, CATEGORIES, CHOICES = range(4)
+CODE_ROWS = 10
+"""What a code of a feature in a cell costs beside the rows of the cell, in rows."""
 NEGLIGIBLE = -60.0
 """Terms smaller by this, in nats, are lost in rounding, however many there are."""
 
@@ -139,7 +141,6 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """
     units, rule, number = model.units, model.questions, state.codes[1]
     start, stop = state.node[node].start, state.node[node].stop
-    state.count[ROWS] += stop - start
     two_sides = rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
     cut, categories = np.int64(0), np.int64(-1)
     if rule.kind == FIXED:
@@ -156,6 +157,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
                 n += 1
     elif not two_sides:
         n = collect_codes(model, state, node, k)
+    state.count[ROWS] += stop - start + CODE_ROWS * n
     lowest = highest = np.int64(0)
     if not two_sides and n > 0:
         lowest, highest = state.codes[0, 0], state.codes[0, n - 1]

@@ -20,11 +20,11 @@ from ..trees import LEAF, Tree
 from ._ahead import log_z
 from ._chain import Chain
 from ._kernels import read_kernel
-from ._moves._growth import hang_children, keep_growth, prune
+from ._moves._growth import hang_children, keep_growth
 from ._random import flip
 from ._saving import trimmed
 from ._scan import draw_scanned, draw_scanned_about, scanned
-from ._state import N_FREE, N_PRUNABLE, NONE, SCAN, is_leaf, next_node, node_log_stop, prior_index
+from ._state import N_FREE, NONE, SCAN, is_leaf, next_node, node_log_stop, prior_index
 
 PRIOR_BLOCKS = 200
 MOST_OF_ONE = 0.25
@@ -170,14 +170,6 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
         chain.grow_as_given(node, k, question.cut, categories)
         grown = chain.state.node[node]
         todo += [(right, int(grown.right)), (left, int(grown.left))]
-
-
-@jit
-def cut_down(walk: Any) -> None:
-    """Make the present tree a stump."""
-    state = walk.state
-    while state.count[N_PRUNABLE] > 0:
-        prune(state, state.node[0].prunable)
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:

@@ -53,13 +53,16 @@ def test_the_default_run_repeats():
     assert post.course.strata.shape == (3,) and np.isfinite(post.course.strata).all()
 
 
-@pytest.mark.parametrize("n_false", [0, 1, 2, 3])
-def test_draws_double_until_the_criterion_holds(judged, n_false):
+@pytest.mark.parametrize(
+    ("n_false", "steps", "thin"), [(0, 6, 1), (1, 6 + 6, 1), (2, 6 + 12, 2), (3, 18 + 12, 2), (4, 18 + 24, 4)]
+)
+def test_draws_double_until_the_criterion_holds(judged, n_false, steps, thin):
+    """A stretch has as many steps as the one before, then twice as many; then the next one begins."""
     seen = judged(n_false)
     post = few()
     assert seen == [6] * (n_false + 1)
     assert post.n_draws == 6
-    assert (post.course.steps, post.course.thin) == (6 * (2 ** (n_false + 1) - 1), 2**n_false)
+    assert (post.course.steps, post.course.thin) == (steps, thin)
     seen = judged(100)
     assert_same(few(steps=post.course.steps), post)
     assert len(seen) == n_false
@@ -101,12 +104,14 @@ def test_a_ladder_is_lengthened_too(judged):
         (0.0, 0, 16),  # over at the first look
         (0.0, 1, 18),  # before a stretch begins, once what there is is being lengthened
         (0.0, 6, 16),  # in a stretch, of which nothing is kept
-        (0.0, 11, 48),  # behind it
-        (0.0, 25, 112),
+        (0.0, 11, 32),  # behind it
+        (0.0, 15, 40),  # while it is doubled
+        (0.0, 19, 48),  # behind that
+        (0.0, 25, 48),  # in the next one
+        (0.0, 30, 80),
         (60.0, 2, 18),  # no room for a stretch: what there is is lengthened, by pieces
         (60.0, 7, 28),
-        (60.0, 10, 36),
-        (60.0, 40, 46),  # but by less than one
+        (60.0, 40, 31),  # but by less than one
     ],
 )
 def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, monkeypatch, at, n_looks, steps):
@@ -138,13 +143,25 @@ def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n
     monkeypatch.setattr(_length, "do", interrupted)
     with pytest.warns(UserWarning, match="instead of a new stretch the 6 draws a chain before it are returned"):
         post = few()
-    assert [(plan.draws, plan.thin, plan.length.before) for plan in began] == [(6, 2, 6)]
+    assert [(plan.draws, plan.thin, plan.length.before) for plan in began] == [(6, 1, 6)]
     assert post.course.steps == 6
     assert_same(post, whole)
 
 
 def test_the_clock_alone_ends_a_run():
     assert few(seconds=1e-9).course.steps == 6
+
+
+@pytest.mark.parametrize("kernel", ["default", "local"])
+def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
+    """Whichever is first: the work, as it does without a clock, or the clock."""
+    judged(100)
+    post = found(draws=16, kernel=kernel, work=2e7)
+    assert post.course.steps > 16
+    judged(100)
+    assert_same(found(draws=16, kernel=kernel, work=2e7, seconds=1e6), post)
+    judged(100)
+    assert found(draws=16, kernel=kernel, work=1e9, seconds=1e-9).course.steps == 16
 
 
 def test_few_draws_are_not_waited_for(monkeypatch):
@@ -155,14 +172,14 @@ def test_few_draws_are_not_waited_for(monkeypatch):
 
 
 def test_threads_and_processes_draw_the_same(judged):
-    judged(2)
+    judged(3)
     whole = few()
-    assert whole.course.steps == 6 + 12 + 24
+    assert whole.course.steps == 6 + 12 + 12
     with ThreadPoolExecutor(2) as pool:
-        judged(2)
+        judged(3)
         assert_same(few(executor=pool), whole)
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
-        judged(2)
+        judged(3)
         assert_same(few(executor=pool), whole)
 
 
@@ -337,12 +354,12 @@ def test_a_run_by_the_clock_goes_on_from_its_checkpoint(judged, copies, tmp_path
 
 
 def test_files_keep_steps_and_strata(judged, tmp_path):
-    judged(1)
-    post = few("numbers", steps=17)
+    judged(2)
+    post = few("numbers", steps=19)
     post.save(tmp_path / "run.nc")
     again = pt.load(tmp_path / "run.nc")
     assert_same(again, post)
-    assert (again.course.steps, again.course.thin) == (12, 2)
+    assert (again.course.steps, again.course.thin) == (18, 2)
     assert np.array_equal(again.course.strata, post.course.strata)
     more = pt.resume(again, 4, progress=False)
     assert_same(more, pt.resume(post, 4, progress=False))

@@ -11,14 +11,17 @@ from ..._compiled import mixed
 from ..._numba import jit
 from ...model import Lowered
 from ...model._questions import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...trees import LEAF
 from .._questions import Question, absent_categories, is_splittable
 from .._random import flip_log
+from .._refit import fit_question
 from .._state import (
     ACCEPTED,
     CHANGED,
     GROW,
     N_FREE,
     N_NODES,
+    N_PRUNABLE,
     NONE,
     PROPOSED,
     ROWS,
@@ -27,6 +30,7 @@ from .._state import (
     list_growable,
     list_internal,
     list_prunable,
+    next_node,
     node_log_stop,
     prior_index,
     score_node,
@@ -252,3 +256,32 @@ def prune(state: ChainState, node: int) -> None:
         list_prunable(state, state.node[node].parent)
     state.count[N_NODES] -= 2
     state.count[CHANGED] = 1
+
+
+@jit
+def cut_down(state: ChainState) -> None:
+    """Make the present tree a stump."""
+    while state.count[N_PRUNABLE] > 0:
+        prune(state, state.node[0].prunable)
+
+
+@jit
+def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
+    """Grow a splittable leaf by the question that parts its rows as the given one does."""
+    hang_children(model, state, node, fit_question(model, state, node, feature, cut, categories)[0])
+    keep_growth(model, state, node)
+
+
+@jit
+def grow_into(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
+    """Make the present tree a saved one, ``nodes[start:stop]`` in preorder; whether there is room for it."""
+    cut_down(state)
+    node = np.int64(0)
+    for at in range(start, stop):
+        saved = nodes[at]
+        if saved.feature != LEAF:
+            if state.count[N_FREE] < 2:
+                return False
+            grow_as_given(model, state, node, np.int64(saved.feature), np.int64(saved.cut), np.int64(saved.categories))
+        node = next_node(state, node, np.int64(0))
+    return True

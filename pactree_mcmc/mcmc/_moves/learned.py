@@ -30,7 +30,7 @@ from .._state import (
 )
 from .._subtree import begin, decide_subtree, drop, has_room, replacement
 from .._terms import enter_stratum
-from ._growth import Proposal, hang_children
+from ._growth import Proposal, cut_down, grow_into, hang_children
 from .regrow import MOST_INTERNAL
 
 
@@ -117,7 +117,16 @@ def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
 
 
 @jit
-def add_present(walk: Any) -> None:
-    """Add the pieces of the present tree to the graph, if the density can draw it."""
-    if is_drawable(walk.model, walk.state, np.int64(0)):
-        add_tree(walk.model, walk.state, np.int64(0))
+def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, done: int) -> int:
+    """Add the pieces of saved trees to the graph, those that the density can draw; the chain ends as a stump.
+
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder; how many are done when room runs out.
+    """
+    model, state = walk.model, walk.state
+    for i in range(done, len(start)):
+        if not grow_into(model, state, nodes, start[i], stop[i]):
+            return i
+        if is_drawable(model, state, np.int64(0)):
+            add_tree(model, state, np.int64(0))
+    cut_down(state)
+    return len(start)
