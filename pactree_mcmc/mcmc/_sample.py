@@ -90,8 +90,9 @@ def sample(
         Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
         at a step that ``post.course.steps`` has.
     work : float, optional
-        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1.2e9, one to
-        seven minutes of processor time. Less of it makes tuning shorter and, of many rows, steps of fewer proposals.
+        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, two to seven
+        minutes of processor time (docs/default.md says what is counted). Less of it makes tuning shorter and, of many
+        rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
@@ -131,10 +132,9 @@ def sample(
 
     Notes
     -----
-    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes a
-    stretch of twice as many and keeps every second draw, until steps that visit ``work`` rows are made or ``seconds``
-    are over. Where chains learn, what was drawn before a stretch teaches them, and is dropped; else it is kept, and
-    thinned with the stretch. The end is counted in steps, so that the same seed gives the same draws on any machine.
+    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
+    many more as there are and keeps every second draw, until steps that visit ``work`` rows are made or ``seconds``
+    are over. Where chains learn, what was drawn teaches them, and is dropped, each time before the number doubles. The end is counted in steps, so that the same seed gives the same draws on any machine.
     With fewer than 1000 draws in all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or
     ``seconds`` say. In kernel "whole" tuning also sets the weights, and the proposals a step, by what these cost.
 
