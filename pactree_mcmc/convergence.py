@@ -158,7 +158,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 def lost_roots(post: SampledPosterior) -> list[str]:
     """Root features that draws of the learned density find likely and the chains hardly ever have, in words.
 
-    The mean weight of independent draws of a stratum is its evidence, and seldom many times too large.
+    The mean weight of independent draws of a stratum is its evidence, seldom many times too large, often too small. So
+    the evidence of all trees is the sum over strata, or what a stratum and its part of the draws make it, if more.
     """
     strata = None if post.course is None else post.course.strata
     if strata is None or not np.isfinite(strata).any():
@@ -166,8 +167,9 @@ def lost_roots(post: SampledPosterior) -> list[str]:
     columns, roots = post.model.columns, post.root_feature
     by_feature = np.zeros(post.model.n_features)
     np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - strata.max()))
-    share = by_feature / by_feature.sum()
-    drawn = np.bincount(roots[roots >= 0], minlength=len(share)) / roots.size
+    drawn = np.bincount(roots[roots >= 0], minlength=len(by_feature)) / roots.size
+    often = drawn >= LOST
+    share = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
     return [
         f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
         f"its trees have about {share[k]:.2f} of the evidence: the chains have lost it"
