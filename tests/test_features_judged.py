@@ -25,7 +25,7 @@ STUMP, ALWAYS, ONCE = pt.Tree([-1], [0], [0], [0]), [root_cut(i) for i in range(
 DRAWS = 1000
 
 
-def of_counts(*counts, often=root_cut(5), rare=ONCE):
+def of_counts(*counts, often=ALWAYS[2], rare=ONCE):
     """Chains with so many draws, evenly spread, of ``rare`` each, the others of ``often``."""
     drawn = np.zeros((len(counts), DRAWS), dtype=int)
     for chain, n in zip(drawn, counts, strict=True):
@@ -81,16 +81,16 @@ def test_roots_are_judged_alike(counts, is_judged):
 
 @pytest.mark.parametrize(("n", "is_judged"), [(10, False), (11, True)])
 def test_the_share_does_not_hang_on_how_many_trees_it_is_spread_over(n, is_judged):
-    """10 of 500 draws are 0.02, not more, however many trees they are."""
-    rng = np.random.default_rng(0)
-    for n_trees in range(1, 11):
-        with_feature = rng.integers(0, n_trees, n)
-        drawn = np.concatenate([with_feature, np.full(500 - n, len(ALWAYS))])
-        post = by_hand(MODEL, [*ALWAYS, STUMP], [drawn, np.full(500, len(ALWAYS))])
-        assert ("root feature 'x0'" in judged(post)) == is_judged
-        drawn = np.concatenate([np.full(n, len(ALWAYS)), rng.integers(0, n_trees, 500 - n)])
-        post = by_hand(MODEL, [*ALWAYS, STUMP], [drawn, np.zeros(500, dtype=int)])
-        assert ("root feature 'x0'" in judged(post)) == is_judged
+    """10 of 500 draws are 0.02, not more, however many trees they are; 490 are 0.98, not less."""
+    rng, stump, root = np.random.default_rng(0), 17, "root feature 'x0'"
+    post = by_hand(MODEL, [*ALWAYS[:stump], STUMP, *ALWAYS[stump:]], [np.arange(500) % 36] * 2)
+    cuts = np.flatnonzero(np.arange(36) != stump)
+    for k in rng.integers(1, 11, 50):
+        cut = rng.choice(cuts, k)
+        for with_cut, other in ((n, stump), (500 - n, cuts[0])):
+            drawn = np.concatenate([rng.choice(cut, with_cut), np.full(500 - with_cut, stump)])
+            post.tree_of_draw = np.stack([drawn, np.full(500, other)])
+            assert (root in judged(post)) == is_judged
 
 
 def test_a_feature_of_one_chain_alone_speaks_against_the_draws():
