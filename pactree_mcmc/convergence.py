@@ -375,13 +375,14 @@ def features_judged(post: SampledPosterior) -> Quantities:
     """
     p, names, group, rows = post.model.n_features, [], [], []
     counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
-    weights = np.array(counts).T / post.n_draws
+    # numbers of draws are added without rounding, so that what is exactly as rare is not judged
+    counts = np.array(counts, dtype=np.float64).T
     root = post.root_feature_of_tree == np.arange(p)[:, None]
     for what, plural, holds in (
         ("root feature", "root features", root),
         ("inclusion of feature", "features", (post.split_counts_of_tree > 0).T),
     ):
-        of_chain = holds @ weights
+        of_chain = holds @ counts / post.n_draws
         judged = np.flatnonzero((of_chain.max(axis=1) > RARE) & (of_chain.min(axis=1) < 1.0 - RARE))
         names += [f"{what} {post.model.columns.names[k]!r}" for k in judged.tolist()]
         group += [plural] * len(judged)

@@ -24,9 +24,9 @@ def found(name="classes", draws=250, **rest):
     return pt.sample(MODELS[name], draws, **({"chains": 4, "rng": 4, "progress": False} | rest))
 
 
-def few(name="classes", **rest):
-    """A run of 6 draws."""
-    return found(name, 6, **({"chains": 2} | rest))
+def few(name="classes", draws=6, **rest):
+    """A run of few draws."""
+    return found(name, draws, **({"chains": 2} | rest))
 
 
 @pytest.fixture

@@ -1,0 +1,400 @@
+"""Draws taken into the graph: trees rebuilt from what was saved of them, and what the graph holds afterwards."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from plain import plain_package
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import _relearn
+from pactree_mcmc.mcmc._chain import FIRST_ROOM, Chain
+from pactree_mcmc.mcmc._graph import SPARE, add_tree
+from pactree_mcmc.mcmc._kernels import read_kernel
+from pactree_mcmc.mcmc._learn import growing
+from pactree_mcmc.mcmc._length import evenly
+from pactree_mcmc.mcmc._moves._growth import cut_down, grow_into
+from pactree_mcmc.mcmc._moves.learned import add_saved, is_drawable
+from pactree_mcmc.mcmc._moves.regrow import MOST_INTERNAL
+from pactree_mcmc.mcmc._relearn import Revisit, relearned, revisit
+from pactree_mcmc.mcmc._run import Plan, run_chain
+from pactree_mcmc.mcmc._saving import trimmed
+from pactree_mcmc.mcmc._start import load_tree
+from pactree_mcmc.mcmc._state import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
+from pactree_mcmc.mcmc._workers import Work
+from pactree_mcmc.posterior import SampledPosterior
+
+from .problems import build_model, case_problem
+from .runs import LABELS, MODELS, PRIOR, X, Y
+from .test_graph import cut_down as cut_plain
+from .test_graph import freeze, module, trees_of, with_room
+from .transitions import load
+
+ROOM = 20_000
+KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.2, "redraw": 0.05}, 60)
+GAPPED = X.copy()
+GAPPED[::7, 0] = GAPPED[3::11, 2] = np.nan
+NAMES = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[(X[:, 0] // 2).astype(int)]
+MANY = np.column_stack([NAMES, X[:, 1].astype(object), X[:, 2].astype(object)])
+MODELS_HERE = {
+    **{name: model for name, model in MODELS.items() if name not in ("shared variance",)},
+    "cyclic": pt.TreeModel(X[:, :2], Y, questions=pt.DyadicCuts(3, cyclic=True), tree_prior=PRIOR),
+    "gaps": pt.TreeModel(GAPPED, LABELS, nominal=[2], missing="branch", tree_prior=PRIOR),
+    "gaps, grid": pt.TreeModel(GAPPED[:, :2], Y, questions=pt.GridCuts(6), missing="branch", tree_prior=PRIOR),
+    "gaps, dyadic": pt.TreeModel(GAPPED[:, :2], Y, questions=pt.DyadicCuts(3), missing="branch", tree_prior=PRIOR),
+    "nominal": pt.TreeModel(MANY, LABELS, nominal=[0, 2], tree_prior=PRIOR),
+    "nominal grid": pt.TreeModel(MANY, LABELS, nominal=[0, 2], questions=pt.GridCuts(4), tree_prior=PRIOR),
+    "large leaves": pt.TreeModel(MANY, Y, nominal=[0], questions=pt.LocalCuts(min_leaf=4), tree_prior=PRIOR),
+    "trivial nominal": pt.TreeModel(
+        MANY[:12],
+        Y[:12],
+        nominal=[0, 2],
+        questions=pt.LocalCuts(trivial=True),
+        tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=4),
+    ),
+    "weighted features": pt.TreeModel(
+        X, LABELS, nominal=[2], questions=pt.LocalCuts(feature_weights=[1, 2, 5]), tree_prior=PRIOR
+    ),
+}
+
+
+def drawn(model, n=25, seed=5, thin=1):
+    """Draws of a chain, as it saves them."""
+    chain = Chain(model.lowered, KERNEL, np.random.default_rng(seed))
+    chain.reserve(n)
+    for _ in range(n):
+        chain.proceed(thin)
+        chain.save()
+    return trimmed(chain.saved)
+
+
+def nodes_of(saved):
+    """Where the nodes of each tree begin and end."""
+    start = np.asarray(saved.tree)["start"]
+    return start[:-1].copy(), start[1:].copy()
+
+
+def empty_chain(model, room=ROOM):
+    """A chain at the stump whose empty graph may grow; what its density says depends on the feature at the root."""
+    chain = Chain(model.lowered, KERNEL, np.random.default_rng(1))
+    density, q = chain.state.density, len(model.lowered.questions.feature)
+    density[...] += np.random.default_rng(2).normal(0.0, 0.3, density.shape)
+    density[-1, -q:] = 1 + np.arange(q) % 3
+    growing(chain, new_graph(), room)
+    return chain
+
+
+def rebuilt(model, saved):
+    """The same trees, each made by compiled code from the saved one and saved again."""
+    chain = empty_chain(model)
+    chain.reserve(len(saved.tree) - 1)
+    for first, last in zip(*nodes_of(saved), strict=True):
+        while not grow_into(chain.model, chain.packed, saved.node, first, last):
+            chain.enlarge()
+        assert chain.state.count[N_NODES] == last - first
+        chain.save(anew=True)
+    return trimmed(chain.saved)
+
+
+@pytest.mark.parametrize("name", list(MODELS_HERE))
+def test_a_rebuilt_tree_is_the_saved_one(name):
+    """Node by node; its sums, prior and score to rounding, as the rows lie in another order."""
+    saved = drawn(MODELS_HERE[name], 60)
+    again = rebuilt(MODELS_HERE[name], saved)
+    assert len(saved.tree) > 20 and np.diff(saved.tree.start).max() >= 5
+    for field in saved.node.dtype.names:
+        assert np.array_equal(again.node[field], saved.node[field]), field
+    assert np.array_equal(again.tree.start, saved.tree.start)
+    assert again.stats == pytest.approx(saved.stats, rel=1e-12, abs=1e-12)
+    for field in ("log_prior", "log_score"):
+        assert again.tree[field] == pytest.approx(saved.tree[field], rel=1e-11, abs=1e-11), field
+
+
+def contents(graph):
+    """What a graph holds by cell and depth: numbers of the piece, and of its links by question and children."""
+    n, key = (
+        int(graph.used[N_PIECES]),
+        lambda i: (int(graph.piece[i].hash), int(graph.piece[i].depth)) if i >= 0 else None,
+    )
+    out, n_links = {}, 0
+    for i in range(n):
+        piece, links, e = graph.piece[i], {}, int(graph.piece[i].first)
+        while e >= 0:
+            link = graph.link[e]
+            question = tuple(int(link[field]) for field in ("feature", "cut", "upper", "categories"))
+            assert question not in links
+            links[(*question, key(int(link.left)), key(int(link.right)))] = [
+                link.log_rule,
+                link.fixed,
+                link.g,
+                link.weight,
+            ]
+            e, n_links = int(link.next), n_links + 1
+        assert key(i) not in out
+        out[key(i)] = [piece.stop, piece.g_stop, piece.floor, piece.value, piece.seen, piece.log_tried], links
+    assert n_links == graph.used[N_LINKS]
+    return out
+
+
+def assert_alike(one, other):
+    """Two graphs hold the same pieces and links, with the same numbers to rounding."""
+    one, other = contents(one), contents(other)
+    assert set(one) == set(other)
+    for at, (numbers, links) in one.items():
+        assert numbers == pytest.approx(other[at][0], rel=1e-8, abs=1e-8)
+        assert set(links) == set(other[at][1])
+        for question, weights in links.items():
+            assert weights == pytest.approx(other[at][1][question], rel=1e-8, abs=1e-8)
+
+
+def one_by_one(model, saved, trees=None, chain=None):
+    """The graph of trees read as those of a posterior, loaded and added in turn."""
+    chain = empty_chain(model) if chain is None else chain
+    post = SampledPosterior.from_chains(model, [saved], KERNEL.moves, 0.0)
+    for draw in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
+        cut_down(chain.packed)
+        load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))
+        if is_drawable(chain.model, chain.packed, np.int64(0)):
+            add_tree(chain.model, chain.packed, np.int64(0))
+    return chain.state.graph
+
+
+def taken_in(model, saved, chain=None):
+    """The graph of trees rebuilt in compiled code, the chain, and how often it was enlarged."""
+    chain, n, done = empty_chain(model) if chain is None else chain, 0, 0
+    first, last = nodes_of(saved)
+    while (done := int(add_saved(chain.walk, saved.node, first, last, done))) < len(first):
+        chain.enlarge()
+        n += 1
+    assert chain.state.count[N_NODES] == 1 and chain.state.count[N_FREE] == len(chain.state.node) - 1
+    return chain.state.graph, n
+
+
+@pytest.mark.parametrize("name", list(MODELS_HERE))
+def test_the_graph_holds_what_trees_added_one_by_one_give_it(name):
+    saved = drawn(MODELS_HERE[name])
+    graph, _ = taken_in(MODELS_HERE[name], saved)
+    assert graph.used[N_PIECES] > 10 and graph.used[N_LINKS] > 5
+    assert_alike(graph, one_by_one(MODELS_HERE[name], saved))
+
+
+# room
+
+LARGE = pt.TreeModel(
+    np.random.default_rng(1).random((400, 1)),
+    np.random.default_rng(2).random(400) < 0.5,
+    tree_prior=pt.ChipmanPrior(0.99, 0.0),
+    leaf=pt.PacBayesLoss(0.0),
+)
+
+
+def large_draws():
+    """Trees of a few nodes, of more than a chain has room for at first, and of more than the density draws."""
+    saved = drawn(LARGE, 60, thin=3)
+    sizes = np.diff(saved.tree.start)
+    assert sizes.min() < FIRST_ROOM < 2 * FIRST_ROOM < 2 * MOST_INTERNAL < sizes.max()
+    return saved
+
+
+def test_room_that_runs_out_in_between_changes_nothing():
+    """Twice and more; the tree at which it did is begun again."""
+    saved, ample = large_draws(), empty_chain(LARGE)
+    for _ in range(6):
+        ample.enlarge()
+    expected, n = taken_in(LARGE, saved, ample)
+    assert n == 0
+    graph, n = taken_in(LARGE, saved)
+    assert n > 2
+    assert_alike(graph, expected)
+    assert_alike(graph, one_by_one(LARGE, saved))
+
+
+def test_a_full_graph_takes_no_more():
+    """What it holds is part of what a larger one does, and the trees are gone through all the same."""
+    saved = drawn(MODELS_HERE["numbers"], 80)
+    whole, _ = taken_in(MODELS_HERE["numbers"], saved)
+    graph, _ = taken_in(MODELS_HERE["numbers"], saved, empty_chain(MODELS_HERE["numbers"], room=SPARE + 40))
+    assert 40 < graph.used.max() <= SPARE + 40 and graph.used[N_PIECES] < whole.used[N_PIECES]
+    some, every = contents(graph), contents(whole)
+    assert all(set(links) <= set(every[at][1]) for at, (_, links) in some.items())
+
+
+# draws of chains
+
+
+def result_of(name, draws=40, seed=9):
+    """A plan and what came of it."""
+    plan = Plan(MODELS_HERE[name] if isinstance(name, str) else name, draws, 5, 1, KERNEL, seed, "grown")
+    return plan, run_chain(plan)
+
+
+@pytest.fixture
+def nothing_fresh(monkeypatch):
+    monkeypatch.setattr(_relearn, "FRESH", 0)
+
+
+def questions_in(*graphs):
+    """Links of graphs, by the cell and depth of their pieces; numbers apart, which hang on what joined them."""
+    found = {}
+    for graph in graphs:
+        for at, (_, links) in contents(graph).items():
+            found.setdefault(at, set()).update(links)
+    return found
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 40, 500])
+@pytest.mark.parametrize("part", ["whole", "every second", "joined"])
+def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
+    """Their first and last among them; what chains drew and know stays as it was."""
+    monkeypatch.setattr(_relearn, "REVISITED", most)
+    plan, result = result_of("numbers")
+    if part == "every second":
+        result = result.chosen(evenly(40, 20))
+    if part == "joined":
+        result = run_chain(plan._replace(draws=30), result.end).behind(result)
+    known, state = result.end.replicas[0].graph, result.end.generator["state"].copy()
+    n = result.n_draws
+    which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
+    graph = revisit(Revisit(plan, result, ROOM))
+    assert graph.used[GROWING] == 0 and known.used[N_PIECES] == 0
+    assert result.end.generator["state"] == state
+    chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
+    growing(chain, new_graph(), ROOM)
+    assert questions_in(graph) == questions_in(one_by_one(plan.model, result.saved, which, chain))
+
+
+def test_a_revisit_enlarges_its_chain(nothing_fresh):
+    plan, result = Plan(LARGE, 1, 0, 1, KERNEL, 1, "stump"), None
+    result = run_chain(plan)._replace(saved=large_draws())
+    chain = Chain(LARGE.lowered, KERNEL, np.random.default_rng(1))
+    growing(chain, new_graph(), ROOM)
+    expected = one_by_one(LARGE, result.saved, range(60), chain)
+    assert questions_in(revisit(Revisit(plan, result, ROOM))) == questions_in(expected)
+
+
+@pytest.mark.planted
+def test_a_tree_passed_by_where_room_runs_out_is_noticed(nothing_fresh, monkeypatch):
+    def passing_by(walk, nodes, first, last, done):
+        return add_saved(walk, nodes, first, last, done + (done > 0))
+
+    monkeypatch.setattr(_relearn, "add_saved", passing_by)
+    with pytest.raises(AssertionError):
+        test_a_revisit_enlarges_its_chain(None)
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor])
+def test_the_draws_of_all_chains_are_in_one_graph(nothing_fresh, executor):
+    """Each chain stands where it stood, without draws, and has that graph; again with draws of it, it has no more."""
+    plans, results = zip(*(result_of("classes", seed=seed) for seed in (1, 2, 3)), strict=True)
+    work = Work(list(plans), list(results), executor and executor(2), False, None)
+    anew = relearned(work, list(results))
+    (graph,) = {id(one.end.replicas[0].graph): one.end.replicas[0].graph for one in anew}.values()
+    assert [one.n_draws for one in anew] == [0, 0, 0]
+    for one, result in zip(anew, results, strict=True):
+        for mine, before in zip(one.end.replicas[0].state, result.end.replicas[0].state, strict=True):
+            assert np.array_equal(mine, before)
+        assert one.end.generator == result.end.generator
+    chains = [Chain(plan.model.lowered, KERNEL, np.random.default_rng(1)) for plan in plans]
+    for chain in chains:
+        growing(chain, new_graph(), ROOM)
+    alone = [one_by_one(p.model, r.saved, range(40), chain) for p, r, chain in zip(plans, results, chains, strict=True)]
+    assert questions_in(graph) == questions_in(*alone)
+    assert len({frozenset(questions_in(one)) for one in alone}) == 3
+    again = relearned(work, [r._replace(end=one.end) for r, one in zip(results, anew, strict=True)])
+    assert questions_in(again[0].end.replicas[0].graph) == questions_in(graph)
+
+
+def test_draws_fresh_from_the_density_come_on_top():
+    plan, result = result_of("classes")
+    chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
+    growing(chain, new_graph(), ROOM)
+    seen = questions_in(one_by_one(plan.model, result.saved, range(40), chain))
+    graph = questions_in(revisit(Revisit(plan, result, ROOM)))
+    assert all(links <= graph[at] for at, links in seen.items()) and len(graph) > len(seen)
+
+
+# against enumeration, in plain Python
+
+
+def all_saved(naive, model):
+    """Every tree there is, as a plain chain saves it."""
+    saving, chain = module("_saving"), with_room(model)
+    trees = trees_of(naive, model)
+    saved = saving.new_saved(len(trees), chain.state.moves.shape[1], chain.state.stats.shape[1])
+    saved = saving.with_more_nodes(saved, 100 * len(trees))
+    for tree, *_ in trees:
+        load(model, chain, tree)
+        with np.errstate(over="ignore"):
+            saving.save_draw(chain.model, chain.packed, saved)
+        cut_plain(chain)
+    return saving.trimmed(saved)
+
+
+def check_evidence(space):
+    """The graph of every tree there is, rebuilt, has the evidence at its root."""
+    naive = case_problem(*space)
+    model = build_model(plain_package().package, naive)
+    saved, chain = all_saved(naive, model), with_room(model)
+    walk = module("_chain").Walk(np.random.default_rng(4), chain.model, chain.packed)
+    first, last = nodes_of(saved)
+    with np.errstate(over="ignore"):
+        assert module("_moves.learned").add_saved(walk, saved.node, first, last, 0) == len(first)
+        freeze(chain)
+        root = chain.state.graph.piece[module("_graph").piece_of(chain.packed, 0)]
+    joints = np.array([log_prior + log_score for _, log_prior, log_score in trees_of(naive, model)])
+    evidence = np.logaddexp.reduce(joints)
+    assert abs(root.value + float(chain.lowered.prior.log_constant) - evidence) < 1e-9
+
+
+PLAIN = [
+    ("ties", "chipman", "dirichlet"),
+    ("box", "stopped_by_depth", "laplace"),
+    ("four_letters", "stopped", "dirichlet"),
+    ("min_leaf_uneven", "conditioned", "poisson"),
+    ("trivial_pair", "penalty_empty_cheap", "dirichlet"),
+    ("grid_box", "chipman", "nig"),
+    ("cyclic", "chipman", "nig"),
+    ("fixed", "chipman", "nig"),
+    ("gaps_line", "chipman", "nig"),
+    ("gaps_nominal", "chipman", "dirichlet"),
+]
+
+
+@pytest.mark.parametrize("space", PLAIN, ids=[" ".join(space) for space in PLAIN])
+def test_all_trees_rebuilt_have_the_evidence(space):
+    check_evidence(space)
+
+
+def without_cutting(right, state):
+    """Nothing is cut off before the next tree grows."""
+
+
+def last_leaf_missing(right, model, state, nodes, start, stop):
+    """The last three nodes of a tree are left out."""
+    return right(model, state, nodes, start, max(stop - 3, start))
+
+
+def of_few_nodes(right, model, state, node):
+    """Larger trees count as none that the density can draw."""
+    return state.count[N_NODES] < 5
+
+
+WRONG = {
+    "not cut down": ("_moves._growth", "cut_down", without_cutting),
+    "end forgotten": ("_moves.learned", "grow_into", last_leaf_missing),
+    "the larger ones left out": (
+        "_moves.learned",
+        "is_drawable",
+        lambda right, model, state, node: state.count[N_NODES] < 5,
+    ),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("what", list(WRONG))
+def test_errors_in_taking_trees_in_are_noticed(what, monkeypatch):
+    where, name, wrong = WRONG[what]
+    right = getattr(module(where), name)
+    monkeypatch.setattr(module(where), name, lambda *given: wrong(right, *given))
+    with pytest.raises((AssertionError, IndexError)):
+        check_evidence(PLAIN[0])

@@ -1,0 +1,115 @@
+"""Which features convergence is judged by: those that some chain has, and some chain has not all the time."""
+
+import numpy as np
+import pytest
+from test_convergence import by_hand
+
+import pactree_mcmc as pt
+from pactree_mcmc import convergence
+from pactree_mcmc.convergence import check_convergence, features_judged
+
+N = 40
+MODEL = pt.TreeModel(np.column_stack([np.arange(N), np.arange(N) % 2, np.arange(N) % 3]), np.arange(N) > 17)
+
+
+def root_cut(i=0):
+    return pt.Tree([0, -1, -1], [i + 0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+def below(feature):
+    """A cut of feature 0, and one of another feature below."""
+    return pt.Tree([0, -1, feature, -1, -1], [1.5, 0, 0.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+
+
+STUMP, ALWAYS, ONCE = pt.Tree([-1], [0], [0], [0]), [root_cut(i) for i in range(3, 38)], below(1)
+DRAWS = 1000
+
+
+def of_counts(*counts, often=ALWAYS[2], rare=ONCE):
+    """Chains with so many draws, evenly spread, of ``rare`` each, the others of ``often``."""
+    drawn = np.zeros((len(counts), DRAWS), dtype=int)
+    for chain, n in zip(drawn, counts, strict=True):
+        chain[(np.arange(n) * DRAWS) // max(n, 1)] = 1
+    return by_hand(MODEL, [often, rare], drawn)
+
+
+def judged(post):
+    return features_judged(post).names
+
+
+INCLUDED = "inclusion of feature 'x1'"
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_judged"),
+    [
+        ((50, 0, 0, 0), True),  # 0.0125 of all
+        ((21, 0, 0, 0), True),
+        ((20, 20, 20, 20), False),  # exactly 0.02
+        ((20, 0, 0, 0), False),
+        ((20, 20, 20, 21), True),
+        ((950, 1000, 1000, 1000), True),  # 0.9875 of all
+        ((979, 1000, 1000, 1000), True),
+        ((980, 980, 980, 980), False),  # exactly 0.98
+        ((980, 1000, 1000, 1000), False),
+        ((0, 0, 1000, 1000), True),  # constant in each chain, not in all
+        ((0, 1000), True),
+        ((0, 0, 0, 0), False),
+        ((1000, 1000, 1000, 1000), False),
+        ((21,), True),
+        ((20,), False),
+        ((500,), True),
+        ((979,), True),
+        ((980,), False),
+    ],
+)
+def test_what_some_chain_has_and_some_has_not(counts, is_judged):
+    post = of_counts(*counts)
+    assert (INCLUDED in judged(post)) == is_judged
+    assert not any("x0" in name or "x2" in name for name in judged(post))
+
+
+@pytest.mark.parametrize(("counts", "is_judged"), [((50, 0, 0, 0), True), ((20, 20, 20, 20), False)])
+def test_roots_are_judged_alike(counts, is_judged):
+    """Here what one has is what the other has not."""
+    names = judged(of_counts(*counts, often=STUMP, rare=root_cut()))
+    assert names == (["root feature 'x0'", "inclusion of feature 'x0'"] if is_judged else [])
+    other = pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    names = judged(of_counts(*counts, often=other, rare=root_cut()))
+    assert len(names) == (4 if is_judged else 0)
+
+
+@pytest.mark.parametrize(("n", "is_judged"), [(10, False), (11, True)])
+def test_the_share_does_not_hang_on_how_many_trees_it_is_spread_over(n, is_judged):
+    """10 of 500 draws are 0.02, not more, however many trees they are; 490 are 0.98, not less."""
+    rng, stump, root = np.random.default_rng(0), 17, "root feature 'x0'"
+    post = by_hand(MODEL, [*ALWAYS[:stump], STUMP, *ALWAYS[stump:]], [np.arange(500) % 36] * 2)
+    cuts = np.flatnonzero(np.arange(36) != stump)
+    for k in rng.integers(1, 11, 50):
+        cut = rng.choice(cuts, k)
+        for with_cut, other in ((n, stump), (500 - n, cuts[0])):
+            drawn = np.concatenate([rng.choice(cut, with_cut), np.full(500 - with_cut, stump)])
+            post.tree_of_draw = np.stack([drawn, np.full(500, other)])
+            assert (root in judged(post)) == is_judged
+
+
+def test_a_feature_of_one_chain_alone_speaks_against_the_draws():
+    assert any("feature" in said for said in map(str, check_convergence(of_counts(50, 0, 0, 0))))
+
+
+@pytest.mark.planted
+def test_features_judged_by_all_chains_together_are_noticed(monkeypatch):
+    """As they once were: what one chain alone has drowns in the others."""
+
+    class Pooled:
+        @staticmethod
+        def bincount(chain, minlength):
+            return np.bincount(pooled.tree_of_draw.ravel(), minlength=minlength) / len(pooled.tree_of_draw)
+
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+    pooled = of_counts(50, 0, 0, 0)
+    assert INCLUDED in judged(pooled)
+    monkeypatch.setattr(convergence, "np", Pooled())
+    assert INCLUDED not in judged(pooled)
