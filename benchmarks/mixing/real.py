@@ -59,8 +59,7 @@ def model_of_table(name):
     """The default model of a table; of ``breast_cancer_example`` that of the example."""
     if name == "breast_cancer_example":
         X, y = tables.breast_cancer_example()
-        questions = pt.LocalCuts(max_cuts=64, min_leaf=3)
-        return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), questions=questions)
+        return pt.TreeModel(X, y, questions=pt.LocalCuts(max_cuts=32, min_leaf=5))
     X, y, nominal = tables.real(name)
     missing = "branch" if X.isna().any(axis=None) else "error"
     return pt.TreeModel(X, y, nominal=nominal, missing=missing)

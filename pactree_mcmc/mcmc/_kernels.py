@@ -33,8 +33,6 @@ STEP_ROWS = 50.0
 """What a proposal costs beside the rows it visits, in rows."""
 FEWEST_PROPOSALS = 10
 """Between two draws, where a run finds the number itself."""
-SHORTEST_PERIOD, LONGEST_PERIOD = 10_000, 1_000_000
-"""Proposals after which the order of the steps repeats."""
 
 
 class Step(NamedTuple):
@@ -183,26 +181,23 @@ class Kernel(NamedTuple):
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
     """Rows a proposal of each step costs; as the dearest, of a step that made none."""
-    each = cost[1] / np.maximum(cost[0], 1.0)
+    each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
 
 
 def _shares(weights: tuple[float, ...], done: int, n: int) -> list[int]:
-    made = _order(weights)
-    period = len(made) - 1
-    before, after = (made[-1] * (i // period) + made[i % period] for i in (done, done + n))
-    return (after - before).tolist()
+    return (_made(weights, done + n) - _made(weights, done)).tolist()
 
 
-@lru_cache(maxsize=64)
-def _order(weights: tuple[float, ...]) -> np.ndarray:
-    """(period + 1, steps) proposals of each step among the first ones: each comes when its next one is due."""
+@lru_cache(maxsize=4096)
+def _made(weights: tuple[float, ...], n: int) -> np.ndarray:
+    """(steps,) proposals of each step among the first ``n``: each comes when its next one is due (Webster 1832)."""
     given = np.array(weights)
-    period = int(min(max(SHORTEST_PERIOD, 2.0 / given.min()), LONGEST_PERIOD))
-    due = [(np.arange(math.ceil(period * weight) + 1) + 0.5) / weight for weight in weights]
-    step = np.repeat(np.arange(len(weights)), [len(times) for times in due])
-    step = step[np.argsort(np.concatenate(due), kind="stable")][:period]
-    return np.concatenate([np.zeros((1, len(weights)), int), np.cumsum(np.eye(len(weights), dtype=int)[step], axis=0)])
+    # what is due so long before is made by then: with every step rounded, n are made between n -+ steps / 2
+    made = np.floor(np.maximum(given * (n - len(given)), 0.0) + 0.5).astype(int)
+    left = n - int(made.sum())
+    due = (made[:, None] + np.arange(left) + 0.5) / given[:, None]
+    return made + np.bincount(np.argsort(due, axis=None, kind="stable")[:left] // max(left, 1), minlength=len(given))
 
 
 def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False) -> Kernel:

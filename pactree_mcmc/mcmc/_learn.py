@@ -344,8 +344,9 @@ def learns_within(work: float, model: TreeModel, chains: int) -> bool:
 
 def round_steps(plan: Plan, chains: int) -> int:
     """Steps of a round, where a run finds its own length: fewer where the rounds would take too much of its work."""
-    whole = ROUNDS_LOOKS * look_rows(plan.model) * chains
-    return int(min(max(ROUND * ROUNDS_SHARE * plan.length.work / whole, SHORTEST_ROUND), ROUND))
+    look, work = look_rows(plan.model) * chains, plan.length.work
+    rows = min(ROUNDS_SHARE * work, LEARNING_AT_MOST * work - GROWTHS_LOOKS * look)
+    return int(min(max(ROUND * rows / (ROUNDS_LOOKS * look), SHORTEST_ROUND), ROUND))
 
 
 def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:

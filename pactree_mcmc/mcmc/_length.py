@@ -53,6 +53,9 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
                     continue
                 break
             work = _without_another(work)
+            more = min(more, _left(work.plans[0], n))
+            if more < 1:
+                break
         work = _replaced(work, done.results, n + more)
         done = _done(work)
     n, plan = done.results[0].n_draws, work.plans[0]
@@ -73,12 +76,19 @@ def _halved(work: Work, done: Done) -> tuple[Work, Done]:
 
 def _more(plan: Plan, n: int, began: float) -> int:
     """Draws that a stretch makes from ``n`` of them on, till the next look; 0 at the end."""
-    length, left = plan.length, 2 * plan.length.draws - n
+    length = plan.length
+    # a run resumed within a stretch has fewer draws than it is to return
+    left = (length.draws if n < length.draws else 2 * length.draws) - n
     if length.seconds is not None:
-        if time.perf_counter() - began >= length.seconds:
+        if n >= length.draws and time.perf_counter() - began >= length.seconds:
             return 0
         left = min(left, -(-length.draws // PIECES))
-    return min(left, (length.steps - length.before) // plan.thin - n)
+    return min(left, _left(plan, n))
+
+
+def _left(plan: Plan, n: int) -> int:
+    """Draws that the steps there may be leave for."""
+    return (plan.length.steps - plan.length.before) // plan.thin - n
 
 
 def _is_doubled(plan: Plan) -> bool:

@@ -79,7 +79,7 @@ def rounds(model, work, chains=4, draws=100):
 
 def test_rounds_are_longer_with_more_work_and_fewer_chains():
     model = table(100, 3, 10)
-    by_work = [rounds(model, work) for work in np.geomspace(1.0, 1e12, 200)]
+    by_work = [rounds(model, work) for work in np.geomspace(1.0, 1e12, 2000)]
     assert by_work[0] == SHORTEST_ROUND and by_work[-1] == ROUND and len(set(by_work)) > 8
     assert (np.diff(by_work) >= 0).all()
     by_chains = [rounds(model, 3e7, chains) for chains in range(1, 40)]
@@ -95,9 +95,6 @@ def test_learning_begins_where_it_says(size, chains):
     assert learns_within(WORK, model, chains)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="where learning just pays, rounds have 28 steps, not the 10 it was reckoned with"
-)
 def test_where_learning_just_pays_its_rounds_fit():
     """Those of the graph behind those before it, in the part of the work that learning may take."""
     model, looks = table(60, 2, 5), look_rows(table(60, 2, 5))

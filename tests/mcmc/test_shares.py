@@ -70,17 +70,14 @@ def test_blocks_go_on_where_the_period_ends(mixture, block):
     assert sum(kernel.shares_of(first * block, 0)) == 0
 
 
-SELDOM = pytest.mark.xfail(strict=True, reason="the order repeats after so few of a rare step that its part is rounded")
-
-
 @pytest.mark.parametrize(
     "weight",
     [
         0.002,
         5e-4,
-        pytest.param(2.4e-4, marks=SELDOM),
-        pytest.param(7e-7, marks=SELDOM),
-        pytest.param(4e-7, marks=SELDOM),
+        2.4e-4,
+        7e-7,
+        4e-7,
     ],
 )
 def test_over_many_blocks_a_rare_step_makes_its_part(weight):
@@ -106,9 +103,6 @@ def test_a_chain_makes_the_shares_of_its_blocks(blocks):
     assert ends[0] == ends[1] == ends[2]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="rows of fewer than one proposal, left of rounds before, are not divided by them"
-)
 def test_a_proposal_costs_the_same_however_long_ago_it_was_made():
     """What rounds before leave of two proposals is 0.24 of them after six rounds, and 0.24 of their rows."""
     kernel = read_kernel("whole", 30, adapts=True)

@@ -139,13 +139,8 @@ def ended_by_the_clock(monkeypatch, draws, n_looks, at, most=1 << 40):
         return run(work_of(draws, most, 100.0), 0.0)
 
 
-ONE = pytest.mark.xfail(
-    strict=True, reason="draws still to be made are counted before `_without_another` lowers the steps there may be"
-)
-
-
 @pytest.mark.parametrize("rules", RULES[:3])
-@pytest.mark.parametrize("draws", [pytest.param(1, marks=ONE), 2, 3, 9, 16])
+@pytest.mark.parametrize("draws", [1, 2, 3, 9, 16])
 def test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, monkeypatch, rules, draws):
     """Over at any look; with and without time for another stretch."""
     counting(rules)
@@ -178,12 +173,7 @@ def test_every_cut_of_a_run_leads_to_its_end(counting, rules, draws):
         assert all(again == whole for again in resumed(cuts))
 
 
-NOT_DIVIDED = pytest.mark.xfail(
-    strict=True, reason="resumed in a stretch, pieces do not end at its last draw, so that its first look is passed by"
-)
-
-
-@pytest.mark.parametrize("draws", [3, 16, pytest.param(9, marks=NOT_DIVIDED), pytest.param(25, marks=NOT_DIVIDED)])
+@pytest.mark.parametrize("draws", [3, 16, 9, 25])
 def test_every_cut_of_a_run_with_time_to_spare_leads_to_its_end(counting, draws):
     """A clock that does not end a run does not change it, cut or not."""
     for last in schedule(draws, 7):
@@ -196,10 +186,6 @@ def test_every_cut_of_a_run_with_time_to_spare_leads_to_its_end(counting, draws)
         assert all(again == whole for again in resumed(cuts))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="resumed in a stretch when time is over, a run returns the few draws of it, not as many as asked",
-)
 def test_a_run_resumed_without_time_has_all_its_draws(counting):
     cuts = counting(Rules())
     run(work_of(16, 100, FOREVER))

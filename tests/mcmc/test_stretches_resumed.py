@@ -33,19 +33,13 @@ def started(tmp_path, draws):
     return few(draws=draws, steps=100, seconds=1e6, checkpoint=tmp_path / "run.nc", every=1e-6)
 
 
-PASSED_BY = pytest.mark.xfail(
-    strict=True, reason="draws=9 are no multiple of the two of a piece, so that the look at the ninth is passed by"
-)
-
-
-@pytest.mark.parametrize("draws", [8, pytest.param(9, marks=PASSED_BY)])
+@pytest.mark.parametrize("draws", [8, 9])
 def test_a_run_with_time_to_spare_goes_on_as_if_it_was_not_cut(holding, copies, tmp_path, draws):
     whole = started(tmp_path, draws)
     assert (whole.n_draws, whole.course.steps) == (draws, 2 * draws)
     assert_same(pt.resume(cut_in_a_stretch(copies), progress=False), whole)
 
 
-@pytest.mark.xfail(strict=True, reason="the draws of the stretch so far are returned, fewer than were asked for")
 def test_a_run_whose_time_is_over_has_all_its_draws(holding, copies, tmp_path, monkeypatch):
     whole = started(tmp_path, 8)
     clock = repeat(time.perf_counter() + 1e9)
