@@ -82,7 +82,7 @@ def test_rounds_are_longer_with_more_work_and_fewer_chains():
     by_work = [rounds(model, work) for work in np.geomspace(1.0, 1e12, 2000)]
     assert by_work[0] == SHORTEST_ROUND and by_work[-1] == ROUND and len(set(by_work)) > 8
     assert (np.diff(by_work) >= 0).all()
-    by_chains = [rounds(model, 3e7, chains) for chains in range(1, 40)]
+    by_chains = [rounds(model, 3e8, chains) for chains in range(1, 400)]
     assert (np.diff(by_chains) <= 0).all() and len(set(by_chains)) > 5
 
 
