@@ -90,11 +90,11 @@ def test_a_depth_that_does_not_mix_is_named():
 
 
 def test_what_is_rare_or_nearly_always_there_is_not_judged():
-    """One chain of four visits a root for one draw in a hundred of all, in one piece."""
+    """One chain of four visits a root for two of its draws in a hundred, in one piece; then for four."""
     rare = np.zeros((4, 1000), dtype=np.int64)
-    rare[2, 300:340] = 1
+    rare[2, 300:320] = 1
     assert check_convergence(drawn([tree(0, 2), tree(1, 2)], rare)) == []
-    rare[2, 300:420] = 1
+    rare[2, 300:340] = 1
     assert any("root feature 'twin'" in line for line in check_convergence(drawn([tree(0, 2), tree(1, 2)], rare)))
 
 
