@@ -487,6 +487,17 @@ def test_roots_are_lost_where_they_are_likely_and_hardly_drawn(shares, drawn, is
     assert len(lost_roots(post)) == is_lost
 
 
+@pytest.mark.parametrize(("third", "is_lost"), [(0.02, False), (0.2, True)])
+def test_a_root_whose_evidence_is_found_too_small_makes_no_other_lost(third, is_lost):
+    """By the second, a quarter of the draws, all trees have the evidence 1; of the first next to nothing was found."""
+    x = np.column_stack([np.arange(float(N)), np.arange(N) % 2.0, np.arange(N) % 3.0])
+    roots = np.tile(np.arange(1000) % 4 == 0, (4, 1)).astype(np.int64)
+    post = by_hand(pt.TreeModel(x, x[:, 0] > 19), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
+    shares = np.log([0.001, 0.25, third])
+    post.course = Course(read_kernel("whole"), 1, (), 1000, shares, np.zeros((6, 2), dtype=np.int32))
+    assert len(lost_roots(post)) == is_lost
+
+
 def test_runs_without_strata_have_lost_nothing():
     post = with_strata([0.7, 0.3], mixed_roots(0.0))
     post.course = post.course._replace(strata=None)

@@ -90,9 +90,9 @@ def sample(
         Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
         at a step that ``post.course.steps`` has.
     work : float, optional
-        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, two to seven
-        minutes of processor time (docs/default.md says what is counted). Less of it makes tuning shorter and, of many
-        rows, steps of fewer proposals.
+        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, one and a
+        half to six minutes of processor time (docs/default.md says what is counted). Less of it makes tuning shorter
+        and, of many rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each

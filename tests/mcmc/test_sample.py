@@ -12,7 +12,7 @@ from reference.enumeration import LEAF
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
-from pactree_mcmc.mcmc._kernels import WEIGHTS, read_kernel
+from pactree_mcmc.mcmc._kernels import WEIGHTS
 
 from .problems import build_model, case_problem, library_tree, nested_tree
 
@@ -75,29 +75,6 @@ def test_distinct_trees_are_distinct():
     post = draw(draws=100)
     assert len({post.distinct_tree(t) for t in range(post.n_distinct_trees)}) == post.n_distinct_trees
     assert set(post.tree_of_draw.ravel().tolist()) == set(range(post.n_distinct_trees))
-
-
-@pytest.mark.parametrize(
-    "weights",
-    [
-        {"learned": 0.34, "subgraph": 0.0019, "collapsed": 0.37, "rotate": 0.1554, "change": 0.1327},
-        WEIGHTS["local"],
-        WEIGHTS["cgm"],
-        {"change": 1.0, "swap": 1e-6},
-    ],
-)
-@pytest.mark.parametrize("block", [1, 4, 7, 100])
-def test_each_step_of_a_kernel_makes_its_share_of_proposals(weights, block):
-    """Every block has its proposals, none fewer than none of a kind, and the parts follow the weights all along."""
-    kernel = read_kernel(weights, block)
-    made = np.array([kernel.shares(b) for b in range(25_000 // block)])
-    assert made.min() >= 0 and set(made.sum(axis=1)) == {block}
-    done = block * np.arange(1, len(made) + 1)
-    # a step that is seldom due may fall behind by the part that ends with the period
-    assert np.abs(np.cumsum(made, axis=0) - np.outer(done, kernel.weights)).max() < 3.0
-    ahead = np.array([kernel.shares_of(n, 13) for n in range(0, 26_000, 13)])
-    assert ahead.min() >= 0 and set(ahead.sum(axis=1)) == {13}
-    assert np.abs(ahead.sum(axis=0) - 26_000 * np.array(kernel.weights)).max() < 3.0
 
 
 def test_default_is_its_mixture():
