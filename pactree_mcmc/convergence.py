@@ -147,12 +147,24 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     """
     check_count("max_points", max_points)
     total = post.tree_of_draw.size
-    if total < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN:
+    if _are_too_few(post):
         return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
     found, lost = _figures(post, max_points), lost_roots(post)
     if not (found.failed.any() or lost):
         return []
     return [HEADER, *_listed(found), *lost, *(_advice(post, found, levels) if found.failed.any() else [])]
+
+
+def objections(post: SampledPosterior) -> list[str]:
+    """What `check_convergence` finds, without what to do about it."""
+    if _are_too_few(post):
+        return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
+    found, lost = _figures(post, max_points=50), lost_roots(post)
+    return [HEADER, *_listed(found), *lost] if found.failed.any() or lost else []
+
+
+def _are_too_few(post: SampledPosterior) -> bool:
+    return post.tree_of_draw.size < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN
 
 
 def lost_roots(post: SampledPosterior) -> list[str]:

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import check_flag, read_generator
-from ._numba import jit
 from .convergence import features_judged, verdict
+from .left_out import log_likelihoods
 from .predictive import draw_new_y, refuse_loss
-from .trees import LEAF, TreeArrays
 
 if TYPE_CHECKING:
-    from .model._coding import AnyScale
     from .posterior import SampledPosterior
 
 FEWEST_DRAWS = 4
-TIE_WIDTH = 1e-10
 DIMS = {"split_counts": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
 DIMS |= {"y": ["row"], "class_number": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
 
@@ -164,92 +161,6 @@ def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:
     """The scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
     names = ("n_leaves", "depth", "log_prior", "log_score")
     return {name: getattr(posterior, name) for name in names}
-
-
-def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
-    """Log density (chains, draws, m) of each counted row given all others, nats; a ValueError where there is none."""
-    model, trees = posterior.model, posterior.distinct_trees
-    if not model.leaf.has_likelihood:
-        name = type(model.leaf).__name__
-        raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
-    if not posterior.sees_all_rows:
-        raise ValueError(
-            f"the draws of a {type(posterior).__name__} are of many stages, not of the posterior given all rows; "
-            "call to_arviz without log_likelihood=True, or sample(model)."
-        )
-    trees = trees._replace(feature=model.columns.coordinate(trees.feature, trees.default_left))
-    cut, counted = integer_cuts(trees, model.scales), model.counted_rows
-    flat, n_trees = posterior.tree_of_draw.ravel(), posterior.n_distinct_trees
-    draws_of_tree = np.split(np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=n_trees)))
-    out = np.empty((flat.size, len(counted)))
-    leaf, own = np.empty(model.units.n_units, dtype=np.int64), model.leaf.row_stats(model.target)
-    for t in np.unique(flat):
-        route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
-        node = leaf - trees.offset[t] if model.unit_of_row is None else leaf[model.unit_of_row] - trees.offset[t]
-        others = stats_of_others(own, node, int(trees.offset[t + 1] - trees.offset[t]))
-        out[draws_of_tree[t]] = model.leaf.log_density_left_out(others, node, model.target)[counted]
-    _part_ties(out)
-    return out.reshape(*posterior.tree_of_draw.shape, len(counted))
-
-
-@jit
-def stats_of_others(own: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
-    """For each row the sum (n, s) of ``own`` (n, s) over the other rows of its ``node`` (n,), without a difference."""
-    n, n_stats = own.shape
-    out, before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
-    for i in range(n):
-        for j in range(n_stats):
-            out[i, j] = before[node[i], j]
-            before[node[i], j] += own[i, j]
-    behind = np.zeros((n_nodes, n_stats))
-    for i in range(n - 1, -1, -1):
-        for j in range(n_stats):
-            out[i, j] += behind[node[i], j]
-            behind[node[i], j] += own[i, j]
-    return out
-
-
-def _part_ties(of_draw: np.ndarray) -> None:
-    """Lower the draws (draws, n) that tie at the least value of a row, each by another part of ``TIE_WIDTH``, in place.
-
-    The least log likelihoods of a row are its largest importance weights, and to these ``arviz.loo`` fits a tail.
-    """
-    least = of_draw.min(axis=0)
-    width = TIE_WIDTH * np.maximum(1.0, np.abs(least))
-    golden = (np.sqrt(5.0) - 1.0) / 2.0
-    for draw, row in enumerate(of_draw):
-        tied = row == least
-        row[tied] -= width[tied] * (draw * golden % 1.0)
-
-
-def integer_cuts(trees: TreeArrays, scales: list[AnyScale]) -> np.ndarray:
-    """Largest code going left at each ordered question of a coordinate, (n_nodes,) int64; 0 elsewhere."""
-    out = np.zeros(len(trees.feature), dtype=np.int64)
-    ordered = (trees.feature != LEAF) & (trees.categories < 0)
-    for k in np.unique(trees.feature[ordered]):
-        here = ordered & (trees.feature == k)
-        threshold, where = np.unique(trees.threshold[here], return_inverse=True)
-        low = getattr(scales[k], "low", ())
-        if len(low):
-            # a threshold may fall among values of a code that the cell lacks: there ``cut_of`` knows no cut
-            cut = np.searchsorted(low, threshold, side="right") - 1
-        else:
-            cut = np.array([scales[k].cut_of(x) for x in threshold.tolist()], dtype=np.int64)
-        out[here] = cut[where]
-    return out
-
-
-@jit
-def route_into(leaf: np.ndarray, trees: TreeArrays, cut: np.ndarray, start: int, codes: np.ndarray) -> None:
-    """Write into ``leaf`` (U,) the node of the tree beginning at ``start`` that units with ``codes`` (p, U) reach."""
-    for u in range(codes.shape[1]):
-        node = start
-        while trees.feature[node] != LEAF:
-            code = np.int64(codes[trees.feature[node], u])
-            mask = trees.categories[node]
-            left = code <= cut[node] if mask < 0 else (mask >> code) & 1 == 1
-            node = start + (trees.left[node] if left else trees.right[node])
-        leaf[u] = node
 
 
 def ess(values: Any) -> float:

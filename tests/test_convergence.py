@@ -23,8 +23,8 @@ from pactree_mcmc.convergence import (
     warn_if_unconverged,
 )
 from pactree_mcmc.inference_data import ess as arviz_ess
-from pactree_mcmc.inference_data import integer_cuts, route_into
 from pactree_mcmc.inference_data import rhat as arviz_rhat
+from pactree_mcmc.left_out import integer_cuts, route_into
 from pactree_mcmc.mcmc._kernels import read_kernel
 from pactree_mcmc.trees import stack_trees
 

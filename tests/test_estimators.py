@@ -20,14 +20,14 @@ from sklearn.utils.fixes import parse_version
 import exact
 import pactree_mcmc as pt
 
-SHORT = {"chains": 4, "draws": 10, "tune": 5, "random_state": 0}
+SHORT = {"n_estimators": 100, "work": 1e6, "random_state": 0}
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        pt.BayesianTreeClassifier(chains=2, draws=5, tune=3),
-        pt.BayesianTreeRegressor(chains=2, draws=5, tune=3),
+        pt.BayesianTreeClassifier(n_estimators=20, work=1e5),
+        pt.BayesianTreeRegressor(n_estimators=20, work=1e5),
         exact.ProgressiveMixtureClassifier(),
         exact.ProgressiveMixtureClassifier("dyadic", orders=2),
     ],
@@ -150,22 +150,28 @@ def test_in_a_pipeline_under_a_search(last):
         search = GridSearchCV(line, {f"{name}__{key}": values for key, values in grid.items()}, cv=2, n_jobs=2)
         search.fit(X, y)
     assert search.best_estimator_[-1].feature_names_in_.tolist() == ["scaled__size", "scaled__number"]
-    assert clone(search.best_estimator_[-1]).get_params().keys() == last.get_params().keys()
+    assert clone(search.best_estimator_[-1]).get_params(deep=False).keys() == last.get_params(deep=False).keys()
 
 
 def test_warns_only_if_chains_disagree():
     rng = np.random.default_rng(0)
     X = rng.random((200, 20))
     y = X @ np.ones(20) + 0.1 * rng.normal(size=200)
-    with pytest.warns(pt.ConvergenceWarning, match=r"Monte-Carlo error is 0\.\d+, above 0\.1\. Give more chains"):
-        few = pt.BayesianTreeRegressor(chains=2, draws=1, tune=0, random_state=0).fit(X, y)
+    few = pt.BayesianTreeRegressor(chains=2, n_estimators=100, work=1e5, random_state=0)
+    with pytest.warns(
+        pt.ConvergenceWarning, match=r"R-hat(.|\n)*Monte-Carlo error of 0\.\d+ standard dev(.|\n)*work=2e\+05"
+    ):
+        few.fit(X, y)
     assert few.monte_carlo_error_ > 0.1
+    with pytest.warns(pt.ConvergenceWarning, match=r"too few draws to judge convergence: 8 in all"):
+        pt.BayesianTreeRegressor(n_estimators=5, work=1e5, random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table, labels = frame()
-        sure = pt.BayesianTreeClassifier(**SHORT).fit(table, labels)
-        alone = pt.BayesianTreeClassifier(**{**SHORT, "chains": 1}).fit(table, labels)
-    assert 0.0 < sure.monte_carlo_error_ < 0.05 and np.isnan(alone.monte_carlo_error_)
+        drawn = pt.BayesianTreeClassifier(**SHORT).fit(table, labels)
+        summed = pt.BayesianTreeClassifier(**SHORT, max_depth=1).fit(table, labels)
+    assert isinstance(drawn.posterior_, pt.SampledPosterior) and 0.0 < drawn.monte_carlo_error_ < 0.05
+    assert isinstance(summed.posterior_, exact.ExactPosterior) and summed.monte_carlo_error_ == 0.0
 
 
 def test_intervals():
@@ -219,7 +225,7 @@ def test_the_error_of_many_classes_is_that_of_the_worst():
     y = (10 * np.abs(np.sin(7.0 * X[:, 0]) * X[:, 1])).astype(int) % 10
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        fitted = pt.BayesianTreeClassifier(chains=4, draws=5, tune=2, random_state=0).fit(X, y)
+        fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e5, random_state=0).fit(X, y)
     by_chain = fitted.posterior_.values_by_draw(X).mean(axis=1)
     error = by_chain.std(axis=0, ddof=1) / np.sqrt(4)
     of_row = error.max(axis=1)

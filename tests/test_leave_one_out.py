@@ -8,7 +8,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import inference_data
+from pactree_mcmc import left_out
 from pactree_mcmc.inference_data import load_arviz, to_arviz
 from pactree_mcmc.trees import stack_trees
 
@@ -197,8 +197,8 @@ def test_compare_agrees_with_refits_in_order_and_size(two_models):
 @pytest.mark.planted
 def test_the_row_itself_in_its_leaf_is_seen(two_models, monkeypatch):
     """With the statistics of all rows the estimates are too good, those of large trees most."""
-    others = inference_data.stats_of_others
-    monkeypatch.setattr(inference_data, "stats_of_others", lambda own, *rest: others(own, *rest) + own)
+    others = left_out.stats_of_others
+    monkeypatch.setattr(left_out, "stats_of_others", lambda own, *rest: others(own, *rest) + own)
     az = load_arviz()
     too_good = {
         name: estimate(az, to_arviz(post, log_likelihood=True)) - known for name, (known, post) in two_models.items()

@@ -1,0 +1,318 @@
+"""What the two estimators share: the input, the model, the prior that data choose, the run, what is told of it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from ._checks import MOST, check_choice, check_count, check_number, in_words, is_integer, read_numbers
+from ._columns import Table, is_frame, refuse_missing
+from ._estimator_parts import WithParts, stated_questions, stated_tree_prior
+from ._validation import read_data
+from .convergence import ConvergenceWarning, objections, training_points
+from .mcmc import sample
+from .model import TreeModel
+from .posterior import SampledPosterior, shares
+from .prior_search import Choice, choose, choose_power, tree_priors
+
+MOST_POINTS = 200
+"""Training rows at which the Monte-Carlo error is measured, at most."""
+ROWS_WITHIN = 0.9
+"""Fraction of these rows whose error is at most the one reported."""
+WORK, WORK_ROWS = 1e8, 1000
+"""Rows that a fit to so many rows visits at most; to more rows it is more, by the root of their number."""
+MOST_CELLS, MOST_QUESTIONS = 100_000, 50_000
+"""Cells up to which the sum over all trees is done, and questions up to which it also predicts."""
+
+
+class Rows(NamedTuple):
+    """The training rows as the model takes them."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    place: np.ndarray
+    """(n,) int64: which of the rows given each of them is."""
+
+    @property
+    def variance(self) -> float:
+        """Weighted variance of y, 1 where it is zero."""
+        about = self.y - np.average(self.y, weights=self.weight)
+        return float(np.average(about**2, weights=self.weight)) or 1.0
+
+
+class Run(NamedTuple):
+    """How the posterior is sampled."""
+
+    draws: int
+    chains: int
+    work: float
+    seed: int
+    progress: bool
+    executor: Executor | None = None
+
+
+def default_work(n_rows: int) -> float:
+    """Rows that a fit to so many rows visits, where nothing is said."""
+    return WORK * math.sqrt(max(n_rows, WORK_ROWS) / WORK_ROWS)
+
+
+def solved(model: TreeModel, run: Run) -> Any:
+    """The sum over all trees, or independent draws by it where predicting takes long; None where summing does."""
+    if not model.leaf.separates:
+        return None
+    import exact
+
+    try:
+        truth = exact.solve(model, max_cells=MOST_CELLS)
+    except exact.Intractable:
+        return None
+    return truth if truth.graph.n_edges <= MOST_QUESTIONS else truth.sample(run.draws * run.chains, run.seed)
+
+
+class BayesianTree(WithParts):
+    """What both estimators share: the input, the model, the run, which features matter."""
+
+    def __init__(
+        self,
+        *,
+        tree_prior: Any = None,
+        questions: Any = None,
+        leaf: Any = None,
+        prior: str = "auto",
+        power: Any = 1.0,
+        max_depth: int | None = None,
+        min_samples_leaf: Any = 1,
+        nominal: Any = None,
+        missing: str = "error",
+        n_estimators: int = 1000,
+        chains: int = 4,
+        work: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.tree_prior = tree_prior
+        self.questions = questions
+        self.leaf = leaf
+        self.prior = prior
+        self.power = power
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.nominal = nominal
+        self.missing = missing
+        self.n_estimators = n_estimators
+        self.chains = chains
+        self.work = work
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.missing == "branch"
+        return tags
+
+    def _default_leaf(self, y: np.ndarray) -> Any:
+        raise NotImplementedError
+
+    def _leaves(self, rows: Rows) -> list[Any]:
+        """Leaves to choose among."""
+        raise NotImplementedError
+
+    def _starts(self, first: Choice, rows: Rows) -> list[Choice]:
+        """Where the search for a prior begins."""
+        return [first]
+
+    def _read_y(self, y: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the posterior: the sum over all trees where it is quickly done, else draws.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Finite numbers, or missing ones if ``missing="branch"``; n >= 2. Columns of a pandas or polars frame that
+            hold text or categories are nominal.
+        y : array-like of shape (n,)
+            Labels, or numbers.
+        sample_weight : array-like of shape (n,), optional
+            Weights >= 0: a row of weight 2 scores as the row twice, one of weight 0 is no row. What counts rows counts
+            such a row once: ``min_samples_leaf``, ``min_leaf`` and ``max_cuts`` of LocalCuts, the quantiles of
+            GridCuts, the larger branch that what was never seen follows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter cannot be used; the message names the column and the row.
+        """
+        run = self._read_run()
+        rows = self._rows(X, y, sample_weight)
+        if self.work is None:
+            run = run._replace(work=default_work(len(rows.y)))
+        questions = stated_questions(self.questions, self.min_samples_leaf, len(rows.y))
+
+        def build(choice: Choice) -> TreeModel:
+            weight = rows.weight
+            if choice.power != 1.0:
+                weight = choice.power * (np.ones(len(rows.y)) if weight is None else weight)
+            return TreeModel(
+                rows.X,
+                rows.y,
+                tree_prior=choice.tree_prior,
+                questions=questions,
+                leaf=choice.leaf,
+                nominal=self.nominal,
+                missing=self.missing,
+                sample_weight=weight,
+            )
+
+        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor:
+            run = run._replace(executor=executor)
+            self.prior_ = self._choose(build, rows, run)
+            model = build(self.prior_)
+            known = solved(model, run)
+            self.posterior_ = self._sample(model, run) if known is None else known
+        self.rows_ = rows.place
+        self._describe(independent=known is not None)
+        if known is None:
+            self._warn(run)
+        return self
+
+    def _read_run(self) -> Run:
+        """What is said of the run, checked before anything is computed."""
+        if self.n_jobs is not None and not (is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MOST):
+            raise ValueError(f"n_jobs={in_words(self.n_jobs)} is out of range; give an integer, not 0, or None.")
+        check_choice("prior", self.prior, ("auto", "stated"))
+        if not (isinstance(self.power, str) and self.power == "auto"):
+            check_number("power", self.power, "a number > 0, or 'auto'", 5e-324)
+        verbose = check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        chains, trees = check_count("chains", self.chains), check_count("n_estimators", self.n_estimators)
+        work = 0.0 if self.work is None else check_number("work", self.work, "rows, >= 1, or None", 1.0)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return Run(-(-trees // chains), chains, work, int(seed), verbose > 0)
+
+    def _choose(self, build: Any, rows: Rows, run: Run) -> Choice:
+        """The tree prior, the leaf and the power: as they are stated, or, where they are not, as the data choose."""
+        stated = stated_tree_prior(self.tree_prior, self.max_depth)
+        leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
+        choice = Choice(stated, leaf, 1.0 if self.power == "auto" else float(self.power))
+        if self.prior == "auto" and (self.tree_prior is None or self.leaf is None):
+            trees = tree_priors(self.max_depth) if self.tree_prior is None else [stated]
+            leaves = self._leaves(rows) if self.leaf is None else [leaf]
+            choice = choose(build, self._starts(choice, rows), trees, leaves, run.work, run.seed, run.executor)
+        if self.power == "auto":
+            choice = choose_power(build, choice, run.work, run.seed, run.executor)
+        return choice
+
+    def _sample(self, model: TreeModel, run: Run) -> SampledPosterior:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return sample(
+                model,
+                run.draws,
+                chains=run.chains,
+                rng=run.seed,
+                work=run.work,
+                executor=run.executor,
+                progress=run.progress,
+            )
+
+    def _describe(self, *, independent: bool) -> None:
+        """Which features matter, and how well predictions are known."""
+        post = self.posterior_
+        self.feature_importances_ = shares(post.feature_inclusion())
+        if not isinstance(post, SampledPosterior):
+            self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0
+            return
+        self.split_counts_ = post.weight_of_tree @ post.split_counts_of_tree
+        self.monte_carlo_error_ = math.nan
+        if independent or post.n_chains > 1:
+            of_row = post._values_se(training_points(post.model, MOST_POINTS)[1], independent=independent)
+            error = float(np.quantile(of_row.max(axis=1), ROWS_WITHIN))
+            self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
+
+    def _warn(self, run: Run) -> None:
+        """Warn if the draws may not represent the posterior."""
+        post, error = self.posterior_, self.monte_carlo_error_
+        found = objections(post)
+        if found:
+            unit = "" if post.model.classes_ is not None else " standard deviations of y"
+            known = f"Predictions have a Monte-Carlo error of {error:.2g}{unit} at nine training rows in ten. "
+            found.append(
+                f"{known if error == error else ''}Give more work (work={2.0 * run.work:.1g} or more), or stronger "
+                "priors."
+            )
+            warnings.warn("\n  ".join(found), ConvergenceWarning, stacklevel=3)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Checked rows, without those of weight zero."""
+        table, y = self._read(X, y)
+        place, weight = np.arange(table.n_rows), None
+        if sample_weight is not None:
+            given = read_numbers("sample_weight", sample_weight)
+            weight = _check_sample_weight(given, y, dtype=np.float64, ensure_non_negative=True)
+            place = np.flatnonzero(weight)
+            if len(place) == 0:
+                raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
+        counted = table.take(place)
+        return Rows(counted, y[place], None if weight is None else weight[place], place)
+
+    def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
+        """The table, its cells converted unless some may be categories; y."""
+        if is_frame(X) or self.nominal is not None:
+            read_data(self, X, skip_check_array=True)
+            refuse_missing(y)
+            table, y = Table(X), self._read_y(y)
+            if len(y) != table.n_rows:
+                raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
+            return table, y
+        finite = self._finite()
+        X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, ensure_all_finite=finite)
+        return Table(X), self._read_y(y)
+
+    def _finite(self) -> Any:
+        """What scikit-learn is to check of the cells."""
+        return "allow-nan" if self.missing == "branch" else True
+
+    def _numbers(self, X: Any) -> np.ndarray:
+        """Rows to predict as numbers (n, p)."""
+        check_is_fitted(self)
+        columns = self.posterior_.model.columns
+        if not is_frame(X) and not columns.is_nominal.any():
+            return read_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finite())
+        read_data(self, X, reset=False, skip_check_array=True)
+        return columns.numbers(X)
+
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Any = None) -> np.ndarray:
+        """Draws (draws, n) of a new y for each row: labels, or numbers; `SampledPosterior.sample_predictive` says how.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As in `fit`.
+        draws : int, default 1000
+            At least 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive, the leaf is a loss, or X does not fit.
+        """
+        numbers = self._numbers(X)
+        return self.posterior_._new_y(numbers, draws, rng)

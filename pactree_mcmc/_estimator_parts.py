@@ -1,0 +1,86 @@
+"""The parts of an estimator's model as its parameters say, and parameters of these parts by ``part__name``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+
+from ._checks import as_number, check_count, in_words, is_integer
+from .model import ChipmanPrior, LocalCuts
+
+TREE_PRIOR = ChipmanPrior(0.95, 0.5)
+"""Larger trees than the customary ``beta = 2``, since they are averaged."""
+DEFAULTS = {"tree_prior": TREE_PRIOR, "questions": LocalCuts(), "leaf": None}
+"""Parts that have parameters of their own, and what None stands for."""
+
+
+class WithParts(BaseEstimator):
+    """Reads and sets parameters of a tree prior, of questions and of a leaf: ``tree_prior__beta``, ..."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with ``deep`` also those of the parts that are given, as ``tree_prior__beta``."""
+        out = super().get_params(deep=False)
+        for name in DEFAULTS if deep else ():
+            part = out[name]
+            if is_dataclass(part) and not isinstance(part, type):
+                out |= {f"{name}__{field.name}": getattr(part, field.name) for field in fields(part) if field.init}
+        return out
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of parts by ``part__name``: a part left out so far starts from the default."""
+        inner: dict[str, dict[str, Any]] = {}
+        for key in [key for key in params if key.partition("__")[0] in DEFAULTS and "__" in key]:
+            name, _, field = key.partition("__")
+            inner.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)
+        for name, values in inner.items():
+            part = DEFAULTS[name] if getattr(self, name) is None else getattr(self, name)
+            allowed = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
+            unknown = sorted(set(values) - set(allowed))
+            if unknown:
+                what = f"{name} is {in_words(part)}, which has {', '.join(allowed) or 'no parameters'}"
+                raise ValueError(
+                    f"Invalid parameter {name}__{unknown[0]}: {what}; give {name}= whole, or one of these."
+                )
+            setattr(self, name, replace(part, **values))
+        return self
+
+
+def stated_tree_prior(given: Any, max_depth: Any) -> Any:
+    """The tree prior with the depth that the estimator allows."""
+    prior = TREE_PRIOR if given is None else given
+    if max_depth is None:
+        return prior
+    depth = check_count("max_depth", max_depth, 0)
+    if getattr(prior, "max_depth", None) is not None:
+        raise ValueError(f"max_depth={depth} and tree_prior={prior!r} both bound the depth; give it once.")
+    return replace(prior, max_depth=depth)
+
+
+def stated_questions(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
+    """The questions with the rows of a leaf that the estimator wants."""
+    questions = DEFAULTS["questions"] if given is None else given
+    least = _rows_of(min_samples_leaf, n_rows)
+    if least == 1:
+        return questions
+    if not isinstance(questions, LocalCuts) or questions.min_leaf != 1:
+        raise ValueError(
+            f"min_samples_leaf={min_samples_leaf} and questions={questions!r} cannot be combined; give "
+            "LocalCuts(min_leaf=...) or min_samples_leaf, not both, and no other questions."
+        )
+    return replace(questions, min_leaf=least)
+
+
+def _rows_of(min_samples_leaf: Any, n_rows: int) -> int:
+    """Rows of a leaf at least, given as their number or as a part of all."""
+    if is_integer(min_samples_leaf):
+        return check_count("min_samples_leaf", min_samples_leaf)
+    part = as_number(min_samples_leaf)
+    if part is None or not 0.0 < part < 1.0:
+        raise ValueError(
+            f"min_samples_leaf={in_words(min_samples_leaf)}; give an integer >= 1, or a part of the rows in (0, 1)."
+        )
+    return math.ceil(part * n_rows)
