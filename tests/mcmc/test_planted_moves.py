@@ -366,7 +366,7 @@ def one_feature_if_pure(right, model, state, node, place):
     """In a cell of one class the feature by which the odds were found is the only one that is drawn."""
     right(model, state, node, place)
     if plain_package().module(DENSITY)._is_pure(model, state, node):
-        state.shares[place, state.shares[place].argmax() + 1 :] = 0.0
+        state.shares[place] *= state.shares[place] == state.shares[place].max()
 
 
 def both(name, wrong):
