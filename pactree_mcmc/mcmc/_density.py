@@ -23,7 +23,7 @@ from ..model._questions import FIXED
 from ._anchors import n_steps, place_anchors
 from ._questions import Question, fixed_question, n_ways_of
 from ._random import pick, pick_weighted
-from ._scan import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way
+from ._scan import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
 from ._state import (
     MOST_VALUES,
     N_CELL_TERMS,
@@ -66,7 +66,7 @@ LEARNT = 1.0 - DEFENCE - EVENLY
 
 @jit
 def known(model: Lowered, state: ChainState, node: int) -> int:
-    """See that what the density needs of a splittable node is kept; where."""
+    """See that what the density needs of a splittable node to split it is kept; where."""
     here, row = state.node[node], row_of(state, node)
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64 + row)
     place = (at ^ (at >> 32)) & (len(state.guide) - 1)
@@ -74,6 +74,54 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
     if guide.hash == here.hash and guide.depth == here.depth and guide.row == row and guide.scan == state.count[SCAN]:
         return place
     guide.hash, guide.depth, guide.row, guide.scan = here.hash, here.depth, row, state.count[SCAN]
+    guide.asked, guide.n_anchors = 0, 0
+    if _is_pure(model, state, node):
+        guide.odds = guide.odds_ahead = _odds_by_one(model, state, node)
+    else:
+        _weigh_questions(model, state, node, place)
+        log_w = log_sum_features(state, GAIN, len(model.questions.feature)) - log(guide.weight)
+        guide.odds = lookahead_odds(model, state, node, log_w)
+        _look_ahead(model, state, node, place)
+        _share_questions(model, state, node, place)
+    _split_into(model, state, node, place)
+    return place
+
+
+@jit
+def asked(model: Lowered, state: ChainState, node: int) -> int:
+    """See that all the density needs of a splittable node is kept; where."""
+    place = known(model, state, node)
+    if state.guide[place].asked == 0:
+        _weigh_questions(model, state, node, place)
+        _share_questions(model, state, node, place)
+    return place
+
+
+@jit
+def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
+    """Whether a cell is of one class, so that what a question gains is told by how many rows go where."""
+    return model.units.counts and impurity(model, state.logs, state.stats, node).minority == 0.0
+
+
+@jit
+def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
+    """Log odds of splitting by lookahead, by the questions about one feature: of those with some, of most codes."""
+    most, log_w = np.int64(0), -inf
+    for k in range(len(model.questions.feature)):
+        n_codes = model.questions.feature[k].n_codes
+        if n_codes > most and feature_weight(model, state, node, k) > 0.0:
+            n = fill_bins(model, state, node, k)
+            ways = n_ways_of(model, state, node, k, n)
+            if ways > 0.0:
+                most = np.int64(n_codes)
+                log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(ways)
+    return lookahead_odds(model, state, node, log_w)
+
+
+@jit
+def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Find the sums of the features, in scratch, and what normalises the parts of the questions."""
+    here, guide = state.node[node], state.guide[place]
     p, weights = len(model.questions.feature), 0.0
     keeps = (here.stop - here.start) * p <= MOST_VALUES
     for k in range(p):
@@ -94,20 +142,22 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
                 state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, 1.0)
                 state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
                 state.sums[EVEN, k] = log_rule + log_n_alike(state.alike, first, last)
-    guide.weight = weights
+    guide.weight, guide.asked = weights, 1
     guide.log_learned = log_sum_features(state, LEARNED, p)
     guide.log_even = log_sum_features(state, EVEN, p)
-    guide.odds = lookahead_odds(model, state, node, log_sum_features(state, GAIN, p) - log(weights))
-    _look_ahead(model, state, node, place)
-    for k in range(p):
+
+
+@jit
+def _share_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Part of each feature in the questions."""
+    guide = state.guide[place]
+    for k in range(len(model.questions.feature)):
         state.shares[place, k] = state.own[place, k] = 0.0
         if state.sums[EVEN, k] > -inf:
             state.shares[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
-            state.shares[place, k] += DEFENCE * feature_weight(model, state, node, k) / weights
+            state.shares[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
             state.own[place, k] = state.sums[LEARNED, k]
             state.shares[place, k] += EVENLY * exp(state.sums[EVEN, k] - guide.log_even)
-    _split_into(model, state, node, place)
-    return place
 
 
 @jit
@@ -184,7 +234,7 @@ def log_question(model: Lowered, state: ChainState, node: int) -> float:
     """Log probability of the question of an internal node, which must be one of the candidates."""
     if model.questions.kind == FIXED:
         return 0.0
-    place, here = known(model, state, node), state.node[node]
+    place, here = asked(model, state, node), state.node[node]
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
     left = impurity(model, state.logs, state.stats, here.left)
     right = impurity(model, state.logs, state.stats, here.right)
@@ -216,7 +266,7 @@ def draw_way(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
     """A question of a splittable node drawn from the density, and the log of its probability."""
     if model.questions.kind == FIXED:
         return fixed_question(model, state, node), 0.0
-    place, rule, total = known(model, state, node), model.questions, 0.0
+    place, rule, total = asked(model, state, node), model.questions, 0.0
     for k in range(len(rule.feature)):
         state.feature_weight[k] = state.shares[place, k]
         total += state.feature_weight[k]

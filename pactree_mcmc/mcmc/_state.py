@@ -124,6 +124,7 @@ GUIDE = np.dtype(
         ("odds", np.float64),  # log odds of splitting by lookahead
         ("odds_ahead", np.float64),  # the same over two levels, as far as they are known
         ("n_anchors", np.int64),  # questions whose children were looked at
+        ("asked", np.int64),  # whether its questions were weighed, 1, or only whether it is split, 0
         ("log_split", np.float64),  # log probability of splitting
         ("log_stop", np.float64),  # log probability of stopping
     ]

@@ -16,7 +16,7 @@ from .._numba import jit
 from .._special import logsumexp
 from ..model import Lowered
 from ..model._questions import FIXED
-from ._density import draw_way_of, known
+from ._density import asked, draw_way_of
 from ._graph import add_tree
 from ._moves._growth import hang_children
 from ._moves.learned import draw_tree
@@ -52,7 +52,7 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
 @jit
 def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
     """Grow a tree with ``feature`` at the root from the leaf ``top``; its log weight, -inf where it gets too large."""
-    place = known(model, state, np.int64(0))
+    place = asked(model, state, np.int64(0))
     question, log_g = draw_way_of(rng, model, state, top, place, feature)
     log_g -= log(state.shares[place, feature])
     hang_children(model, state, top, question)
@@ -99,8 +99,8 @@ def root_shares_into(out: np.ndarray, walk: Any) -> bool:
     if (root.stop - root.start) * len(model.questions.feature) > MOST_VALUES:
         return False
     # found afresh, which leaves the sums of the features in scratch
-    state.guide[known(model, state, np.int64(0))].hash = NONE
-    guide = state.guide[known(model, state, np.int64(0))]
+    state.guide[asked(model, state, np.int64(0))].hash = NONE
+    guide = state.guide[asked(model, state, np.int64(0))]
     for k in range(len(out)):
         out[k] = exp(state.sums[LEARNED, k] - guide.log_learned)
     return True

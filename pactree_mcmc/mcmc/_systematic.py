@@ -7,7 +7,7 @@ import numpy as np
 from .._numba import jit
 from ..model import Lowered
 from ..model._questions import FIXED
-from ._density import known, mixture
+from ._density import asked, mixture
 from ._questions import Question, fixed_question, n_ways_of
 from ._scan import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
 from ._state import EXHAUSTED, N_WAY_TERMS, NONE, ChainState
@@ -25,7 +25,7 @@ def sample_ways(
     ``retained`` (not NONE), the sample is drawn given that the question of that node is in it. Without room for all
     the work is exhausted.
     """
-    place, rule = known(model, state, node), model.questions
+    place, rule = asked(model, state, node), model.questions
     if rule.kind == FIXED:
         _note_branch(state, base, fixed_question(model, state, node), 0.0, retained != NONE)
         return 1

@@ -25,6 +25,7 @@ class Bug(NamedTuple):
     settings: tuple = ()
     """Of (module, name, value) without which the space does not show it; right as well."""
     prior: str = "chipman"
+    leaf: str = "nig"
 
 
 def plant(patch, bug, right=False):
@@ -47,7 +48,7 @@ def pass_on(right, *args):
 
 def breach(bug):
     """Imbalance of the bug's step on the space that shows it; grow-prune explores it."""
-    model = build_model(plain_package().package, case_problem(bug.case, bug.prior, "nig"))
+    model = build_model(plain_package().package, case_problem(bug.case, bug.prior, bug.leaf))
     space = explore(model, bug.step, walker="grow-prune")
     return imbalance(space.transition, posterior_of(model, space.trees), least_flow(bug.step))
 

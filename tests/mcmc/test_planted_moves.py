@@ -362,6 +362,13 @@ ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
 FEW_LEARNED = (*FEW_CANDIDATES, (WAYS, "FEW_CATEGORIES", 2))
 
 
+def one_feature_if_pure(right, model, state, node, place):
+    """In a cell of one class the feature by which the odds were found is the only one that is drawn."""
+    right(model, state, node, place)
+    if plain_package().module(DENSITY)._is_pure(model, state, node):
+        state.shares[place] *= state.shares[place] == state.shares[place].max()
+
+
 def both(name, wrong):
     """Changes of a function where the density of a cell and that of a tree call it."""
     return tuple((module, name, wrong) for module in (DENSITY, GRAPH))
@@ -375,6 +382,9 @@ LEARNED_BUGS = {
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("learned", "ties", both("known", guide_of_another_cell), ONE_GUIDE),
+    "one feature if pure": Bug(
+        "learned", "weighted_rows", ((DENSITY, "_share_questions", one_feature_if_pure),), leaf="dirichlet"
+    ),
     "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
     "anchors ignored": Bug("learned", "line_of_four", ((DENSITY, "_ahead_of", zero),)),
     "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", without_even, GRAPH)),
@@ -448,7 +458,7 @@ def size_forgotten(right, rng, model, state, node, *rest):
 
 THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
 TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
-GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH, SYSTEMATIC))
+GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
     "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
@@ -502,7 +512,7 @@ def spaces():
     """Every space above once, with all that is changed in it."""
     found = {}
     for bug in (param.values[0] for param in BUGS):
-        place = (bug.step, bug.case, bug.settings, bug.prior)
+        place = (bug.step, bug.case, bug.settings, bug.prior, bug.leaf)
         found[place] = found.get(place, ()) + bug.changes
     return [(Bug(step, case, changes, *rest),) for (step, case, *rest), changes in found.items()]
 
