@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,8 +27,12 @@ MOST_POINTS = 200
 """Training rows at which the Monte-Carlo error is measured, at most."""
 ROWS_WITHIN = 0.9
 """Fraction of these rows whose error is at most the one reported."""
-WORK, WORK_ROWS = 1e8, 1000
+TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
+"""Trees drawn from so many rows at most; from more they are fewer, as trees are larger, but never below so few."""
+WORK, WORK_ROWS = 8e7, 1000
 """Rows that a fit to so many rows visits at most; to more rows it is more, by the root of their number."""
+MOST_SEARCHED = 2000
+"""Rows by which a prior is chosen, at most."""
 MOST_CELLS, MOST_QUESTIONS = 100_000, 50_000
 """Cells up to which the sum over all trees is done, and questions up to which it also predicts."""
 
@@ -40,6 +45,15 @@ class Rows(NamedTuple):
     weight: np.ndarray | None
     place: np.ndarray
     """(n,) int64: which of the rows given each of them is."""
+
+    def some(self, most: int, seed: int) -> Rows:
+        """As many of the rows, chosen at random, in their order; all if there are no more."""
+        n = len(self.y)
+        if n <= most:
+            return self
+        at = np.sort(np.random.default_rng(seed).permutation(n)[:most])
+        weight = None if self.weight is None else self.weight[at]
+        return Rows(Table(self.X).take(at), self.y[at], weight, self.place[at])
 
     @property
     def variance(self) -> float:
@@ -58,10 +72,21 @@ class Run(NamedTuple):
     progress: bool
     executor: Executor | None = None
 
+    def of_rows(self, n_rows: int, estimator: BayesianTree) -> Run:
+        """The run for so many rows: trees and work as the estimator says, or as they are where it says nothing."""
+        trees = default_trees(n_rows) if estimator.n_estimators is None else int(estimator.n_estimators)
+        work = default_work(n_rows) if estimator.work is None else float(estimator.work)
+        return self._replace(draws=-(-trees // self.chains), work=work)
+
 
 def default_work(n_rows: int) -> float:
     """Rows that a fit to so many rows visits, where nothing is said."""
     return WORK * math.sqrt(max(n_rows, WORK_ROWS) / WORK_ROWS)
+
+
+def default_trees(n_rows: int) -> int:
+    """Trees that are drawn of so many rows, where nothing is said."""
+    return max(FEWEST_TREES, TREES * TREES_ROWS // max(n_rows, TREES_ROWS))
 
 
 def solved(model: TreeModel, run: Run) -> Any:
@@ -92,7 +117,7 @@ class BayesianTree(WithParts):
         min_samples_leaf: Any = 1,
         nominal: Any = None,
         missing: str = "error",
-        n_estimators: int = 1000,
+        n_estimators: int | None = None,
         chains: int = 4,
         work: float | None = None,
         n_jobs: int | None = None,
@@ -128,7 +153,7 @@ class BayesianTree(WithParts):
         """Leaves to choose among."""
         raise NotImplementedError
 
-    def _starts(self, first: Choice, rows: Rows) -> list[Choice]:
+    def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
         """Where the search for a prior begins."""
         return [first]
 
@@ -161,11 +186,10 @@ class BayesianTree(WithParts):
         """
         run = self._read_run()
         rows = self._rows(X, y, sample_weight)
-        if self.work is None:
-            run = run._replace(work=default_work(len(rows.y)))
+        run = run.of_rows(len(rows.y), self)
         questions = stated_questions(self.questions, self.min_samples_leaf, len(rows.y))
 
-        def build(choice: Choice) -> TreeModel:
+        def build(rows: Rows, choice: Choice) -> TreeModel:
             weight = rows.weight
             if choice.power != 1.0:
                 weight = choice.power * (np.ones(len(rows.y)) if weight is None else weight)
@@ -182,8 +206,9 @@ class BayesianTree(WithParts):
 
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor:
             run = run._replace(executor=executor)
-            self.prior_ = self._choose(build, rows, run)
-            model = build(self.prior_)
+            some = rows.some(MOST_SEARCHED, run.seed)
+            self.prior_ = self._choose(partial(build, some), some, run)
+            model = build(rows, self.prior_)
             known = solved(model, run)
             self.posterior_ = self._sample(model, run) if known is None else known
         self.rows_ = rows.place
@@ -200,10 +225,13 @@ class BayesianTree(WithParts):
         if not (isinstance(self.power, str) and self.power == "auto"):
             check_number("power", self.power, "a number > 0, or 'auto'", 5e-324)
         verbose = check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        chains, trees = check_count("chains", self.chains), check_count("n_estimators", self.n_estimators)
-        work = 0.0 if self.work is None else check_number("work", self.work, "rows, >= 1, or None", 1.0)
+        chains = check_count("chains", self.chains)
+        if self.n_estimators is not None:
+            check_count("n_estimators", self.n_estimators, or_none=True)
+        if self.work is not None:
+            check_number("work", self.work, "rows, >= 1, or None", 1.0)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        return Run(-(-trees // chains), chains, work, int(seed), verbose > 0)
+        return Run(0, chains, 0.0, int(seed), verbose > 0)
 
     def _choose(self, build: Any, rows: Rows, run: Run) -> Choice:
         """The tree prior, the leaf and the power: as they are stated, or, where they are not, as the data choose."""
@@ -213,9 +241,9 @@ class BayesianTree(WithParts):
         if self.prior == "auto" and (self.tree_prior is None or self.leaf is None):
             trees = tree_priors(self.max_depth) if self.tree_prior is None else [stated]
             leaves = self._leaves(rows) if self.leaf is None else [leaf]
-            choice = choose(build, self._starts(choice, rows), trees, leaves, run.work, run.seed, run.executor)
+            choice = choose(build, self._starts(choice, trees, rows), trees, leaves, run.seed, run.executor)
         if self.power == "auto":
-            choice = choose_power(build, choice, run.work, run.seed, run.executor)
+            choice = choose_power(build, choice, run.seed, run.executor)
         return choice
 
     def _sample(self, model: TreeModel, run: Run) -> SampledPosterior:

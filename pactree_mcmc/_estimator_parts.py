@@ -13,6 +13,8 @@ from .model import ChipmanPrior, LocalCuts
 
 TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Larger trees than the customary ``beta = 2``, since they are averaged."""
+MANY_ROWS, MANY_CUTS = 20_000, 254
+"""More rows than so many have so many cuts of a feature, where nothing is said."""
 DEFAULTS = {"tree_prior": TREE_PRIOR, "questions": LocalCuts(), "leaf": None}
 """Parts that have parameters of their own, and what None stands for."""
 
@@ -62,7 +64,7 @@ def stated_tree_prior(given: Any, max_depth: Any) -> Any:
 
 def stated_questions(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
     """The questions with the rows of a leaf that the estimator wants."""
-    questions = DEFAULTS["questions"] if given is None else given
+    questions = (LocalCuts() if n_rows <= MANY_ROWS else LocalCuts(max_cuts=MANY_CUTS)) if given is None else given
     least = _rows_of(min_samples_leaf, n_rows)
     if least == 1:
         return questions

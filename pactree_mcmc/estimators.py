@@ -29,8 +29,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         Left out, ``ChipmanPrior(0.95, 0.5)`` or what ``prior`` chooses. Its parameters are ``tree_prior__alpha``, ...
         of `set_params`, which starts from the default where none is given.
     questions : question prior, optional
-        Default ``LocalCuts()``; ``LocalCuts(max_cuts=...)`` bounds the cuts of a feature, which makes fits to many
-        different values converge sooner.
+        Default ``LocalCuts()``, of more than 20,000 rows ``LocalCuts(max_cuts=254)``: fewer cuts of a feature, at
+        quantiles, make fits faster.
     leaf : leaf model, optional
         Left out, ``DirichletMultinomial(0.5 / K)``, half a row of prior in a leaf, spread over K classes, or what
         ``prior`` chooses.
@@ -48,12 +48,13 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         Nominal columns beside those of text or categories in a frame; at most 63 categories each.
     missing : {"error", "branch"}, default "error"
         As of ``pt.TreeModel``: "branch" allows missing values, and each question says where they go.
-    n_estimators : int, default 1000
-        Trees drawn by all chains together, >= 1, rounded up to a multiple of their number.
+    n_estimators : int, optional
+        Trees drawn by all chains together, >= 1, rounded up to a multiple of their number; default 1000, of more than
+        20,000 rows fewer, 100 of 200,000.
     chains : int, default 4
         Chains, >= 1.
     work : float, optional
-        Rows that the fit visits at most, about, >= 1, whatever the machine; default 1e8 up to 1,000 rows, and more by
+        Rows that the fit visits at most, about, >= 1, whatever the machine; default 8e7 up to 1,000 rows, and more by
         the root of their number: some five seconds of processor time for 1,000 rows of 10 features.
     n_jobs : int or None, default None
         Chains run side by side, in threads; -1: as many as there are cores. Draws do not depend on it.
@@ -98,8 +99,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     Notes
     -----
     ``prior="auto"`` is empirical Bayes by expectation-maximisation: a short run draws trees, and the prior and the leaf
-    under which these are most likely are taken for the next one, up to five times, for a few percent of ``work`` each.
-    The grid: alpha and beta of ``ChipmanPrior`` from (0.95, 2) to (0.99, 0), pseudo rows of a leaf from .001 to 8. What
+    under which these are most likely are taken for the next one, up to five times. More than 2,000 rows are represented
+    by so many, chosen at random. None of it is counted in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from
+    (0.95, 2) to (0.99, 0), pseudo rows of a leaf from .001 to 8. What
     is chosen by the training rows is not a prior that a certificate may use.
 
     `benchmarks/estimators.py` prints the held-out loss on 21 tables beside tuned CART, a forest, bagged trees, boosting
@@ -205,8 +207,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     def _leaves(self, rows: Rows) -> list[Any]:
         return number_leaves(rows.y, rows.variance)
 
-    def _starts(self, first: Choice, rows: Rows) -> list[Choice]:
-        return number_starts(first, rows.variance) if self.leaf is None else [first]
+    def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
+        return number_starts(first, trees, rows.variance) if self.leaf is None else [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
         return read_column(y, warn=True, dtype=np.float64)

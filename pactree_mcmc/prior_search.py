@@ -31,13 +31,14 @@ NOISE = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
 """Part of the variance of y that is noise."""
 SHAPES = (1.5, 5.0, 20.0, 80.0)
 """``a0``: half the rows that the noise of a leaf is known by beforehand; many: all leaves have nearly the same."""
-FIRST_NOISE = (1 / 16, 1 / 64)
-"""Parts of the variance that searches begin with beside the leaf's default."""
+FIRST_NOISE, FIRST_LARGER = (1 / 16, 1 / 64), 3
+"""Parts of the variance that searches begin with beside the default, and which of the tree priors."""
 ROUNDS = 5
 """Runs, at most."""
-SHARE = 0.04
-"""Part of the work of a fit that each may take."""
-DRAWS = 20
+CHAINS, STEPS, PROPOSALS = 2, 8, 50
+"""Chains of a run, draws of each, as many before them, and proposals between two."""
+STEPS_LEFT_OUT = 40
+"""The same where rows are left out."""
 
 
 POWERS = (1.0, 0.5, 0.25, 0.125)
@@ -59,7 +60,6 @@ def choose(
     firsts: list[Choice],
     trees: list[Any],
     leaves: list[Any],
-    work: float,
     rng: Any = None,
     executor: Executor | None = None,
 ) -> Choice:
@@ -69,10 +69,10 @@ def choose(
     gives rows that are left out the highest density.
     """
     sources = np.random.SeedSequence(rng).spawn(ROUNDS + 1)
-    ends = list(dict.fromkeys(_climbed(build, first, trees, leaves, work, sources, executor) for first in firsts))
+    ends = list(dict.fromkeys(_climbed(build, first, trees, leaves, sources, executor) for first in firsts))
     if len(ends) == 1:
         return ends[0]
-    return _best_left_out(build, ends, work, sources[-1], executor)
+    return _best_left_out(build, ends, sources[-1], executor)
 
 
 def _climbed(
@@ -80,13 +80,14 @@ def _climbed(
     choice: Choice,
     trees: list[Any],
     leaves: list[Any],
-    work: float,
     sources: list[Any],
     executor: Executor | None,
 ) -> Choice:
     """Where expectation and maximisation in turn lead from a choice."""
+    start: Any = "grown"
     for source in sources[:ROUNDS]:
-        post = _short_run(build(choice), SHARE * work, source, executor)
+        post = _short_run(build(choice), start, source, executor)
+        start = [post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw]
         better = choice._replace(tree_prior=_most_likely_shape(post, trees), leaf=_best_score(post, leaves))
         if better == choice:
             break
@@ -95,18 +96,19 @@ def _climbed(
 
 
 def choose_power(
-    build: Callable[[Choice], TreeModel], choice: Choice, work: float, rng: Any = None, executor: Executor | None = None
+    build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
 ) -> Choice:
     """Choose the power of the likelihood by the density of rows left out (Grünwald 2012; formula sheet, 12.6)."""
     tried = [choice._replace(power=power) for power in POWERS]
-    return _best_left_out(build, tried, work, np.random.SeedSequence([rng, 1]), executor)
+    return _best_left_out(build, tried, np.random.SeedSequence([rng, 1]), executor)
 
 
 def _best_left_out(
-    build: Callable[[Choice], TreeModel], choices: list[Choice], work: float, source: Any, executor: Executor | None
+    build: Callable[[Choice], TreeModel], choices: list[Choice], source: Any, executor: Executor | None
 ) -> Choice:
     """Of several choices the one that gives rows that are left out the highest density."""
-    found = [left_out(_short_run(build(c), SHARE * work, source, executor), c.power) for c in choices]
+    runs = (_short_run(build(choice), "grown", source, executor, STEPS_LEFT_OUT) for choice in choices)
+    found = [left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
     return choices[int(np.argmax(found))]
 
 
@@ -143,9 +145,10 @@ def number_leaf(variance: float, part: float, a0: float) -> NormalInverseGamma:
     return NormalInverseGamma(k0=part, a0=a0, b0=a0 * part * variance)
 
 
-def number_starts(first: Choice, variance: float) -> list[Choice]:
-    """Where searches among the leaves of a regression begin."""
-    return [first, *(first._replace(leaf=number_leaf(variance, part, 5.0)) for part in FIRST_NOISE)]
+def number_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
+    """Where searches among ``trees`` and the leaves of a regression begin: at less noise with larger trees."""
+    larger = trees[min(FIRST_LARGER, len(trees) - 1)]
+    return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in FIRST_NOISE)]
 
 
 def tree_priors(max_depth: int | None = None) -> list[ChipmanPrior]:
@@ -153,11 +156,23 @@ def tree_priors(max_depth: int | None = None) -> list[ChipmanPrior]:
     return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in TREE_PRIORS]
 
 
-def _short_run(model: TreeModel, work: float, rng: Any, executor: Executor | None) -> SampledPosterior:
+def _short_run(
+    model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = STEPS
+) -> SampledPosterior:
+    """A few trees of each of a few chains, after as many steps of tuning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sample(
-            model, DRAWS, rng=rng, kernel="local", work=work, start="grown", executor=executor, progress=False
+            model,
+            steps,
+            tune=steps,
+            chains=CHAINS,
+            proposals=PROPOSALS,
+            rng=rng,
+            kernel="local",
+            start=start,
+            executor=executor,
+            progress=False,
         )
 
 
