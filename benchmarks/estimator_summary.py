@@ -69,7 +69,7 @@ def summary(found, order, learners, few_rows):
         yield from _ratios(here, tables, named, f"{task}, {figures['loss']}")
 
 
-WITH_LEAVES = ("ours", "ours, deep", "CART")
+WITH_LEAVES = ("ours", "ours, stated", "CART")
 
 
 def _leaves(here, table, named):

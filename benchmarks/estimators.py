@@ -197,7 +197,7 @@ def main():
     who.add_argument("--context", action="store_true", help="all learners, not ours and CART alone")
     who.add_argument("--ours-only", action="store_true", help="ours alone, beside what the file has")
     parser.add_argument(
-        "--stated", action="store_true", help="ours with its prior as it stands, not chosen by evidence"
+        "--stated", action="store_true", help="ours with the stated prior, not one by evidence"
     )
     parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
     parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"), help="default estimators.jsonl")
