@@ -37,7 +37,7 @@ import elsewhere
 import numpy as np
 from data import GENERATED, has_table, load
 from estimator_summary import key_of, number, read, summary
-from rivals import CONTEXT, COVERAGES, Bart, Cart, calibration_error, loss, score
+from rivals import CONTEXT, COVERAGES, Bart, Cart, calibration_error, loss, mean_leaves, score
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
@@ -79,9 +79,7 @@ class Ours:
 
     def fit(self, X, y):
         self.estimator.fit(X, y)
-        post = self.estimator.posterior_
-        exact = not isinstance(post, pt.SampledPosterior)
-        self.n_leaves = float(post.sample(100, 0).n_leaves.mean() if exact else post.n_leaves.mean())
+        self.n_leaves = mean_leaves(self.estimator.posterior_)
         if self.regression:
             self.predict_interval = self.estimator.predict_interval
         return self
@@ -196,9 +194,7 @@ def main():
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--context", action="store_true", help="all learners, not ours and CART alone")
     who.add_argument("--ours-only", action="store_true", help="ours alone, beside what the file has")
-    parser.add_argument(
-        "--stated", action="store_true", help="ours with the stated prior, not one by evidence"
-    )
+    parser.add_argument("--stated", action="store_true", help="ours with the stated prior, not one by evidence")
     parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
     parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"), help="default estimators.jsonl")
     parser.add_argument("--again", action="store_true", help="measure also what the file has")

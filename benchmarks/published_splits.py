@@ -21,6 +21,7 @@ import warnings
 import numpy as np
 from data import BUNDLED, has_table, load, published_splits
 from estimator_summary import markdown
+from rivals import mean_leaves
 from sklearn.model_selection import train_test_split
 
 import pactree_mcmc as pt
@@ -87,7 +88,7 @@ def measure(name, regression, as_published, seeds):
             seconds.append(time.process_time() - began)
             best = fitted.posterior_.map_tree()
             each.append([figure(one.predict(X[test]), y[test], regression) for one in (best, fitted)])
-            nodes.append([best.n_nodes, 2.0 * fitted.posterior_.n_leaves.mean() - 1.0])
+            nodes.append([best.n_nodes, 2.0 * mean_leaves(fitted.posterior_) - 1.0])
         found.append(np.mean(each, axis=0))
     return np.array(found), np.mean(nodes, axis=0), np.mean(seconds)
 

@@ -11,8 +11,8 @@ import pactree_mcmc as pt
 
 
 def estimators():
-    yield pt.BayesianTreeRegressor(chains=2, draws=5, tune=5)
-    yield pt.BayesianTreeClassifier(chains=2, draws=5, tune=5)
+    yield pt.BayesianTreeRegressor(n_estimators=20, work=1e5)
+    yield pt.BayesianTreeClassifier(n_estimators=20, work=1e5)
     try:
         from stochtree import StochTreeBARTBinaryClassifier, StochTreeBARTRegressor
     except ImportError:

@@ -31,6 +31,12 @@ BINS = 15
 """Bins of equal width of the probability of the likeliest class."""
 
 
+def mean_leaves(post):
+    """Mean number of leaves, of a sampled or an exact posterior."""
+    law = post.n_leaves_pmf()
+    return float(law @ np.arange(len(law)))
+
+
 def loss(said, y, classes=None):
     """Mean log loss (nats) of probabilities (n, K) of ``classes``; RMSE of means (n,)."""
     if said.ndim == 1:

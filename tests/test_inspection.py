@@ -14,7 +14,7 @@ from sklearn.inspection import PartialDependenceDisplay, partial_dependence, per
 import pactree_mcmc as pt
 from pactree_mcmc import _columns
 
-SHORT = {"chains": 2, "draws": 10, "tune": 20, "random_state": 0}
+SHORT = {"n_estimators": 40, "work": 1e6, "random_state": 0}
 
 
 @pytest.fixture(scope="module")

@@ -150,14 +150,14 @@ def test_what_is_refused(X, parts, words):
 
 def test_estimators():
     X, y = table()
-    few = {"missing": "branch", "chains": 2, "draws": 5, "random_state": 0}
+    few = {"missing": "branch", "n_estimators": 20, "work": 1e5, "random_state": 0}
     fitted = pt.BayesianTreeClassifier(**few).fit(X, y)
     assert fitted.predict_proba(NEW).sum(axis=1) == pytest.approx(1.0)
     numbers = X[["x", "z"]].to_numpy()
     of_numbers = pt.BayesianTreeRegressor(**few).fit(numbers, numbers[:, 1].astype(float))
     assert np.isfinite(of_numbers.predict([[NAN, 1.0]])).all()
     with pytest.raises(ValueError, match="NaN"):
-        pt.BayesianTreeRegressor(chains=2, draws=5).fit(numbers, numbers[:, 1])
+        pt.BayesianTreeRegressor().fit(numbers, numbers[:, 1])
 
 
 def test_cuts_of_a_table_with_gaps_are_those_of_the_model():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc import _code_cache
+from pactree_mcmc import _code_cache, _estimator_base
 from pactree_mcmc._code_cache import CodeCache
 from pactree_mcmc.mcmc import _progress
 from pactree_mcmc.mcmc._kernels import read_kernel
@@ -69,9 +69,11 @@ def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
 def test_estimators_are_silent_unless_told(stream, monkeypatch):
     stream = stream()
     monkeypatch.setattr(_progress, "SECONDS", 0.0)
-    quiet = pt.BayesianTreeClassifier(random_state=0).fit(X, X[:, 0] > 19)
+    few, y = {"n_estimators": 400, "work": 1e5, "random_state": 0}, X[:, 0] > 19
+    monkeypatch.setattr(_estimator_base, "MOST_CELLS", 1)
+    quiet = pt.BayesianTreeClassifier(**few).fit(X, y)
     assert stream.getvalue() == ""
-    loud = pt.BayesianTreeClassifier(random_state=0, verbose=1).fit(X, X[:, 0] > 19)
+    loud = pt.BayesianTreeClassifier(**few, verbose=1).fit(X, y)
     assert "400" in stream.getvalue()
     assert np.array_equal(quiet.predict_proba(X), loud.predict_proba(X))
     with pytest.raises(ValueError, match="verbose=-1 is out of range; give an integer >= 0"):

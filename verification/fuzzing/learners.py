@@ -42,7 +42,7 @@ def _guarantee(X: Any, y: Any, sample_weight: Any = None, **settings: Any) -> An
     return exact.NeymanPearsonTreeClassifier(**settings).fit(X, y, sample_weight).guarantee()
 
 
-SAMPLING = {"chains": "count", "draws": "count", "tune": "count0", "kernel": "?kernel"}
+SAMPLING = {"chains": "count", "n_estimators": "?count?", "work": "?positive", "max_depth": "?count?"}
 ESTIMATOR = {**MODEL_PARTS, **SAMPLING, "n_jobs": "?count?", "random_state": "?rng", "verbose": "?count"}
 VOTE = {"base": "?base", "max_depth": "?count?", "bounds": "?bounds", "coordinate": "?coordinate"}
 
