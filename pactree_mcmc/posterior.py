@@ -100,6 +100,8 @@ class Posterior(PredictsNewY):
         -----
         Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
         distinct trees drawn, weighted by how often each was; so the bounds hold whether or not the chains converged.
+        A ``sample_weight`` that all counted rows share is a power of their likelihood, or a factor of lambda: it makes
+        another posterior, nearer to the prior below 1, and each row counts once all the same.
         Cost: that of predicting the counted rows. Formula sheet, section 9.
 
         Examples

@@ -42,8 +42,8 @@ def _of_leaf(model: TreeModel) -> str | None:
         )
     if target.estimation.all():
         return "the estimation mask holds every row, so none is left to count; leave some out"
-    if np.any(target.weights[~target.estimation] != 1.0):
-        return "sample_weight differs from 1 on counted rows, and a bound counts independent rows once; drop it"
+    if np.ptp(target.weights[~target.estimation]) > 0.0:
+        return "sample_weight differs between counted rows, and a bound counts each of them once; drop it"
     return None
 
 

@@ -159,6 +159,17 @@ def test_allowed(changes):
     assert certificate.tandem_loss == pytest.approx(((1.0 - p) ** 2).mean())
 
 
+def test_power():
+    """A weight that all counted rows share makes the posterior of that power: of PacBayesLoss, another lambda."""
+    X, y, E = steps()
+    half, whole = (exact.solve(step_model(sample_weight=np.where(E, 1.0, w))).certificate() for w in (0.5, 1.0))
+    assert half.n == whole.n == (~E).sum() and half.kl < whole.kl and half.risk > whole.risk
+    leaf = step_model().leaf
+    lower = step_model(leaf=pt.PacBayesLoss(0.5 * leaf.lambda1, leaf.lambda2 * np.sqrt(0.5)))
+    same = exact.solve(lower).certificate()
+    assert [half.risk, half.kl, half.tandem_loss] == pytest.approx([same.risk, same.kl, same.tandem_loss])
+
+
 def test_nominal_features_and_cuts_of_another_table():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"u": rng.random(300), "c": pd.Categorical(rng.choice(list("pqr"), 300))})
@@ -185,7 +196,7 @@ def test_nominal_features_and_cuts_of_another_table():
         ({"questions": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
         ({"questions": pt.DyadicCuts(2)}, "DyadicCuts without bounds takes the range of all rows"),
         ({"estimation": np.ones(600, dtype=bool)}, "holds every row, so none is left to count"),
-        ({"sample_weight": np.full(600, 0.5)}, "sample_weight differs from 1 on counted rows"),
+        ({"sample_weight": np.resize([0.5, 0.5, 1.0], 600)}, "sample_weight differs between counted rows"),
         ({"estimation": steps()[1] == "b"}, "class 'a', the label of a cell without rows of E, occurs only in counted"),
     ],
 )
