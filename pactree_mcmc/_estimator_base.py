@@ -10,16 +10,18 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._checks import MOST, check_choice, check_count, check_number, in_words, is_integer, read_numbers
 from ._columns import Table, is_frame, refuse_missing
-from ._estimator_parts import WithParts, stated_questions, stated_tree_prior
+from ._estimator_parts import WithParts, check_leaf, leaf_of_rows, stated_questions, stated_tree_prior, thinned
 from ._validation import read_data
 from .convergence import ConvergenceWarning, objections, training_points
 from .mcmc import sample
 from .model import TreeModel
+from .model._data import number_target
 from .posterior import SampledPosterior, shares
 from .prior_search import Choice, choose, choose_power, tree_priors
 
@@ -35,6 +37,8 @@ MOST_SEARCHED = 2000
 """Rows by which a prior is chosen, at most."""
 MOST_CELLS, MOST_QUESTIONS = 100_000, 50_000
 """Cells up to which the sum over all trees is done, and questions up to which it also predicts."""
+LEAST_VARIANCE = 1e-290
+"""Variance of y of which parts can be taken."""
 
 
 class Rows(NamedTuple):
@@ -46,20 +50,26 @@ class Rows(NamedTuple):
     place: np.ndarray
     """(n,) int64: which of the rows given each of them is."""
 
-    def some(self, most: int, seed: int) -> Rows:
-        """As many of the rows, chosen at random, in their order; all if there are no more."""
+    def some(self, most: int, seed: int, *, each_class: bool) -> Rows:
+        """As many of the rows, chosen at random, in their order, and one of each class they lack; all if no more."""
         n = len(self.y)
         if n <= most:
             return self
-        at = np.sort(np.random.default_rng(seed).permutation(n)[:most])
+        at = np.random.default_rng(seed).permutation(n)[:most]
+        if each_class:
+            classes, first = np.unique(self.y, return_index=True)
+            at = np.append(at, first[~np.isin(classes, self.y[at])])
+        at = np.sort(at)
         weight = None if self.weight is None else self.weight[at]
         return Rows(Table(self.X).take(at), self.y[at], weight, self.place[at])
 
     @property
     def variance(self) -> float:
         """Weighted variance of y, 1 where it is zero."""
-        about = self.y - np.average(self.y, weights=self.weight)
-        return float(np.average(about**2, weights=self.weight)) or 1.0
+        out = number_target(self.y, self.weight, None).variance
+        if out < LEAST_VARIANCE:
+            raise ValueError(f"y is too small: its variance is {out:.1g}; rescale y.")
+        return out
 
 
 class Run(NamedTuple):
@@ -184,21 +194,22 @@ class BayesianTree(WithParts):
         ValueError
             If the input or a parameter cannot be used; the message names the column and the row.
         """
-        run = self._read_run()
-        rows = self._rows(X, y, sample_weight)
+        run, of_classes = self._read_run(), is_classifier(self)
+        check_leaf(self.leaf, self.power, for_classes=of_classes)
+        rows, n_given = self._rows(X, y, sample_weight)
         run = run.of_rows(len(rows.y), self)
         questions = stated_questions(self.questions, self.min_samples_leaf, len(rows.y))
 
-        def build(rows: Rows, choice: Choice) -> TreeModel:
-            weight = rows.weight
+        def build(some: Rows, choice: Choice) -> TreeModel:
+            weight = some.weight
             if choice.power != 1.0:
-                weight = choice.power * (np.ones(len(rows.y)) if weight is None else weight)
+                weight = choice.power * (np.ones(len(some.y)) if weight is None else weight)
             return TreeModel(
-                rows.X,
-                rows.y,
+                some.X,
+                some.y,
                 tree_prior=choice.tree_prior,
-                questions=questions,
-                leaf=choice.leaf,
+                questions=thinned(questions, len(some.y) / len(rows.y)),
+                leaf=leaf_of_rows(choice.leaf, some.place, n_given),
                 nominal=self.nominal,
                 missing=self.missing,
                 sample_weight=weight,
@@ -206,7 +217,7 @@ class BayesianTree(WithParts):
 
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor:
             run = run._replace(executor=executor)
-            some = rows.some(MOST_SEARCHED, run.seed)
+            some = rows.some(MOST_SEARCHED, run.seed, each_class=of_classes)
             self.prior_ = self._choose(partial(build, some), some, run)
             model = build(rows, self.prior_)
             known = solved(model, run)
@@ -230,7 +241,13 @@ class BayesianTree(WithParts):
             check_count("n_estimators", self.n_estimators, or_none=True)
         if self.work is not None:
             check_number("work", self.work, "rows, >= 1, or None", 1.0)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        try:
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        except ValueError:
+            given = in_words(self.random_state)
+            raise ValueError(
+                f"random_state={given} is no seed; give an integer in [0, 2**32), a numpy RandomState, or None."
+            ) from None
         return Run(0, chains, 0.0, int(seed), verbose > 0)
 
     def _choose(self, build: Any, rows: Rows, run: Run) -> Choice:
@@ -286,8 +303,8 @@ class BayesianTree(WithParts):
             )
             warnings.warn("\n  ".join(found), ConvergenceWarning, stacklevel=3)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
-        """Checked rows, without those of weight zero."""
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
+        """Checked rows, without those of weight zero; how many there are with them."""
         table, y = self._read(X, y)
         place, weight = np.arange(table.n_rows), None
         if sample_weight is not None:
@@ -297,7 +314,7 @@ class BayesianTree(WithParts):
             if len(place) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
         counted = table.take(place)
-        return Rows(counted, y[place], None if weight is None else weight[place], place)
+        return Rows(counted, y[place], None if weight is None else weight[place], place), table.n_rows
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """The table, its cells converted unless some may be categories; y."""

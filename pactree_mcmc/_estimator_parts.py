@@ -6,10 +6,12 @@ import math
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._checks import as_number, check_count, in_words, is_integer
-from .model import ChipmanPrior, LocalCuts
+from ._checks import as_number, check_count, check_type, in_words, is_integer, read_numbers
+from .model import BranchingProcess, ChipmanPrior, LeafPenalty, LocalCuts, NormalSharedVariance
+from .model._leaves import Leaf
 
 TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Larger trees than the customary ``beta = 2``, since they are averaged."""
@@ -43,9 +45,9 @@ class WithParts(BaseEstimator):
             allowed = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
             unknown = sorted(set(values) - set(allowed))
             if unknown:
-                what = f"{name} is {in_words(part)}, which has {', '.join(allowed) or 'no parameters'}"
+                what = f"which has {', '.join(allowed)}; give one of these, or" if allowed else "so"
                 raise ValueError(
-                    f"Invalid parameter {name}__{unknown[0]}: {what}; give {name}= whole, or one of these."
+                    f"Invalid parameter {name}__{unknown[0]}: {name} is {in_words(part)}, {what} give {name}= whole."
                 )
             setattr(self, name, replace(part, **values))
         return self
@@ -57,7 +59,9 @@ def stated_tree_prior(given: Any, max_depth: Any) -> Any:
     if max_depth is None:
         return prior
     depth = check_count("max_depth", max_depth, 0)
-    if getattr(prior, "max_depth", None) is not None:
+    kinds = BranchingProcess | ChipmanPrior | LeafPenalty
+    check_type("tree_prior", prior, kinds, "BranchingProcess, ChipmanPrior or LeafPenalty")
+    if prior.max_depth is not None:
         raise ValueError(f"max_depth={depth} and tree_prior={prior!r} both bound the depth; give it once.")
     return replace(prior, max_depth=depth)
 
@@ -74,6 +78,41 @@ def stated_questions(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
             "LocalCuts(min_leaf=...) or min_samples_leaf, not both, and no other questions."
         )
     return replace(questions, min_leaf=least)
+
+
+def thinned(questions: Any, part: float) -> Any:
+    """The questions where only a part of the rows is there: as many times fewer of them in a leaf."""
+    least = getattr(questions, "min_leaf", 1)
+    return questions if least == 1 or part == 1.0 else replace(questions, min_leaf=math.ceil(part * least))
+
+
+def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
+    """Refuse a leaf of the other estimator, and one that tells nothing of rows left out where they choose the power."""
+    if not isinstance(leaf, Leaf):
+        return
+    name = type(leaf).__name__
+    if leaf.is_classifier and not for_classes:
+        raise ValueError(
+            f"leaf={in_words(leaf)} predicts classes; give a leaf of numbers, such as NormalInverseGamma(), or take "
+            "BayesianTreeClassifier."
+        )
+    if for_classes and not leaf.is_classifier:
+        raise ValueError(
+            f"leaf={in_words(leaf)} predicts numbers; give DirichletMultinomial(...), or take BayesianTreeRegressor."
+        )
+    if power == "auto" and (isinstance(leaf, NormalSharedVariance) or not leaf.has_likelihood):
+        why = "is a loss, not a likelihood" if not leaf.has_likelihood else "has one variance for all leaves"
+        raise ValueError(f"power='auto' needs the density of rows left out, and {name} {why}; give a number > 0.")
+
+
+def leaf_of_rows(leaf: Any, place: np.ndarray, n_rows: int) -> Any:
+    """The leaf for the rows at ``place`` of the ``n_rows`` that it was given for: exposures are theirs."""
+    if getattr(leaf, "exposure", None) is None:
+        return leaf
+    exposure = read_numbers("exposure", leaf.exposure)
+    if exposure.shape != (n_rows,):
+        raise ValueError(f"exposure has shape {exposure.shape}; y has {n_rows} rows: one each.")
+    return replace(leaf, exposure=exposure[place])
 
 
 def _rows_of(min_samples_leaf: Any, n_rows: int) -> int:

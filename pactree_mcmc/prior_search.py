@@ -135,7 +135,7 @@ def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
     Noise is no less than what rounding leaves, if the smallest gap between two numbers is that of the scale.
     """
     distinct = np.unique(y)
-    least = float(np.diff(distinct).min()) ** 2 / 12.0 / variance if len(distinct) > 1 else 0.0
+    least = (np.diff(distinct).min() / np.sqrt(variance)) ** 2 / 12.0 if len(distinct) > 1 else 0.0
     noise = [part for part in NOISE if part >= least] or [NOISE[0]]
     return [number_leaf(variance, part, a0) for part in noise for a0 in SHAPES]
 
