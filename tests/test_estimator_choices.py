@@ -1,0 +1,319 @@
+"""Parameters of the estimators: what each may be, that each is obeyed, which of them contradict one another."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import _estimator_base
+
+KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
+SMALL = {"n_estimators": 40, "work": 2e5, "random_state": 0}
+
+
+def table(kind, n=60, p=3, seed=0):
+    """Whole numbers 0, 1, 2; the first two columns decide."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n, p)).astype(float)
+    decided = ((X[:, 0] > 0) != (X[:, 1] > 1)).astype(int)
+    return X, decided if kind is pt.BayesianTreeClassifier else decided + 0.3 * rng.normal(size=n)
+
+
+def answers(fitted, X):
+    return fitted.predict_proba(X) if isinstance(fitted, pt.BayesianTreeClassifier) else fitted.predict(X)
+
+
+def quiet_fit(estimator, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.ConvergenceWarning)
+        return estimator.fit(X, y, **more)
+
+
+WRONG = {
+    "tree_prior": ("BranchingProcess, ChipmanPrior or LeafPenalty", "chipman", 3, pt.ChipmanPrior, pt.LocalCuts()),
+    "questions": ("LocalCuts, GridCuts, DyadicCuts or FixedTree", "local", 3, pt.LocalCuts, pt.ChipmanPrior()),
+    "leaf": ("DirichletMultinomial", "dirichlet", 3, pt.DirichletMultinomial, pt.ChipmanPrior()),
+    "prior": ("'auto', 'stated'", "empirical", "AUTO", None, 1, pt.ChipmanPrior(), np.array(["auto", "stated"])),
+    "power": ("> 0, or 'auto'", 0, -1.0, np.nan, np.inf, "max", "1", None, True, [1.0]),
+    "max_depth": ("integer >= 0", -1, 1.5, "deep", np.nan, True, [2]),
+    "min_samples_leaf": (">= 1", 0, -1, 1.5, 2.0, 1.0, 0.0, -0.5, np.nan, "few", None, True, [1]),
+    "nominal": ("columns are|0..2", "nope", ["nope"], [9], [-7], [0.5], 3.5),
+    "missing": ("'error', 'branch'", "drop", None, True, 1),
+    "n_estimators": (">= 1, or None", 0, -3, 2.5, "many", True, np.nan),
+    "chains": (">= 1", 0, -1, 1.5, "four", None, True),
+    "work": (">= 1, or None", 0, -1, 0.5, np.nan, np.inf, "lots", True),
+    "n_jobs": ("not 0, or None", 0, "two", 1.5, True),
+    "random_state": ("RandomState, or None", "seed", -1, 1.5, np.random.default_rng(0), [1]),
+    "verbose": (">= 0", -1, "loud", None, 1.5),
+}
+
+
+def forbidden(*_, **__):
+    raise AssertionError("computed before the parameters were checked")
+
+
+def first_model(build, firsts, *_):
+    """In place of the search: the model that it begins with is made, and no more."""
+    build(firsts[0])
+    forbidden()
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    for name in ("sample", "solved", "choose_power"):
+        monkeypatch.setattr(_estimator_base, name, forbidden)
+    monkeypatch.setattr(_estimator_base, "choose", first_model)
+
+
+def refuse(kind, match, **parameters):
+    """Each way to the model refuses the parameters: with a depth or none, with the prior chosen or stated."""
+    X, y = table(kind)
+    for more in ({}, {"max_depth": 2}, {"prior": "stated"}):
+        if not set(more) & set(parameters):
+            with pytest.raises((TypeError, ValueError), match=match):
+                kind(**{**SMALL, **more, **parameters}).fit(X, y)
+
+
+@pytest.mark.usefixtures("nothing_runs")
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_values_are_refused_before_anything_runs(kind, name):
+    allowed, *values = WRONG[name]
+    for value in values:
+        refuse(kind, rf"(?s){name}.*({allowed})", **{name: value})
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_leaves_of_the_other_estimator_are_refused():
+    """A leaf of classes in the regressor would predict the probability of the first class."""
+    classifier, regressor = KINDS
+    for leaf in (pt.NormalInverseGamma(), pt.NormalSharedVariance(), pt.NormalKnownVariance(), pt.PoissonGamma()):
+        refuse(classifier, r"leaf=\w+\(.*predicts numbers; give Dirichlet", leaf=leaf)
+    X, _ = table(classifier)
+    for leaf in (pt.DirichletMultinomial(), pt.PacBayesLoss(1.0), pt.FrozenLaplace()):
+        with pytest.raises(ValueError, match=r"leaf=\w+\(.*predicts classes; give a leaf of numbers"):
+            regressor(**SMALL, leaf=leaf).fit(X, X[:, 0].astype(int) + 1)
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_parameters_that_contradict_one_another():
+    tree = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
+    for kind in KINDS:
+        for prior in (pt.ChipmanPrior(0.5, 1.0, max_depth=2), pt.BranchingProcess(0.5, max_depth=3)):
+            for depth in (2, 4):
+                refuse(kind, rf"max_depth={depth} and tree_prior=.*give it once", tree_prior=prior, max_depth=depth)
+        for questions in (pt.LocalCuts(min_leaf=3), pt.GridCuts(3), pt.DyadicCuts(2), pt.FixedTree(tree)):
+            refuse(kind, r"min_samples_leaf=5 and questions=.*not both", questions=questions, min_samples_leaf=5)
+        trivial = pt.LocalCuts(trivial=True)
+        refuse(kind, r"min_leaf=5 contradicts trivial=True", questions=trivial, min_samples_leaf=5)
+        refuse(kind, r"(?s)trivial=True.*max_depth", questions=trivial, max_depth=None, prior="stated")
+    refuse(KINDS[0], r"alpha has shape \(3,\); y has 2 classes", leaf=pt.DirichletMultinomial([1.0, 2.0, 3.0]))
+    refuse(KINDS[0], r"power='auto' needs .*PacBayesLoss is a loss", leaf=pt.PacBayesLoss(1.0), power="auto")
+    refuse(KINDS[1], r"power='auto' needs .*one variance", leaf=pt.NormalSharedVariance(), power="auto")
+
+
+def test_numpy_integers_and_the_edges_of_ranges_are_taken():
+    X, y = table(KINDS[0])
+    edges = {"max_depth": np.int64(0), "min_samples_leaf": np.int32(1), "n_estimators": np.int64(1), "chains": 1}
+    edges |= {"work": 1, "power": np.float32(0.5), "n_jobs": -1, "random_state": np.random.RandomState(0)}
+    fitted = pt.BayesianTreeClassifier(**edges, verbose=False).fit(X, y)
+    assert np.allclose(answers(fitted, X), answers(fitted, X)[0])
+    assert fitted.prior_.power == 0.5 and fitted.posterior_.map_tree().n_leaves == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nested_parameters(kind):
+    """Those of a part that is left out start from the default; what stands does not change."""
+    plain = kind()
+    assert not any("__" in name for name in plain.get_params())
+    plain.set_params(tree_prior__beta=1.5)
+    assert repr(plain.tree_prior) == repr(pt.ChipmanPrior(0.95, 1.5))
+    before = plain.tree_prior
+    plain.set_params(tree_prior__alpha=0.5, max_depth=3, questions__min_leaf=4)
+    assert repr(before) == repr(pt.ChipmanPrior(0.95, 1.5))
+    told = plain.get_params()
+    assert (told["tree_prior__alpha"], told["tree_prior__beta"], told["tree_prior__max_depth"]) == (0.5, 1.5, None)
+    assert told["questions__min_leaf"] == 4 and told["max_depth"] == 3
+    assert not any("__" in name for name in plain.get_params(deep=False))
+    assert kind(**plain.get_params(deep=False)).get_params() == told
+    # the part and its parameter at once, in either order: the parameter is that of the new part
+    for order in (1, -1):
+        both = dict([("tree_prior", pt.LeafPenalty(2.0)), ("tree_prior__cost", 3.0)][::order])
+        assert kind().set_params(**both).tree_prior.cost == 3.0
+    with pytest.raises(ValueError, match=r"tree_prior__gamma: .*which has alpha, beta, max_depth; give one of these"):
+        plain.set_params(tree_prior__gamma=1.0)
+    with pytest.raises(ValueError, match=r"leaf__alpha: leaf is None, so give leaf= whole"):
+        plain.set_params(leaf__alpha=1.0)
+    with pytest.raises(ValueError, match=r"beta=-1.0 is out of range"):
+        plain.set_params(tree_prior__beta=-1.0)
+    with pytest.raises(ValueError, match=r"Invalid parameter 'seconds'"):
+        plain.set_params(seconds=3.0)
+    assert plain.get_params() == told
+
+
+def test_nested_parameters_reach_the_model():
+    X, y = table(KINDS[0])
+    fitted = pt.BayesianTreeClassifier(**SMALL).set_params(tree_prior__beta=2.0, questions__min_leaf=7).fit(X, y)
+    assert repr(fitted.posterior_.model.tree_prior) == repr(pt.ChipmanPrior(0.95, 2.0))
+    assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.95, 2.0))
+    assert fitted.posterior_.model.questions.min_leaf == 7
+    weak = clone(fitted).set_params(leaf=pt.DirichletMultinomial(1.0), leaf__alpha=9.0).fit(X, y)
+    assert weak.posterior_.model.leaf.alpha == 9.0
+    model = pt.TreeModel(
+        *(X, y),
+        tree_prior=pt.ChipmanPrior(0.95, 2.0),
+        questions=pt.LocalCuts(min_leaf=7),
+        leaf=pt.DirichletMultinomial(9.0),
+    )
+    assert np.allclose(weak.predict_proba(X), exact.solve(model).predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_search_over_a_nested_parameter(kind):
+    X, y = table(kind)
+    betas = [0.0, 1.0, 6.0]
+    scoring = "neg_log_loss" if kind is pt.BayesianTreeClassifier else None
+    search = GridSearchCV(kind(**SMALL, prior="stated"), {"tree_prior__beta": betas}, cv=2, scoring=scoring).fit(X, y)
+    assert search.best_estimator_.tree_prior.beta == search.best_params_["tree_prior__beta"]
+    score = search.cv_results_["mean_test_score"]
+    assert len(set(score)) == 3 and search.best_params_["tree_prior__beta"] != 6.0  # exclusive or needs two levels
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clones_and_pickles_answer_alike(kind):
+    X, y = table(kind)
+    parts = {"tree_prior": pt.ChipmanPrior(0.9, 1.0), "questions": pt.LocalCuts(min_leaf=2), "power": 0.5}
+    first = kind(**SMALL, **parts).fit(X, y)
+    copy = clone(first)
+    assert not hasattr(copy, "posterior_")
+    # clones copy parts, which compare by identity
+    assert {k: repr(v) for k, v in copy.get_params().items()} == {k: repr(v) for k, v in first.get_params().items()}
+    assert np.array_equal(answers(copy.fit(X, y), X), answers(first, X))
+    read = pickle.loads(pickle.dumps(first))
+    assert np.array_equal(answers(read, X), answers(first, X)) and repr(read.prior_) == repr(first.prior_)
+    assert np.array_equal(read.feature_importances_, first.feature_importances_)
+    many = np.random.default_rng(1).integers(0, 2, (80, 14)).astype(float)
+    drawn = quiet_fit(kind(**SMALL, prior="stated"), many, y[np.arange(80) % 60])
+    assert isinstance(drawn.posterior_, pt.SampledPosterior)
+    assert np.array_equal(answers(pickle.loads(pickle.dumps(drawn)), many), answers(drawn, many))
+
+
+def rows_and_depths(tree, X):
+    """Rows of each leaf, and its depth."""
+    rows, depth = [], []
+    todo = [(0, np.ones(len(X), dtype=bool), 0)]
+    while todo:
+        node, here, d = todo.pop()
+        if tree.feature[node] < 0:
+            rows.append(int(here.sum()))
+            depth.append(d)
+            continue
+        left = X[:, tree.feature[node]] <= tree.threshold[node]
+        todo += [(tree.left[node], here & left, d + 1), (tree.right[node], here & ~left, d + 1)]
+    return rows, depth
+
+
+@pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "sampled"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_tree_keeps_to_depth_and_rows_of_a_leaf(kind, is_exact, monkeypatch):
+    if not is_exact:
+        monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
+    X, y = table(kind, n=80)
+    for given, least in ((7, 7), (0.1, 8), (0.11, 9), (1e-9, 1)):
+        estimator = kind(**SMALL, prior="stated", max_depth=3, min_samples_leaf=given)
+        fitted = quiet_fit(estimator, X, y)
+        assert isinstance(fitted.posterior_, pt.SampledPosterior) != is_exact
+        rows, depths = zip(*(rows_and_depths(tree, X) for tree in fitted.posterior_.draw_trees(60, rng=0)), strict=True)
+        assert min(map(min, rows)) >= least and max(map(max, depths)) <= 3
+        assert fitted.posterior_.model.questions.min_leaf == least
+    # neither holds by accident: trees without the bounds break both
+    free = quiet_fit(kind(**SMALL, prior="stated", tree_prior=pt.ChipmanPrior(0.99, 0.0)), X, y)
+    rows, depths = zip(*(rows_and_depths(tree, X) for tree in free.posterior_.draw_trees(60, rng=0)), strict=True)
+    assert min(map(min, rows)) < 7 and max(map(max, depths)) > 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_chosen_prior_keeps_the_depth(kind):
+    X, y = table(kind)
+    fitted = kind(**SMALL, max_depth=2).fit(X, y)
+    assert fitted.prior_.tree_prior.max_depth == 2 == fitted.posterior_.model.tree_prior.max_depth
+    stump = kind(**SMALL, min_samples_leaf=len(X)).fit(X, y)
+    assert np.allclose(answers(stump, X), answers(stump, X)[0]) and stump.feature_importances_.sum() == 0.0
+
+
+def test_what_is_stated_is_not_chosen():
+    """Each of tree prior and leaf alone is kept, and the other one chosen; with "stated" none is."""
+    X, y = table(KINDS[0])
+    prior, leaf = pt.ChipmanPrior(0.7, 3.0), pt.DirichletMultinomial(0.77)
+    kept = pt.BayesianTreeClassifier(**SMALL, tree_prior=prior).fit(X, y).prior_
+    assert repr(kept.tree_prior) == repr(prior) and kept.leaf.alpha != 0.25
+    kept = pt.BayesianTreeClassifier(**SMALL, leaf=leaf).fit(X, y).prior_
+    assert kept.leaf is leaf and repr(kept.tree_prior) != repr(pt.ChipmanPrior(0.95, 0.5))
+    both = pt.BayesianTreeClassifier(**SMALL, tree_prior=prior, leaf=leaf).fit(X, y).prior_
+    assert repr(both.tree_prior) == repr(prior) and both.leaf is leaf and both.power == 1.0
+    auto = pt.BayesianTreeClassifier(**SMALL, power="auto", prior="stated").fit(X, y).prior_
+    assert auto.power in (1.0, 0.5, 0.25, 0.125) and auto.leaf.alpha == 0.25
+
+
+def large(n=4200):
+    """More rows than a prior is chosen by; the last class is a row that none of these are."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (n, 2)).astype(float)
+    return X, (X[:, 0] > 0).astype(int), rng.poisson(1.0 + X[:, 1]).astype(float)
+
+
+def test_a_class_that_the_search_does_not_see():
+    """The stated leaf has the pseudo counts of all classes, a vector of them is taken, wherever the rare row is."""
+    X, y, _ = large()
+    for row in range(0, len(y), 600):
+        rare = y.copy()
+        rare[row] = 2
+        fitted = pt.BayesianTreeClassifier(**SMALL, prior="stated").fit(X, rare)
+        assert fitted.prior_.leaf.alpha == 0.5 / 3.0
+    for row in range(0, len(y), 600):
+        rare = y.copy()
+        rare[row] = 2
+        vector = pt.BayesianTreeClassifier(**SMALL, leaf=pt.DirichletMultinomial([0.1, 0.2, 0.3])).fit(X, rare)
+        assert vector.classes_.tolist() == [0, 1, 2]
+
+
+def test_exposures_follow_their_rows():
+    X, _, y = large()
+    exposure = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    many = pt.BayesianTreeRegressor(**SMALL, leaf=pt.PoissonGamma(exposure=exposure)).fit(X, y)
+    assert np.array_equal(many.posterior_.model.leaf.exposure, exposure)
+    few, weight = slice(0, 100), np.arange(100) % 3.0
+    leaf = pt.PoissonGamma(2.0, 1.0, exposure[few])
+    some = pt.BayesianTreeRegressor(**SMALL, leaf=leaf, prior="stated").fit(X[few], y[few], sample_weight=weight)
+    kept = weight > 0
+    leaf = pt.PoissonGamma(2.0, 1.0, exposure[few][kept])
+    model = pt.TreeModel(
+        *(X[few][kept], y[few][kept]), tree_prior=pt.ChipmanPrior(0.95, 0.5), leaf=leaf, sample_weight=weight[kept]
+    )
+    assert np.allclose(some.predict(X[few]), exact.solve(model).predict(X[few]))
+    for wrong in (99, kept.sum()):
+        with pytest.raises(ValueError, match=rf"exposure has shape \({wrong},\); y has 100 rows"):
+            pt.BayesianTreeRegressor(**SMALL, leaf=pt.PoissonGamma(exposure=np.ones(wrong))).fit(
+                X[few], y[few], sample_weight=weight
+            )
+
+
+def test_fewer_rows_have_fewer_in_a_leaf(monkeypatch):
+    """Where the prior is chosen on a part of the rows its leaves hold the same part of them."""
+    X, y, _ = large(2500)
+    made = []
+
+    def first_models(build, firsts, *_):
+        made.append(build(firsts[0]))
+        return firsts[0]
+
+    monkeypatch.setattr(_estimator_base, "choose", first_models)
+    for given, few, whole in ((1, 1, 1), (100, 80, 100), (0.3, 600, 750), (3, 3, 3)):
+        fitted = pt.BayesianTreeClassifier(**SMALL, min_samples_leaf=given).fit(X, y)
+        assert (made[-1].n_rows, made[-1].questions.min_leaf) == (2000, few)
+        assert fitted.posterior_.model.questions.min_leaf == whole
