@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -67,14 +67,21 @@ def rows_left_out(posterior: SampledPosterior, power: float, most: int) -> LeftO
 
 def _others_by_tree(posterior: SampledPosterior, which: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Of each tree: its number, the statistics (n, s) of the other rows in a row's leaf, and the leaf's number (n,)."""
+    model, offset = posterior.model, posterior.distinct_trees.offset
+    own = model.leaf.row_stats(model.target)
+    for t, leaf in leaf_of_units(posterior, which):
+        node = (leaf if model.unit_of_row is None else leaf[model.unit_of_row]) - offset[t]
+        yield t, stats_of_others(own, node, int(offset[t + 1] - offset[t])), node
+
+
+def leaf_of_units(posterior: SampledPosterior, which: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Of each tree: its number, and the leaf (U,) of each unit, counted from the first tree on; overwritten."""
     model, trees = posterior.model, posterior.distinct_trees
     trees = trees._replace(feature=model.columns.coordinate(trees.feature, trees.default_left))
-    cut = integer_cuts(trees, model.scales)
-    leaf, own = np.empty(model.units.n_units, dtype=np.int64), model.leaf.row_stats(model.target)
+    cut, leaf = integer_cuts(trees, model.scales), np.empty(model.units.n_units, dtype=np.int64)
     for t in which:
         route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
-        node = leaf - trees.offset[t] if model.unit_of_row is None else leaf[model.unit_of_row] - trees.offset[t]
-        yield int(t), stats_of_others(own, node, int(trees.offset[t + 1] - trees.offset[t])), node
+        yield int(t), leaf
 
 
 @jit

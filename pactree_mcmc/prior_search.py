@@ -10,15 +10,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._special import logsumexp
 from .convergence import ConvergenceWarning
-from .left_out import rows_left_out
+from .left_out import leaf_of_units, rows_left_out
 from .mcmc import sample
-from .model import ChipmanPrior, DirichletMultinomial, NormalInverseGamma, TreeModel
+from .model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
 from .model._leaf_kernels import add_scores_into
 from .posterior import SampledPosterior
 from .trees import LEAF, node_depths
@@ -177,21 +178,41 @@ def _short_run(
 
 
 def _most_likely_shape(post: SampledPosterior, priors: list[Any]) -> Any:
-    """The prior under which the trees drawn are most likely; cells of one row cannot be split."""
+    """The prior under which the trees drawn are most likely; a leaf that must be one says nothing of it."""
     if len(priors) == 1:
         return priors[0]
     trees = post.distinct_trees
     depth, weight = node_depths(trees), _weight_of_node(post)
-    is_leaf, rows = trees.feature == LEAF, post.model.leaf.weight(post.node_stats)
+    is_split, is_free = trees.feature != LEAF, _could_split(post, depth)
 
     def log_likely(prior: ChipmanPrior) -> float:
-        free = rows > 1.5
-        if prior.max_depth is not None:
-            free = free & (depth < prior.max_depth)
         split, stop = prior.log_split(depth, 0), prior.log_stop(depth, 0, forced=False, empty=False)
-        return float(weight @ np.where(is_leaf, np.where(free, stop, 0.0), split))
+        return float(weight @ np.where(is_split, split, np.where(is_free, stop, 0.0)))
 
     return max(priors, key=log_likely)
+
+
+def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
+    """Which nodes of the trees drawn are leaves though their cells have a question, (n_nodes,) bool."""
+    model, trees = post.model, post.distinct_trees
+    out = np.zeros(len(trees.feature), dtype=bool)
+    if not isinstance(model.questions, LocalCuts):
+        for t, first in enumerate(trees.offset[:-1].tolist()):
+            tree = post.distinct_tree(t)
+            for number, cell, question in model.visit(tree):
+                out[first + number] = question is None and not model.is_forced(cell)
+        return out
+    # local cuts see nothing of a cell but its rows, and a first question is soon found
+    root, least = model.root_cell(), 0 if model.questions.trivial else 2 * model.questions.min_leaf
+    features = np.flatnonzero(model.questions.coordinate_weights(model.columns))
+    for t, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
+        order, first = np.argsort(leaf, kind="stable"), trees.offset[t]
+        ends = np.searchsorted(leaf[order], np.arange(first, trees.offset[t + 1] + 1))
+        for node in range(first, trees.offset[t + 1]):
+            if trees.feature[node] == LEAF and depth[node] < model.prior_tables.depth_limit:
+                cell = replace(root, index=order[ends[node - first] : ends[node - first + 1]])
+                out[node] = cell.n_rows >= least and any(model.ways(cell, k) > 0 for k in features)
+    return out
 
 
 def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
