@@ -39,7 +39,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         (Notes). "stated": they are the defaults above.
     power : float > 0 or "auto", default 1.0
         Power of the likelihood: below 1 the posterior learns less from each row, as is right where the model is wrong
-        (Grünwald 2012). "auto": 1, 1/2, 1/4 or 1/8, by the density of rows that are left out.
+        (Grünwald 2012). "auto": 1, 1/2, 1/4 or 1/8, by the density of rows that are left out, which
+        ``PacBayesLoss`` and ``NormalSharedVariance`` do not have.
     max_depth : int or None, default None
         Depth of the deepest leaf, >= 0.
     min_samples_leaf : int or float, default 1
@@ -100,7 +101,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     -----
     ``prior="auto"`` is empirical Bayes by expectation-maximisation: a short run draws trees, and the prior and the leaf
     under which these are most likely are taken for the next one, up to five times. More than 2,000 rows are represented
-    by so many, chosen at random. None of it is counted in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from
+    by so many, chosen at random, and one of each class these lack; a leaf holds as many times fewer rows. None of it is
+    counted in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from
     (0.95, 2) to (0.99, 0), pseudo rows of a leaf from .001 to 8. What
     is chosen by the training rows is not a prior that a certificate may use.
 

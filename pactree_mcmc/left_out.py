@@ -40,7 +40,7 @@ def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
 
 
 class LeftOut(NamedTuple):
-    """Rows left out, one by one, of those of many weights one."""
+    """Rows left out, one by one: of what a row counts, one, or all if it is less."""
 
     gained: np.ndarray
     """(draws, m): what the score of the tree gains by the row, nats."""
@@ -60,7 +60,7 @@ def rows_left_out(posterior: SampledPosterior, power: float, most: int) -> LeftO
     trees, which = np.unique(flat, return_inverse=True)
     out = np.empty((2, len(trees), len(rows)))
     for i, (_, others, _) in enumerate(_others_by_tree(posterior, trees)):
-        for j, weight in enumerate((power * once, once)):
+        for j, weight in enumerate((power * once, 1.0)):
             out[j, i] = model.leaf.log_density(others + rest, target.values, target, weight)[rows]
     return LeftOut(out[0, which], out[1, which], target.weights[rows])
 

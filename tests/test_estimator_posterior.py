@@ -1,0 +1,363 @@
+"""The posterior of the estimators: that of the stated model, of the power, of the chosen prior, whatever the table."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.inspection import partial_dependence, permutation_importance
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import _estimator_base, prior_search
+from pactree_mcmc.left_out import rows_left_out
+
+KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
+CLASSIFIER, REGRESSOR = KINDS
+SMALL = {"n_estimators": 200, "work": 1e6, "random_state": 0}
+
+
+def quiet_fit(estimator, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.ConvergenceWarning)
+        return estimator.fit(X, y, **more)
+
+
+def answers(fitted, X):
+    return fitted.predict_proba(X) if isinstance(fitted, CLASSIFIER) else fitted.predict(X)
+
+
+def bits(n, p, seed=0):
+    return np.random.default_rng(seed).integers(0, 2, (n, p)).astype(float)
+
+
+def problems():
+    """Name, X, y, parameters of estimator and model."""
+    rng = np.random.default_rng(1)
+    X = bits(64, 4)
+    yield "exclusive or of three", X, X[:, :3].sum(axis=1).astype(int) % 2, {}
+    yield "few bits", X, ((X[:, 0] + rng.random(64)) > 1.0).astype(int), {}
+    steps = rng.integers(0, 7, (50, 1)).astype(float)
+    yield "ordered", steps, ((steps[:, 0] > 2) ^ (rng.random(50) < 0.2)).astype(int), {}
+    sorts = rng.integers(0, 5, (50, 2)).astype(float)
+    yield "nominal", sorts, np.isin(sorts[:, 0], [0, 3]) ^ (rng.random(50) < 0.1), {"nominal": [0]}
+    gaps = rng.integers(0, 4, (50, 2)).astype(float)
+    lost = rng.random((50, 2)) < 0.2
+    y = (lost[:, 0] | (gaps[:, 1] > 1)).astype(int)
+    yield "missing", np.where(lost, np.nan, gaps), y, {"missing": "branch"}
+    yield "three classes", X[:, :3], (X[:, 0] + X[:, 1]).astype(int), {}
+
+
+PROBLEMS = {name: rest for name, *rest in problems()}
+
+
+def stated(kind, X, y, weight=None, leaf=None, **parts):
+    """What the docstring says: ChipmanPrior(0.95, 0.5), and half a row of prior in a leaf or a mean and a variance."""
+    if leaf is None:
+        leaf = pt.DirichletMultinomial(0.5 / len(set(np.asarray(y).tolist()))) if kind is CLASSIFIER else None
+        leaf = pt.NormalInverseGamma() if leaf is None else leaf
+    y = y if kind is CLASSIFIER else np.asarray(y, dtype=float)
+    return exact.solve(
+        pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.5), leaf=leaf, sample_weight=weight, **parts)
+    )
+
+
+def told_by(truth, kind, X):
+    return truth.predict_proba(X) if kind is CLASSIFIER else truth.predict(X)
+
+
+@pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "sampled"])
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_stated_model(kind, name, is_exact, monkeypatch):
+    """Exactly where it is summed, within 0.03 where it is drawn (of the range of y, which is 1 or 2)."""
+    X, y, parts = PROBLEMS[name]
+    truth = told_by(stated(kind, X, y, **parts), kind, X)
+    if not is_exact:
+        monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", pt.ConvergenceWarning)
+        fitted = kind(**{**SMALL, "n_estimators": 2000, "work": 2e6}, prior="stated", **parts).fit(X, y)
+    assert isinstance(fitted.posterior_, exact.ExactPosterior if is_exact else pt.SampledPosterior)
+    assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.95, 0.5))
+    off, told = np.abs(answers(fitted, X) - truth).max(), fitted.monte_carlo_error_
+    if (kind, name, is_exact) == (REGRESSOR, "exclusive or of three", False):
+        # chains stay where they began; that is told
+        assert caught and off < 3.0 * told * np.std(y)
+    else:
+        assert off < (1e-9 if is_exact else 0.03) and told < (1e-300 if is_exact else 0.05)
+
+
+@pytest.mark.parametrize("power", [0.25, 0.5, 2.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_power_is_a_weight_of_all_rows(kind, power):
+    X, y, _ = PROBLEMS["few bits"]
+    weight = np.random.default_rng(3).integers(1, 4, len(y)).astype(float)
+    for given in (None, weight):
+        fitted = kind(**SMALL, prior="stated", power=power).fit(X, y, sample_weight=given)
+        as_weight = power * (np.ones(len(y)) if given is None else given)
+        assert np.allclose(answers(fitted, X), told_by(stated(kind, X, y, as_weight), kind, X))
+        other = kind(**SMALL, prior="stated").fit(X, y, sample_weight=as_weight)
+        assert np.allclose(answers(fitted, X), answers(other, X))
+        assert not np.allclose(answers(fitted, X), told_by(stated(kind, X, y, given), kind, X), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_repetitions_for_the_choice_too(kind):
+    """Prior, leaf, power and answers; what draws follows the same rows in another order."""
+    X, y, _ = PROBLEMS["ordered"]
+    y = y if kind is CLASSIFIER else y + 0.25 * np.sin(np.arange(len(y)))
+    weight = np.random.default_rng(3).integers(0, 4, len(y))
+    for power in (1.0, "auto"):
+        estimator = kind(**SMALL, power=power)
+        weighted = estimator.fit(X, y, sample_weight=weight)
+        told, choice = answers(weighted, X), weighted.prior_
+        repeated = estimator.fit(X.repeat(weight, axis=0), y.repeat(weight))
+        assert repr(repeated.prior_.tree_prior) == repr(choice.tree_prior) and repeated.prior_.power == choice.power
+        assert np.allclose(answers(repeated, X), told, atol=1e-6)
+
+
+# rows left out, against refits without the row
+
+
+def tiny(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1], [2, 1]], dtype=float)
+    y = np.array([0, 1, 1, 0, 1, 1, 0])
+    return X, y if kind is CLASSIFIER else y + 0.5 * rng.normal(size=len(y))
+
+
+def model_of(kind, X, y, weight):
+    leaf = pt.DirichletMultinomial(0.4) if kind is CLASSIFIER else pt.NormalInverseGamma(0.5, 0.7, 2.0, 0.5)
+    return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 0.5), leaf=leaf, sample_weight=weight)
+
+
+WEIGHTS = {
+    "ones": np.ones(7),
+    "whole": np.array([1.0, 2, 1, 3, 1, 2, 1]),
+    "parts": np.array([0.3, 2, 0.6, 1, 1, 1.7, 1]),
+}
+
+
+def refits(kind, power, count):
+    """Log density of each row's y, one of its counts left out, by the evidence with and without it.
+
+    A weight of zero keeps the row among those that questions part.
+    """
+    X, y = tiny(kind)
+    out = np.empty(len(y))
+    for i in range(len(y)):
+        kept = count.copy()
+        kept[i] = max(count[i] - 1.0, 0.0)
+        kept *= power
+        more = kept.copy()
+        more[i] += 1.0
+        with_it, without = (exact.solve(model_of(kind, X, y, w)).log_evidence for w in (more, kept))
+        out[i] = with_it - without
+    return out
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_left_out_are_those_of_refits(kind, weights, power):
+    count = WEIGHTS[weights]
+    X, y = tiny(kind)
+    drawn = exact.solve(model_of(kind, X, y, power * count)).sample(30_000, 1)
+    left = rows_left_out(drawn, power, 100)
+    log_w = -left.gained
+    each = np.log(np.sum(np.exp(log_w + left.density), axis=0) / np.sum(np.exp(log_w), axis=0))
+    want = refits(kind, power, count)
+    assert np.abs(each - want).max() < 0.02
+    mean = float(np.average(want, weights=count))
+    assert prior_search.left_out(drawn, power) == pytest.approx(mean, abs=0.02)
+
+
+def test_fewer_rows_are_left_out_than_there_are():
+    X, y = tiny(REGRESSOR)
+    drawn = exact.solve(model_of(REGRESSOR, X, y, WEIGHTS["whole"])).sample(100, 1)
+    some, every = rows_left_out(drawn, 1.0, 3), rows_left_out(drawn, 1.0, 7)
+    assert some.gained.shape == (100, 3) and every.gained.shape == (100, 7)
+    assert np.array_equal(some.density, every.density[:, [0, 3, 6]])
+
+
+# the choice by evidence
+
+
+def noisy(kind, n=80):
+    X = bits(n, 3)
+    rng = np.random.default_rng(2)
+    y = (X[:, 0] != X[:, 1]).astype(int) ^ (rng.random(n) < 0.1)
+    return X, y if kind is CLASSIFIER else y + 0.3 * rng.normal(size=n)
+
+
+def log_evidence(X, y, tree_prior, leaf, weight=None, **parts):
+    return exact.solve(pt.TreeModel(X, y, tree_prior=tree_prior, leaf=leaf, sample_weight=weight, **parts)).log_evidence
+
+
+@pytest.mark.parametrize("case", ["plain", "light rows", "heavy rows", "power", "min_samples_leaf"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_choice_raises_the_evidence(kind, case):
+    """Over that of the default, and to within a nat of the best of the grid's tree priors with the leaf chosen."""
+    X, y = noisy(kind)
+    weight = {"light rows": 0.2, "heavy rows": 5.0}.get(case)
+    weight = None if weight is None else np.full(len(y), weight)
+    power, least = 0.5 if case == "power" else 1.0, 12 if case == "min_samples_leaf" else 1
+    fitted = kind(**SMALL, power=power, min_samples_leaf=least).fit(X, y, sample_weight=weight)
+    tree_prior, leaf, _ = fitted.prior_
+    scale = power * (np.ones(len(y)) if weight is None else weight)
+    parts = {"weight": scale, "questions": pt.LocalCuts(min_leaf=least)}
+    default = pt.DirichletMultinomial(0.25) if kind is CLASSIFIER else pt.NormalInverseGamma()
+    got = log_evidence(X, y, tree_prior, leaf, **parts)
+    assert got > log_evidence(X, y, pt.ChipmanPrior(0.95, 0.5), default, **parts)
+    assert got > max(log_evidence(X, y, other, leaf, **parts) for other in prior_search.tree_priors()) - 1.0
+
+
+def test_the_tree_prior_counts_leaves_that_could_split():
+    """Two bits of exclusive or: every tree of four leaves is whole, so the prior that splits most is the likeliest."""
+    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 10, axis=0)
+    y = (X[:, 0] != X[:, 1]).astype(int)
+    for weight in (None, np.full(40, 0.5), np.full(40, 4.0)):
+        fitted = CLASSIFIER(**SMALL).fit(X, y, sample_weight=weight)
+        assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.99, 0.0))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"questions": pt.LocalCuts(min_leaf=6)},
+        {"questions": pt.LocalCuts(feature_weights=[1.0, 0.0, 1.0])},
+        {"questions": pt.GridCuts(3)},
+        {"nominal": [0], "questions": pt.LocalCuts(min_leaf=4)},
+        {"tree_prior": pt.ChipmanPrior(0.95, 0.0, max_depth=2)},
+    ],
+    ids=["plain", "min_leaf", "weights", "grid", "nominal", "depth"],
+)
+def test_leaves_that_could_split_are_those_of_the_model(parts):
+    X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(float)
+    y = (X[:, 0] > 1).astype(int) ^ (np.arange(40) % 5 == 0)
+    model = pt.TreeModel(X, y, **{"tree_prior": pt.ChipmanPrior(0.95, 0.0), **parts})
+    post = exact.solve(model).sample(30, 0)
+    found = prior_search._could_split(post, prior_search.node_depths(post.distinct_trees))
+    want = np.zeros_like(found)
+    for t in range(post.n_distinct_trees):
+        tree = post.distinct_tree(t)
+        for number, cell, _ in model.visit(tree):
+            want[post.distinct_trees.offset[t] + number] = tree.feature[number] < 0 and not model.is_forced(cell)
+    assert np.array_equal(found, want) and 0 < want.sum() < (post.distinct_trees.feature < 0).sum()
+
+
+def test_no_noise_below_that_of_rounding():
+    """Numbers in steps of one are known to no better than a twelfth of a squared step, however alike the leaves."""
+    X = np.repeat(np.arange(8.0), 10)[:, None]
+    whole = np.round(3.0 * X[:, 0])
+    fitted = REGRESSOR(**SMALL).fit(X, whole)
+    gap = np.diff(np.unique(whole)).min()
+    assert fitted.prior_.leaf.k0 * whole.var() >= gap**2 / 12.0
+    assert fitted.prior_.leaf.b0 / fitted.prior_.leaf.a0 >= gap**2 / 12.0 * (1.0 - 1e-12)
+    fine = REGRESSOR(**SMALL).fit(X, whole + 1e-3 * np.random.default_rng(0).normal(size=len(whole)))
+    assert fine.prior_.leaf.b0 / fine.prior_.leaf.a0 < 0.5 * gap**2 / 12.0
+
+
+# tables at the edge
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e9 + 0.1])
+def test_constant_y(value):
+    """A scale of one, whatever the value: rounding of its mean is no variance."""
+    X = bits(24, 3)
+    fitted = REGRESSOR(**SMALL).fit(X, np.full(24, value))
+    assert np.allclose(fitted.predict(X), value, rtol=1e-14)
+    low, high = fitted.predict_interval(X[:1])[0]
+    one = REGRESSOR(**SMALL).fit(X, np.ones(24)).predict_interval(X[:1])[0]
+    assert high - low == pytest.approx(one[1] - one[0], rel=1e-4)
+    alone = CLASSIFIER(**SMALL).fit(X, np.full(24, "same"))
+    assert alone.predict_proba(X).tolist() == [[1.0]] * 24 and set(alone.predict(X)) == {"same"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_and_rows_that_say_little(kind):
+    y = np.arange(24) % 2
+    for X in (np.ones((24, 2)), np.column_stack([np.ones(24), np.arange(24) // 12])):
+        fitted = kind(**SMALL).fit(X, y)
+        assert np.allclose(answers(fitted, X), 0.5) and fitted.feature_importances_[0] < 1e-12
+    with pytest.raises(ValueError, match=r"1 sample.*minimum of 2"):
+        kind().fit([[1.0, 2.0]], [1])
+    with pytest.raises(ValueError, match=r"one row; a tree needs at least 2"):
+        kind().fit(np.eye(3), [0, 1, 1], sample_weight=[0.0, 1.0, 0.0])
+    pair = kind(**SMALL).fit([[0.0], [1.0]], [0, 1])
+    assert answers(pair, [[0.0]]).shape == ((1, 2) if kind is CLASSIFIER else (1,))
+    first, second = pair.predict([[0.0], [1.0]])
+    assert first + second == pytest.approx(1.0) and pair.predict([[0.0]])[0] == first
+
+
+def test_twenty_classes_and_strings():
+    X, y = np.repeat(np.arange(20.0), 4)[:, None], np.repeat([f"class {i:02}" for i in range(20)], 4)
+    fitted = CLASSIFIER(**SMALL).fit(X, y)
+    assert fitted.classes_.tolist() == sorted(set(y.tolist())) and fitted.score(X, y) == 1.0
+    assert np.allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
+    frame = pd.DataFrame({"number": X[:, 0], "text": np.where(X[:, 0] > 9, "high", "low")})
+    framed = CLASSIFIER(**SMALL).fit(frame, pd.Series(np.where(X[:, 0] > 9, "b", "a")))
+    assert framed.feature_names_in_.tolist() == ["number", "text"]
+    assert framed.predict(frame.iloc[[70]]).tolist() == ["b"] and framed.predict(frame.iloc[:1]).tolist() == ["a"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_values(kind):
+    X, y, _ = PROBLEMS["missing"]
+    with pytest.raises(ValueError, match=r"NaN"):
+        kind(**SMALL).fit(X, y)
+    fitted = kind(**SMALL, missing="branch").fit(X, y)
+    assert answers(fitted, X[:1]).shape[0] == 1 and fitted.score(X, y) > 0.8
+    whole = kind(**SMALL).fit(np.nan_to_num(X), y)
+    with pytest.raises(ValueError, match=r"NaN"):
+        whole.predict(X)
+    lost = np.asarray(y, dtype=float)
+    lost[3] = np.nan
+    with pytest.raises(ValueError, match=r"(?s)y.*(row 3|NaN)"):
+        kind(**SMALL, missing="branch").fit(X, lost)
+
+
+def test_numbers_of_any_size():
+    """From y and a y + b come the same trees, for b up to where a double still holds the differences."""
+    X = bits(40, 3)
+    y = np.round(X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=40), 3)
+    plain = REGRESSOR(**SMALL).fit(X, y)
+    for scale, shift, most in ((1.0, 1e9, 1e-5), (1e-8, 0.0, 1e-9), (1e100, 0.0, 1e-9), (-3.0, 1e3, 1e-9)):
+        other = REGRESSOR(**SMALL).fit(X, scale * y + shift)
+        assert np.abs((other.predict(X) - shift) / scale - plain.predict(X)).max() < most
+        assert repr(other.prior_.tree_prior) == repr(plain.prior_.tree_prior)
+        assert other.prior_.leaf.k0 == plain.prior_.leaf.k0
+    whole = REGRESSOR(**SMALL).fit(X, np.arange(40))
+    assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL).fit(X, np.arange(40.0)).predict(X))
+    for size, match in ((1e200, "too large"), (1e-160, "too small")):
+        with pytest.raises(ValueError, match=match):
+            REGRESSOR(**SMALL).fit(X, size * y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inspection_of_integer_columns(kind):
+    X = np.random.default_rng(0).integers(0, 4, (60, 3))
+    y = (X[:, 1] > 1).astype(int)
+    fitted = kind(**SMALL).fit(X, y)
+    found = permutation_importance(fitted, X, y, n_repeats=3, random_state=0).importances_mean
+    assert np.argmax(found) == 1 and found[1] > 0.2
+    dependence = partial_dependence(fitted, X.astype(float), [1], kind="average")
+    assert dependence["grid_values"][0].tolist() == [0.0, 1.0, 2.0, 3.0]
+    low, _, _, high = dependence["average"][0]
+    assert low < 0.2 and high > 0.8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_draws_whatever_the_jobs(kind, monkeypatch):
+    monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
+    X, y = noisy(kind)
+    first, other = (quiet_fit(kind(**SMALL, n_jobs=jobs, power="auto"), X, y) for jobs in (None, 2))
+    assert first.prior_[2] == other.prior_[2] and repr(first.prior_) == repr(other.prior_)
+    assert np.array_equal(first.posterior_.tree_of_draw, other.posterior_.tree_of_draw)
+    assert np.array_equal(answers(first, X), answers(other, X))
+    assert first.posterior_.tree_of_draw.shape == (4, 50) and math.isfinite(first.monte_carlo_error_)
+    unlike = quiet_fit(kind(**{**SMALL, "random_state": 1}, power="auto"), X, y)
+    assert not np.array_equal(answers(first, X), answers(unlike, X))
