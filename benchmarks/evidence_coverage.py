@@ -17,8 +17,8 @@ from scipy.signal import lfilter
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.evidence import PriorMass, gather
-from pactree_mcmc.mcmc._tempering import LadderReport
+from pactree_mcmc.mcmc.chain.tempering import LadderReport
+from pactree_mcmc.posterior.evidence import PriorMass, gather
 
 RUNS, MORE = 200, 5
 """Of a real ladder, and so many times more of a synthetic one, which cost little."""

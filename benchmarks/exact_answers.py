@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import exact
 import pactree_mcmc as pt
-from exact.sums import best_sums, log_sums
+from exact.answers import best_sums, log_sums
 
 
 def recursions(name, graph):

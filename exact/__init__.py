@@ -18,25 +18,25 @@ NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 
 from typing import Any
 
+from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
-from .context_weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
-from .counts import DesignCounts
-from .global_splitting import count_global_splittings, solve_global_splitting
-from .graph import CellGraph, Intractable, build_graph
-from .kullback import KullbackBound, kullback_bound
-from .neyman_pearson import Guarantee, NeymanPearsonTree, minimise_misses
-from .pac_bayes import oracle_bound
-from .penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
+from .design_counts import DesignCounts
+from .graph.cells import CellGraph, Intractable, build_graph
+from .graph.terms import by_slot, with_terms
 from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
-from .progressive import ProgressiveMixture, progressive_mixture
-from .pruning import PruningFamily, Prunings
-from .risk_minimisation import PenalisedTree, minimise_risk
-from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
-from .terms import by_slot, with_terms
+from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
+from .systems.blanchard.kullback import KullbackBound, kullback_bound
+from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
+from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.pac_bayes.subtrees import oracle_bound
+from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, minimise_misses
+from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
+from .systems.scott.pruning import PruningFamily, Prunings
+from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
 
 _ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
 _ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
-_ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive_classifier"}
+_ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive"}
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'exact' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
+    return getattr(import_module(f".estimators.{_ESTIMATORS[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._columns import Columns
-from pactree_mcmc._saved import root_key
-from pactree_mcmc.inference_data import ess
-from pactree_mcmc.posterior import SampledPosterior
-from pactree_mcmc.trees import one_of, ordered_words
+from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.table.columns import Columns
+from pactree_mcmc.tree.drawn import root_key
+from pactree_mcmc.tree.tree import one_of, ordered_words
 
 from .posterior import ExactPosterior
 

@@ -8,27 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._checks import check_count, read_generator, read_numbers
-from pactree_mcmc._divergence import as_divergence
-from pactree_mcmc._saved import ordered_key
+from pactree_mcmc.core.checks import check_count, read_generator, read_numbers
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model._coding import DyadicScale, Scale
-from pactree_mcmc.model._predictive_laws import Mixture, NegativeBinomial, StudentT
-from pactree_mcmc.model._questions import CYCLIC, LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.posterior import Posterior, SampledPosterior, spread
-from pactree_mcmc.predictive import BLOCK
-from pactree_mcmc.trees import Tree
+from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.split_prior.cuts import CYCLIC, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.posterior.divergence import as_divergence
+from pactree_mcmc.posterior.predictive import BLOCK
+from pactree_mcmc.posterior.sampled import Posterior, SampledPosterior, spread
+from pactree_mcmc.table.coding import DyadicScale, Scale
+from pactree_mcmc.tree.drawn import ordered_key
+from pactree_mcmc.tree.tree import Tree
 
-from ._builder import UPPER_BITS
-from ._draws import as_draws, grow
-from ._limits import check_cells
-from ._packed import WithPackedGraph, pack_graph
-from ._paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
-from .graph import CellGraph, build_graph, by_feature
-from .k_best import rank_trees
-from .recursion import Occurrences, Router, average_rows, share_rows
-from .semirings import Best, BestBySize, LogSum
-from .sums import (
+from .answers import (
     MeanAndVariance,
     best_by_size,
     best_sums,
@@ -41,7 +32,16 @@ from .sums import (
     occurrences,
     size_law,
 )
-from .terms import by_slot, with_terms
+from .graph.build import UPPER_BITS
+from .graph.cells import CellGraph, build_graph, by_feature
+from .graph.limits import check_cells
+from .graph.packed import WithPackedGraph, pack_graph
+from .graph.terms import by_slot, with_terms
+from .recursion.draws import as_draws, grow
+from .recursion.inside_outside import Occurrences, Router, average_rows, share_rows
+from .recursion.k_best import rank_trees
+from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
+from .semirings.algebras import Best, BestBySize, LogSum
 
 
 class CellProbabilities(NamedTuple):

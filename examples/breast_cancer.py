@@ -18,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 import pactree_mcmc as pt
-from pactree_mcmc.plots import plot_posterior, plot_tree
 
 
 def pruned_cart(X, y):
@@ -51,8 +50,8 @@ def main(folder):
         print(f"{name:<25} {loss:8.3f}  {accuracy_score(y_new, machine.predict(X_new)):8.3f}")
 
     folder.mkdir(parents=True, exist_ok=True)
-    plot_posterior(post).savefig(folder / "breast_cancer_posterior.png", dpi=120)
-    plot_tree(best).figure.savefig(folder / "breast_cancer_tree.png", dpi=120)
+    pt.plots.plot_posterior(post).savefig(folder / "breast_cancer_posterior.png", dpi=120)
+    pt.plots.plot_tree(best).figure.savefig(folder / "breast_cancer_tree.png", dpi=120)
     print(f"\npictures in {folder}")
 
 

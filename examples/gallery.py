@@ -21,12 +21,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import plots
+from pactree_mcmc.faces import plots
 
 DPI = 80
 INTRODUCTION = """# Gallery
 
-All functions are in `pactree_mcmc.plots`; they take matplotlib axes and return them. This page and its pictures are
+All functions are in `pt.plots`; they take matplotlib axes and return them. This page and its pictures are
 written by `python examples/gallery.py`.
 
 `truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,

@@ -10,6 +10,7 @@ Trees: Tree, check_tree, typical_tree.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
+Pictures: plots, a module of functions that draw on matplotlib axes.
 Progressive mixture: progressive_mixture, ProgressiveSample.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
@@ -17,10 +18,9 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import Any
 
-from .convergence import ConvergenceWarning
-from .designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .files import load
 from .mcmc import resume, sample
+from .mcmc.simulation import simulate
 from .model import (
     BranchingProcess,
     ChipmanPrior,
@@ -38,22 +38,26 @@ from .model import (
     PoissonGamma,
     TreeModel,
 )
-from .posterior import Posterior, SampledPosterior
-from .progressive import ProgressiveSample, progressive_mixture
-from .simulation import simulate
-from .trees import Tree, check_tree
-from .typical import typical_tree
+from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
+from .posterior.convergence import ConvergenceWarning
+from .posterior.sampled import Posterior, SampledPosterior
+from .posterior.typical import typical_tree
+from .smc.progressive import ProgressiveSample, progressive_mixture
+from .tree.tree import Tree, check_tree
 
-_LATE = {"BayesianTreeClassifier": "estimators", "BayesianTreeRegressor": "estimators", "certificates": ""}
+_ESTIMATORS = "faces.sklearn.estimators"
+_LATE = {"BayesianTreeClassifier": _ESTIMATORS, "BayesianTreeRegressor": _ESTIMATORS}
+_LATE_MODULES = {"certificates": "certificates", "plots": "faces.plots"}
 """Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
-    module = import_module(f".{_LATE[name] or name}", __name__)
-    return getattr(module, name) if _LATE[name] else module
+    if name in _LATE_MODULES:
+        return import_module(f".{_LATE_MODULES[name]}", __name__)
+    if name in _LATE:
+        return getattr(import_module(f".{_LATE[name]}", __name__), name)
+    raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_LATE]
+    return [*globals(), *_LATE, *_LATE_MODULES]

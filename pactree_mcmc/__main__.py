@@ -1,8 +1,8 @@
-"""``python -m pactree_mcmc``: see `pactree_mcmc.cli`."""
+"""``python -m pactree_mcmc``: see `pactree_mcmc.faces.cli`."""
 
 import sys
 
-from .cli import main
+from .faces.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -33,7 +33,7 @@ POSTERIORS = {"chains": of_chains, "stages": of_stages, "independent": of_the_ex
 @pytest.fixture(scope="module", params=POSTERIORS)
 def post(request):
     with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pactree_mcmc.mcmc._sample.warn_if_unconverged", lambda *args, **options: None)
+        patch.setattr("pactree_mcmc.mcmc.sampling.warn_if_unconverged", lambda *args, **options: None)
         return POSTERIORS[request.param]()
 
 

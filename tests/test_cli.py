@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.cli import main
-from pactree_mcmc.cli._words import OPTIONS, in_options
-from pactree_mcmc.mcmc import _progress
+from pactree_mcmc.faces.cli import main
+from pactree_mcmc.faces.cli.words import OPTIONS, in_options
+from pactree_mcmc.mcmc.run import progress as _progress
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ["--kernel", "grow-prune", "--draws", "200", "--tune", "100", "--chains", "2", "--seed", "3", "--quiet"]

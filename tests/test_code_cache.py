@@ -6,8 +6,8 @@ import pickle
 import numba
 import pytest
 
-from pactree_mcmc import _code_cache
-from pactree_mcmc._numba import jit
+from pactree_mcmc.core.compile import cache as _code_cache
+from pactree_mcmc.core.compile.jit import jit
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -61,7 +61,7 @@ def test_any_source_counts(monkeypatch):
 def library(tmp_path, monkeypatch):
     """Write sources; ``stamp(package, **texts)`` is their hash, after the files of ``texts`` were changed."""
     files = {
-        "pactree_mcmc/_code_cache.py": "",
+        "pactree_mcmc/core/compile/cache.py": "",
         "pactree_mcmc/deep/__init__.py": "from .named import part as other\n",
         "pactree_mcmc/deep/entry.py": ENTRY,
         "pactree_mcmc/deep/named.py": "",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc._saved import Course
-from pactree_mcmc.convergence import (
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
     _predictions,
     chains_apart,
@@ -22,11 +22,11 @@ from pactree_mcmc.convergence import (
     verdict,
     warn_if_unconverged,
 )
-from pactree_mcmc.inference_data import ess as arviz_ess
-from pactree_mcmc.inference_data import rhat as arviz_rhat
-from pactree_mcmc.left_out import integer_cuts, route_into
-from pactree_mcmc.mcmc._kernels import read_kernel
-from pactree_mcmc.trees import stack_trees
+from pactree_mcmc.posterior.inference_data import ess as arviz_ess
+from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
+from pactree_mcmc.posterior.left_out import integer_cuts, route_into
+from pactree_mcmc.tree.drawn import Course
+from pactree_mcmc.tree.tree import stack_trees
 
 pd = pytest.importorskip("pandas")
 N = 60

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import _estimator_base
+from pactree_mcmc.faces.sklearn import base as _estimator_base
 
 KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
 SMALL = {"n_estimators": 40, "work": 2e5, "random_state": 0}

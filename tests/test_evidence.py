@@ -11,9 +11,9 @@ from scipy.stats import t
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import evidence
-from pactree_mcmc.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
-from pactree_mcmc.mcmc._tempering import LadderReport
+from pactree_mcmc.mcmc.chain.tempering import LadderReport
+from pactree_mcmc.posterior import evidence
+from pactree_mcmc.posterior.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
 
 
 def normals(rng, n, shift=1.5, scale=0.7):

@@ -16,7 +16,7 @@ import pytest
 from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc._checkpoint import Checkpoint
+from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -126,7 +126,7 @@ def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
         made.append(path.read_bytes())
 
     monkeypatch.setattr(Checkpoint, "write", until_full)
-    monkeypatch.setattr("pactree_mcmc.mcmc._run.BLOCK_SECONDS", -1.0)
+    monkeypatch.setattr("pactree_mcmc.mcmc.run.task.BLOCK_SECONDS", -1.0)
     try:
         with pytest.raises(OSError, match=r"run\.nc could not be written: .*before is kept"):
             draw("classes", 8, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)

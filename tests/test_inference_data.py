@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.inference_data import ess, load_arviz, rhat, summary, to_arviz
-from pactree_mcmc.trees import stack_trees
+from pactree_mcmc.posterior.inference_data import ess, load_arviz, rhat, summary, to_arviz
+from pactree_mcmc.tree.tree import stack_trees
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -466,7 +466,7 @@ def test_summary_of_one_draw_and_of_no_moves():
 
 def test_heavy_packages_wait_until_needed():
     code = (
-        "import sys, pactree_mcmc, pactree_mcmc.inference_data, pactree_mcmc.plots\n"
+        "import sys, pactree_mcmc, pactree_mcmc.posterior.inference_data, pactree_mcmc.faces.plots\n"
         "print([m for m in ('arviz', 'xarray', 'pandas', 'matplotlib') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

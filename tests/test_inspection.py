@@ -12,7 +12,7 @@ import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
 
 import pactree_mcmc as pt
-from pactree_mcmc import _columns
+from pactree_mcmc.table import columns as _columns
 
 SHORT = {"n_estimators": 40, "work": 1e6, "random_state": 0}
 

@@ -8,9 +8,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import left_out
-from pactree_mcmc.inference_data import load_arviz, to_arviz
-from pactree_mcmc.trees import stack_trees
+from pactree_mcmc.posterior import left_out
+from pactree_mcmc.posterior.inference_data import load_arviz, to_arviz
+from pactree_mcmc.tree.tree import stack_trees
 
 N = 14
 PRIOR = pt.ChipmanPrior(0.9, 0.7, max_depth=2)

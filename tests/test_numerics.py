@@ -12,7 +12,7 @@ from reference import precise
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model._leaf_kernels import leaf_score
+from pactree_mcmc.model.leaf.compiled import leaf_score
 
 N = 12
 X = np.arange(float(N))[:, None]

@@ -8,9 +8,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc._columns import Columns
-from pactree_mcmc.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
-from pactree_mcmc.trees import stack_trees
+from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
+from pactree_mcmc.table.columns import Columns
+from pactree_mcmc.tree.tree import stack_trees
 
 LONG = (
     "radius",

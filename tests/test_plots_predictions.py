@@ -8,9 +8,7 @@ from matplotlib.collections import LineCollection, QuadMesh
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.evidence import Tempering
-from pactree_mcmc.inference_data import load_arviz
-from pactree_mcmc.plots import (
+from pactree_mcmc.faces.plots import (
     plot_depth,
     plot_inclusion,
     plot_ladder,
@@ -21,7 +19,9 @@ from pactree_mcmc.plots import (
     plot_surface,
     plot_trace,
 )
-from pactree_mcmc.trees import stack_trees
+from pactree_mcmc.posterior.evidence import Tempering
+from pactree_mcmc.posterior.inference_data import load_arviz
+from pactree_mcmc.tree.tree import stack_trees
 
 
 @pytest.fixture(autouse=True)

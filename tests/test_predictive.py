@@ -8,9 +8,9 @@ import pytest
 from scipy import stats as laws
 
 import pactree_mcmc as pt
-from pactree_mcmc import predictive as module
-from pactree_mcmc.model._predictive_laws import NegativeBinomial
-from pactree_mcmc.predictive import Predictive
+from pactree_mcmc.model.leaf.distributions import NegativeBinomial
+from pactree_mcmc.posterior import predictive as module
+from pactree_mcmc.posterior.predictive import Predictive
 
 LEAVES = [
     pt.NormalInverseGamma(m0=0.3, k0=0.5, a0=2.0, b0=1.5),
@@ -116,7 +116,7 @@ def test_blocks_and_equal_rows_do_not_matter(monkeypatch):
         many = X[np.arange(50) % 7]
         whole = post.predict_quantiles(many, [0.2, 0.7])
         with monkeypatch.context() as patch:
-            for holder in (module, __import__("pactree_mcmc.posterior", fromlist=["BLOCK"])):
+            for holder in (module, __import__("pactree_mcmc.posterior.sampled", fromlist=["BLOCK"])):
                 patch.setattr(holder, "BLOCK", 100)
             assert np.allclose(post.predict_quantiles(many, [0.2, 0.7]), whole, rtol=1e-8)
         alone = np.concatenate([post.predict_quantiles(row[None], [0.2, 0.7]) for row in X])
@@ -278,7 +278,7 @@ class TestHostile:
 class TestPlanted:
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        monkeypatch.setattr("pactree_mcmc.model._number_leaves.drawn_normal", planted_plug_in)
+        monkeypatch.setattr("pactree_mcmc.model.leaf.numbers.drawn_normal", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_law()
 

@@ -7,9 +7,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.convergence import ConvergenceWarning, check_convergence
-from pactree_mcmc.inference_data import rhat
-from pactree_mcmc.trees import stack_trees
+from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence
+from pactree_mcmc.posterior.inference_data import rhat
+from pactree_mcmc.tree.tree import stack_trees
 
 N = 60
 NAMES = ["left", "twin", "other", "copy"]

@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.trees import node_depths, stack_trees
+from pactree_mcmc.tree.tree import node_depths, stack_trees
 
 # x0 <= 2 ? (x1 <= 5 ? leaf 2 : leaf 3) : leaf 4
 NODES = {

@@ -15,9 +15,9 @@ from report import Control, Part, picture
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.convergence import leaves_reached
-from pactree_mcmc.mcmc import _state
-from pactree_mcmc.trees import LEAF
+from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.posterior.convergence import leaves_reached
+from pactree_mcmc.tree.tree import LEAF
 
 FALSE_ALARM = 1e-3
 POINT = 4

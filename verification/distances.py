@@ -10,8 +10,8 @@ from pictures import matrix
 from report import Control, Part, picture
 
 import pactree_mcmc as pt
-from pactree_mcmc._saved import root_key
-from pactree_mcmc.inference_data import ess
+from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.tree.drawn import root_key
 
 FALSE_ALARM = 1e-3
 CHAINS, TUNE, PROPOSALS = 4, 100, 60

@@ -19,8 +19,8 @@ from report import Control, Part, picture
 from scipy.stats import norm
 
 import pactree_mcmc as pt
-from pactree_mcmc.inference_data import ess
-from pactree_mcmc.mcmc._kernels import STEPS, WEIGHTS
+from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS
+from pactree_mcmc.posterior.inference_data import ess
 
 FALSE_ALARM = 1e-3
 CHAINS = 8

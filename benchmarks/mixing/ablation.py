@@ -19,11 +19,11 @@ import tables
 from real import model_of_table
 
 import pactree_mcmc as pt
-from pactree_mcmc.convergence import MOST_RHAT, _figures
-from pactree_mcmc.mcmc._kernels import WHOLE, read_kernel
-from pactree_mcmc.mcmc._length import evenly
-from pactree_mcmc.mcmc._run import Plan, run_chain
-from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.mcmc.kernel import WHOLE, read_kernel
+from pactree_mcmc.mcmc.run.length import evenly
+from pactree_mcmc.mcmc.run.task import Plan, run_chain
+from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
+from pactree_mcmc.posterior.sampled import SampledPosterior
 
 ADDED = {"restructure": 0.02, "regrow-1": 0.02, "regrow-2": 0.005, "redraw": 0.08, "shift": 0.06, "grow-prune": 0.2}
 TABLES = ("breast_w", "pima_diabetes", "diabetes")

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pactree_mcmc._saved import root_key
-from pactree_mcmc.inference_data import ess
+from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.tree.drawn import root_key
 
 
 class Check(NamedTuple):

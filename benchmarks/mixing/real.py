@@ -16,7 +16,7 @@ from measures import Check, effective
 from timing import cores, run_within
 
 import pactree_mcmc as pt
-from pactree_mcmc.convergence import LEAST_ESS, MOST_RHAT, RARE, SCALARS, Figures, _figures
+from pactree_mcmc.posterior.convergence import LEAST_ESS, MOST_RHAT, RARE, SCALARS, Figures, _figures
 
 ASKED = (*SCALARS, "root features", "predictions")
 POINTS = 50

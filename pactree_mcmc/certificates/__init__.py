@@ -9,11 +9,11 @@ Fresh rows: holdout, holdout_gibbs.
 Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 
-from ._bound import Bound
-from ._compression import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
-from ._holdout import HoldoutCertificate, certify_holdout, holdout, holdout_gibbs
-from ._inversions import binary_kl, binomial_tail_inversion, kl_inverse
-from ._occam import (
+from .bound import Bound
+from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
+from .holdout import HoldoutCertificate, certify_holdout, holdout, holdout_gibbs
+from .inversions import binary_kl, binomial_tail_inversion, kl_inverse
+from .occam_bounds import (
     RootFragment,
     compute_R,
     dyadic_bits,
@@ -23,7 +23,8 @@ from ._occam import (
     root_fragment,
     tree_bits,
 )
-from ._pac_bayes import (
+from .of_posterior import Certificate, certify
+from .pac_bayes_bounds import (
     c_bound,
     optimal_lambda,
     pac_bayes_kl,
@@ -33,4 +34,3 @@ from ._pac_bayes import (
     vote_factor_two,
     vote_tandem,
 )
-from ._posterior import Certificate, certify

@@ -1,4 +1,4 @@
 """Posteriors and models in files: save, load; checkpoints of runs."""
 
-from ._content import Unfinished, load, load_unfinished, save, save_model, save_unfinished
-from ._store import check_target
+from .content import Unfinished, load, load_unfinished, save, save_model, save_unfinished
+from .store import check_target

@@ -1,4 +1,4 @@
 """Metropolis sampling over trees."""
 
-from ._resume import resume
-from ._sample import sample
+from .resuming import resume
+from .sampling import sample

@@ -7,9 +7,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact import _fits
-from exact._fits import MOST_CODES, bound, settings_that_fit
-from exact._limits import Limit
+from exact.graph import fits as _fits
+from exact.graph.fits import MOST_CODES, bound, settings_that_fit
+from exact.graph.limits import Limit
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 6, (12, 2)).astype(float)

@@ -5,11 +5,11 @@ import pytest
 from reference.derivations import derivations
 
 import exact
-from exact._draws import grow
-from exact._hulls import Hull
-from exact._packed import pack_graph
-from exact.recursion import inside
-from exact.sums import hull_by_size, most_leaves
+from exact.answers import hull_by_size, most_leaves
+from exact.graph.packed import pack_graph
+from exact.recursion.draws import grow
+from exact.recursion.inside_outside import inside
+from exact.semirings.hulls import Hull
 
 from .problems import KINDS, solved
 from .test_semirings import random_terms

@@ -12,7 +12,7 @@ import exact
 import pactree_mcmc as pt
 from exact import posterior as exact_posterior
 from exact.posterior import ExactPosterior
-from pactree_mcmc.predictive import Predictive
+from pactree_mcmc.posterior.predictive import Predictive
 
 GRAPHS = ["local", "grid", "dyadic", "fixed"]
 LEAVES = ["nig", "known", "poisson"]

@@ -8,8 +8,8 @@ from everyday import few_of
 from reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 
 import exact
-import exact.neyman_pearson as module
-from exact.neyman_pearson import log_class_size
+import exact.systems.scott.neyman_pearson as module
+from exact.systems.scott.neyman_pearson import log_class_size
 
 from .test_risk_minimisation import random_problem
 

@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import exact
 import pactree_mcmc as pt
 from exact import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
-from exact._base_tree import weigh
-from exact._voting import LOG_GRID
+from exact.estimators.voting import LOG_GRID
+from exact.systems.pac_bayes.base_tree import weigh
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 GROW = {"dyadic": naive.dyadic, "kd": naive.kd}

@@ -6,8 +6,8 @@ from everyday import few_of
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import pactree_mcmc as pt
-from exact.penalties import is_concave
-from exact.pruning import Prunings, follow_hull
+from exact.systems.scott.penalties import is_concave
+from exact.systems.scott.pruning import Prunings, follow_hull
 
 
 def all_prunings(tree, node=0):

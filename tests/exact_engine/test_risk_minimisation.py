@@ -9,8 +9,8 @@ from reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, 
 
 import exact
 import pactree_mcmc as pt
-from exact.penalties import is_concave
-from exact.risk_minimisation import default_levels
+from exact.systems.scott.penalties import is_concave
+from exact.systems.scott.risk_minimisation import default_levels
 from pactree_mcmc.certificates import dyadic_tree
 
 MOST_TREES = 400

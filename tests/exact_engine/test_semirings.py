@@ -7,13 +7,13 @@ from reference.enumeration import LEAF, count_leaves, leaf_of, predictive
 
 import exact
 import pactree_mcmc as pt
-from exact._exponential import exp_down
-from exact._packed import pack_graph
-from exact.recursion import goes_left, grow_trees, inside
-from exact.semirings import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
-from exact.sums import log_sums
-from exact.terms import likely_part
-from pactree_mcmc._numba import jit
+from exact.answers import log_sums
+from exact.graph.packed import pack_graph
+from exact.graph.terms import likely_part
+from exact.recursion.inside_outside import goes_left, grow_trees, inside
+from exact.semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
+from exact.semirings.exponential import exp_down
+from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import pack_model
 
 from .problems import KINDS, solved

@@ -9,7 +9,7 @@ import pytest
 from mcmc.runs import draw
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import _store
+from pactree_mcmc.files import store as _store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "verification"))
 

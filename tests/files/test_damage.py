@@ -9,13 +9,13 @@ import pytest
 from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import _store
-from pactree_mcmc.files._content import CODEC, _encoded
-from pactree_mcmc.files._encoding import Encoded
-from pactree_mcmc.files._require import Nonsense
-from pactree_mcmc.files._sense import check_parts
-from pactree_mcmc.files._store import digest, read, write
-from pactree_mcmc.mcmc._state import NODE
+from pactree_mcmc.files import store as _store
+from pactree_mcmc.files.content import CODEC, _encoded
+from pactree_mcmc.files.encoding import Encoded
+from pactree_mcmc.files.require import Nonsense
+from pactree_mcmc.files.store import digest, read, write
+from pactree_mcmc.files.validate import check_parts
+from pactree_mcmc.mcmc.state.arrays import NODE
 
 
 @pytest.fixture(scope="module")

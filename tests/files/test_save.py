@@ -15,9 +15,9 @@ from mcmc.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.files._content import CODEC, _decoded, _encoded
-from pactree_mcmc.inference_data import load_arviz
-from pactree_mcmc.model._model import ModelParts
+from pactree_mcmc.files.content import CODEC, _decoded, _encoded
+from pactree_mcmc.model.model import ModelParts
+from pactree_mcmc.posterior.inference_data import load_arviz
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = np.column_stack([np.linspace(-2.0, 14.0, 50), np.linspace(5.0, -1.0, 50), np.arange(50) % 6])

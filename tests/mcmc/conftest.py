@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from pactree_mcmc.mcmc import _run
-from pactree_mcmc.mcmc._checkpoint import Checkpoint
+from pactree_mcmc.mcmc.run import task as _run
+from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
 
 
 @pytest.fixture

@@ -4,10 +4,13 @@ from math import isclose
 
 import numpy as np
 
-from pactree_mcmc.mcmc import _line, _saving, _scan, _state
-from pactree_mcmc.model._cells import Question
-from pactree_mcmc.model._questions import FIXED, LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.mcmc.chain import draw_store as _saving
+from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.sums import interval_sums as _line
+from pactree_mcmc.mcmc.sums import split_sums as _scan
+from pactree_mcmc.model.cells import Question
+from pactree_mcmc.model.split_prior.cuts import FIXED, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .records import Copies
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc._snapshot import ARRAYS, Replica
-from pactree_mcmc.mcmc._state import N_FREE, NONE, ROWS
+from pactree_mcmc.mcmc.chain.snapshot import ARRAYS, Replica
+from pactree_mcmc.mcmc.state.arrays import N_FREE, NONE, ROWS
 
 LISTS = ("growable", "prunable", "internal", "free")
 

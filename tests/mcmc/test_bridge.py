@@ -5,8 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.evidence import prior_mass
-from pactree_mcmc.mcmc import _bridge
+from pactree_mcmc.mcmc.learned import bridge as _bridge
+from pactree_mcmc.posterior.evidence import prior_mass
 
 from .runs import MODELS
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _learn, _sample
-from pactree_mcmc.mcmc._kernels import LINE_WEIGHTS, LOCAL, WHOLE, Kernel, read_kernel
-from pactree_mcmc.mcmc._learn import (
+from pactree_mcmc.mcmc import sampling as _sample
+from pactree_mcmc.mcmc.kernel import LINE_WEIGHTS, LOCAL, WHOLE, Kernel, read_kernel
+from pactree_mcmc.mcmc.run import learn as _learn
+from pactree_mcmc.mcmc.run.learn import (
     FORGETTING,
     GROWTHS_LOOKS,
     LEARNING_AT_MOST,
@@ -20,8 +21,8 @@ from pactree_mcmc.mcmc._learn import (
     look_rows,
     round_steps,
 )
-from pactree_mcmc.mcmc._run import WORK, Length, Plan
-from pactree_mcmc.mcmc._scan import CODE_ROWS
+from pactree_mcmc.mcmc.run.task import WORK, Length, Plan
+from pactree_mcmc.mcmc.sums.split_sums import CODE_ROWS
 
 from .runs import MODELS
 

@@ -12,7 +12,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished, save_unfinished
-from pactree_mcmc.mcmc import _run, _workers
+from pactree_mcmc.mcmc.run import task as _run
+from pactree_mcmc.mcmc.run import workers as _workers
 
 from .runs import LABELS, MODELS, X, assert_same, draw
 

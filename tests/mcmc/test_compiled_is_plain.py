@@ -10,8 +10,8 @@ import pytest
 from plain import plain_package
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _chain as compiled_chains
-from pactree_mcmc.mcmc._kernels import STEPS
+from pactree_mcmc.mcmc.chain import chain as compiled_chains
+from pactree_mcmc.mcmc.kernel import STEPS
 
 from .problems import FIXED, KNOWN, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
 

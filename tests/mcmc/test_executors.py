@@ -13,8 +13,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished
-from pactree_mcmc.mcmc._kernels import read_kernel
-from pactree_mcmc.mcmc._run import Plan, run_chain, still_to_do
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run.task import Plan, run_chain, still_to_do
 
 from .runs import MODELS, assert_equal, assert_same, draw
 

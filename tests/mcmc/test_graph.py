@@ -7,7 +7,7 @@ import pytest
 from plain import plain_package
 from reference.enumeration import Reference
 
-from pactree_mcmc.mcmc._learn import VISITS, effective_part, tours_of
+from pactree_mcmc.mcmc.run.learn import VISITS, effective_part, tours_of
 
 from .balance import check_balance
 from .problems import build_model, case_problem
@@ -178,11 +178,11 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
 def test_joined_graphs_have_what_each_had():
     """Pieces and links of both, none twice, and the values of one graph that met the trees of both."""
     import pactree_mcmc as pt
-    from pactree_mcmc.mcmc._chain import Chain
-    from pactree_mcmc.mcmc._graph import joined_graph
-    from pactree_mcmc.mcmc._kernels import read_kernel
-    from pactree_mcmc.mcmc._learn import drawn_freely
-    from pactree_mcmc.mcmc._state import GROWING, N_LINKS, N_PIECES, new_graph
+    from pactree_mcmc.mcmc.chain.chain import Chain
+    from pactree_mcmc.mcmc.kernel import read_kernel
+    from pactree_mcmc.mcmc.learned.graph import joined_graph
+    from pactree_mcmc.mcmc.run.learn import drawn_freely
+    from pactree_mcmc.mcmc.state.arrays import GROWING, N_LINKS, N_PIECES, new_graph
 
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 6, (40, 3)).astype(float), rng.integers(0, 2, 40)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _run, _workers
+from pactree_mcmc.mcmc.run import task as _run
+from pactree_mcmc.mcmc.run import workers as _workers
 
 from .test_sample import MODEL, assert_same_draws, chain_trees
 

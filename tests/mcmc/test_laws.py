@@ -8,8 +8,8 @@ import pytest
 from reference.enumeration import Reference
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _start
-from pactree_mcmc.model._grown import draw_prior
+from pactree_mcmc.mcmc.chain import start as _start
+from pactree_mcmc.model.prior_draws import draw_prior
 
 from .laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
 from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, library_tree, nested_tree, problem

@@ -8,11 +8,13 @@ from scipy.special import expit
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished
-from pactree_mcmc.mcmc import _learn, _run
-from pactree_mcmc.mcmc._decisions import Decisions, add_likelihood
-from pactree_mcmc.mcmc._fit import FEWEST, fit_density, joined_decisions
-from pactree_mcmc.mcmc._snapshot import ARRAYS
-from pactree_mcmc.mcmc._state import (
+from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
+from pactree_mcmc.mcmc.learned.decisions import Decisions, add_likelihood
+from pactree_mcmc.mcmc.learned.fit import FEWEST, fit_density, joined_decisions
+from pactree_mcmc.mcmc.learned.terms import WAY_BITS
+from pactree_mcmc.mcmc.run import learn as _learn
+from pactree_mcmc.mcmc.run import task as _run
+from pactree_mcmc.mcmc.state.arrays import (
     DENSITY_LEVELS,
     MOST_ANCHORS,
     MOST_GUIDES,
@@ -20,7 +22,6 @@ from pactree_mcmc.mcmc._state import (
     N_WAY_TERMS,
     first_density,
 )
-from pactree_mcmc.mcmc._terms import WAY_BITS
 
 from .runs import MODELS, assert_same, draw
 from .test_executors import SPAWN, AtOnce, Deadly
@@ -432,7 +433,7 @@ class Failing(Executor):
 
 
 def test_a_score_that_is_not_finite_is_no_lost_worker():
-    from pactree_mcmc._not_finite import NotFinite
+    from pactree_mcmc.model.not_finite import NotFinite
 
     with pytest.raises(NotFinite, match="not finite here"):
         learned(executor=Failing(NotFinite("not finite here")))

@@ -10,11 +10,12 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished, save_unfinished
-from pactree_mcmc.mcmc import _length, _sample
-from pactree_mcmc.mcmc._kernels import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
-from pactree_mcmc.mcmc._length import evenly
-from pactree_mcmc.mcmc._run import Plan, Result, run_chain
-from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.mcmc import sampling as _sample
+from pactree_mcmc.mcmc.kernel import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
+from pactree_mcmc.mcmc.run import length as _length
+from pactree_mcmc.mcmc.run.length import evenly
+from pactree_mcmc.mcmc.run.task import Plan, Result, run_chain
+from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .runs import MODELS, assert_same
 from .test_executors import SPAWN

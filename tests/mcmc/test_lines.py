@@ -8,7 +8,7 @@ from plain import plain_package
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc._state import FEWEST_LEVELS, MOST_SUMS
+from pactree_mcmc.mcmc.state.arrays import FEWEST_LEVELS, MOST_SUMS
 
 from .balance import check_balance, moving
 from .problems import LEAVES, PRIORS, build_model, case_problem

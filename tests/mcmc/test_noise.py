@@ -8,7 +8,7 @@ import pytest
 from everyday import everyday
 from plain import plain_package
 
-from pactree_mcmc.mcmc import _state
+from pactree_mcmc.mcmc.state import arrays as _state
 
 from .balance import check_balance
 from .planting import BALANCED, BREACH, Bug, least_flow, plant

@@ -4,8 +4,8 @@ import pytest
 from everyday import everyday
 from plain import plain_package
 
-from pactree_mcmc.mcmc import _state
-from pactree_mcmc.mcmc._line import HEADER, OF_DEPTH, OF_HASH
+from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.sums.interval_sums import HEADER, OF_DEPTH, OF_HASH
 
 from .planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from .problems import build_model, case_problem

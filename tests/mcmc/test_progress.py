@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc import _code_cache, _estimator_base
-from pactree_mcmc._code_cache import CodeCache
-from pactree_mcmc.mcmc import _progress
-from pactree_mcmc.mcmc._kernels import read_kernel
-from pactree_mcmc.mcmc._progress import Progress, entries, n_missing
+from pactree_mcmc.core.compile import cache as _code_cache
+from pactree_mcmc.core.compile.cache import CodeCache
+from pactree_mcmc.faces.sklearn import base as _estimator_base
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run import progress as _progress
+from pactree_mcmc.mcmc.run.progress import Progress, entries, n_missing
 
 X = np.arange(40.0)[:, None]
 MODEL = pt.TreeModel(X, X[:, 0] > 19)
@@ -172,11 +173,11 @@ def test_entries_are_those_a_run_compiles(tmp_path):
     import subprocess
 
     code = (
-        "import numpy as np, pactree_mcmc as pt, pactree_mcmc._code_cache as c\n"
+        "import numpy as np, pactree_mcmc as pt, pactree_mcmc.core.compile.cache as c\n"
         "x = np.arange(40.0)[:, None]; m = pt.TreeModel(x, x[:, 0] > 19); seen = []\n"
         "c.watchers.append(lambda cache: seen.append(cache._function.__qualname__))\n"
-        "from pactree_mcmc.mcmc._workers import Work, do\n"
-        "from pactree_mcmc.mcmc._sample import Plan, chain_seeds, read_kernel\n"
+        "from pactree_mcmc.mcmc.run.workers import Work, do\n"
+        "from pactree_mcmc.mcmc.sampling import Plan, chain_seeds, read_kernel\n"
         "k = read_kernel('grow-prune'); s = chain_seeds(1, 1)\n"
         "do(Work([Plan(m, 20, 5, 1, k, s[0], 'stump')], [None], None, True, None)); print(seen)\n"
     )

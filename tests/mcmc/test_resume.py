@@ -8,9 +8,9 @@ from everyday import everyday
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _snapshot
-from pactree_mcmc.mcmc._kernels import read_kernel
-from pactree_mcmc.mcmc._run import Plan, Run
+from pactree_mcmc.mcmc.chain import snapshot as _snapshot
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run.task import Plan, Run
 
 from .runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, draw
 

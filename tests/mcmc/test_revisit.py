@@ -7,22 +7,22 @@ import pytest
 from plain import plain_package
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _relearn
-from pactree_mcmc.mcmc._chain import FIRST_ROOM, Chain
-from pactree_mcmc.mcmc._graph import SPARE, add_tree
-from pactree_mcmc.mcmc._kernels import read_kernel
-from pactree_mcmc.mcmc._learn import growing
-from pactree_mcmc.mcmc._length import evenly
-from pactree_mcmc.mcmc._moves._growth import cut_down, grow_into
-from pactree_mcmc.mcmc._moves.learned import add_saved, is_drawable
-from pactree_mcmc.mcmc._moves.regrow import MOST_INTERNAL
-from pactree_mcmc.mcmc._relearn import Revisit, relearned, revisit
-from pactree_mcmc.mcmc._run import Plan, run_chain
-from pactree_mcmc.mcmc._saving import trimmed
-from pactree_mcmc.mcmc._start import load_tree
-from pactree_mcmc.mcmc._state import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
-from pactree_mcmc.mcmc._workers import Work
-from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.mcmc.chain.chain import FIRST_ROOM, Chain
+from pactree_mcmc.mcmc.chain.draw_store import trimmed
+from pactree_mcmc.mcmc.chain.start import load_tree
+from pactree_mcmc.mcmc.edits.grow import cut_down, grow_into
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.learned.graph import SPARE, add_tree
+from pactree_mcmc.mcmc.moves.learned import add_saved, is_drawable
+from pactree_mcmc.mcmc.moves.regrow import MOST_INTERNAL
+from pactree_mcmc.mcmc.run import relearn as _relearn
+from pactree_mcmc.mcmc.run.learn import growing
+from pactree_mcmc.mcmc.run.length import evenly
+from pactree_mcmc.mcmc.run.relearn import Revisit, relearned, revisit
+from pactree_mcmc.mcmc.run.task import Plan, run_chain
+from pactree_mcmc.mcmc.run.workers import Work
+from pactree_mcmc.mcmc.state.arrays import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
+from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .problems import build_model, case_problem
 from .runs import LABELS, MODELS, PRIOR, X, Y

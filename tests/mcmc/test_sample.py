@@ -12,7 +12,7 @@ from reference.enumeration import LEAF
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
-from pactree_mcmc.mcmc._kernels import WEIGHTS
+from pactree_mcmc.mcmc.kernel import WEIGHTS
 
 from .problems import build_model, case_problem, library_tree, nested_tree
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc import _kernels
-from pactree_mcmc.mcmc._chain import Chain
-from pactree_mcmc.mcmc._kernels import STEP_ROWS, STEPS, WEIGHTS, Kernel, read_kernel
+from pactree_mcmc.mcmc import kernel as _kernels
+from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.kernel import STEP_ROWS, STEPS, WEIGHTS, Kernel, read_kernel
 
 from .runs import MODELS
 

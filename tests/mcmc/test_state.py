@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import _saving, _scan, _state
-from pactree_mcmc.mcmc._chain import Chain
-from pactree_mcmc.mcmc._kernels import STEPS, read_kernel
-from pactree_mcmc.posterior import SampledPosterior
+from pactree_mcmc.mcmc.chain import draw_store as _saving
+from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
+from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.sums import split_sums as _scan
+from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .invariants import Plainly, check_contents, check_places, check_untouched_ranges
 from .laws import seed_of

@@ -5,12 +5,12 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc._chain import Chain
-from pactree_mcmc.mcmc._density import known
-from pactree_mcmc.mcmc._kernels import read_kernel
-from pactree_mcmc.mcmc._learn import set_density, weights_of
-from pactree_mcmc.mcmc._state import N_CELL_TERMS, N_WAY_TERMS, first_density
-from pactree_mcmc.mcmc._strata import FLATTENED, balanced, log_evidences, root_shares_into
+from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.learned.density import known
+from pactree_mcmc.mcmc.learned.strata import FLATTENED, balanced, log_evidences, root_shares_into
+from pactree_mcmc.mcmc.run.learn import set_density, weights_of
+from pactree_mcmc.mcmc.state.arrays import N_CELL_TERMS, N_WAY_TERMS, first_density
 
 N, ERRORS = 3000, 4.5
 """Trees drawn of a stratum, and the standard errors a mean may be off."""

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from pactree_mcmc.mcmc import _length
-from pactree_mcmc.mcmc._run import Length, Plan
-from pactree_mcmc.mcmc._workers import Done, Work
+from pactree_mcmc.mcmc.run import length as _length
+from pactree_mcmc.mcmc.run.task import Length, Plan
+from pactree_mcmc.mcmc.run.workers import Done, Work
 
 CHAINS = 2
 FOREVER = 1e9

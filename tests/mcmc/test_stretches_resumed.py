@@ -8,7 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import load_unfinished
-from pactree_mcmc.mcmc import _length
+from pactree_mcmc.mcmc.run import length as _length
 
 from .runs import assert_same
 from .test_length import few

@@ -8,7 +8,7 @@ from everyday import everyday
 from plain import plain_package
 from reference.enumeration import LEAF, Reference
 
-from pactree_mcmc.mcmc import _random
+from pactree_mcmc.mcmc.state import random as _random
 
 from .balance import TOLERANCE, check_balance
 from .naive_kernels import blanchard_row, grow_prune_row

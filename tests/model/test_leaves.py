@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import pactree_mcmc as pt
-from pactree_mcmc.model._leaf_kernels import leaf_score
+from pactree_mcmc.model.leaf.compiled import leaf_score
 
 CLASSES = {
     "dirichlet": pt.DirichletMultinomial(0.7),

@@ -1,0 +1,304 @@
+"""Sums over all trees of a graph, one call an answer: evidence, best weight, number of trees, sizes, moments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_type, read_array, read_numbers
+
+from .graph.cells import CellGraph, Intractable
+from .graph.limits import refuse_bytes
+from .graph.packed import pack_graph
+from .graph.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
+from .recursion.inside_outside import Occurrences, inside, outside
+from .semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
+from .semirings.hulls import Hull
+
+COLUMN_BYTES = 1 << 28
+"""Memory for the columns of functions computed at a time."""
+MAX_COEFFICIENTS = 1 << 28
+FIRST_DEPTHS = 16
+LARGEST_PRIME = (1 << 31) - 1
+
+
+def log_sums(graph: CellGraph) -> np.ndarray:
+    """Log sum over the trees below each slot, (n_slots,); entry 0 is that of all trees."""
+    most = int(np.diff(graph.first_edge).max(initial=0))
+    # zeros: a question that is never asked may lead to a cell not summed yet
+    return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1))).value
+
+
+def best_sums(graph: CellGraph) -> np.ndarray:
+    """Log weight of the best tree below each slot, (n_slots,)."""
+    return inside(pack_graph(graph), Best(np.zeros(graph.n_slots))).value
+
+
+def log_sum(graph: CellGraph) -> float:
+    """Log of the sum of the weights of all trees, nats."""
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    return float(log_sums(graph)[0])
+
+
+def best_log_weight(graph: CellGraph) -> float:
+    """Log weight of the best tree, nats."""
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    return float(best_sums(graph)[0])
+
+
+def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
+    """How often each slot and each question occurs in a tree drawn in proportion to its weight, on average."""
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    if log_inside is not None:
+        log_inside = read_numbers("log_inside", log_inside)
+        if log_inside.shape != (graph.n_slots,) or np.isnan(log_inside).any():
+            raise ValueError(f"log_inside has shape {log_inside.shape}; give ({graph.n_slots},), as log_sums makes it.")
+    return outside(pack_graph(graph), log_sums(graph) if log_inside is None else log_inside)
+
+
+def count_trees(graph: CellGraph) -> int:
+    """Number of trees of positive weight, exact.
+
+    Counted modulo as many primes just below 2^31 as their logarithm, in floating point, asks for, and put together by
+    the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
+    """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    counting = counting_terms(graph)
+    packed, log_count = pack_graph(counting), log_sums(counting)[0]
+    if log_count == -np.inf:
+        return 0
+    count, modulus, prime = 0, 1, LARGEST_PRIME + 1
+    # a prime more than needed covers the rounding of log_count
+    while math.log(modulus) < log_count + 20.0:
+        prime = _prime_below(prime)
+        residue = inside(packed, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]
+        step = (int(residue) - count) * pow(modulus, -1, prime) % prime
+        count, modulus = count + modulus * step, modulus * prime
+    return count
+
+
+def _prime_below(n: int) -> int:
+    """The largest prime below ``n`` <= 2^31."""
+    divisors = np.arange(3, math.isqrt(n) + 1, 2)
+    candidate = n - 1 - n % 2
+    while not np.all(candidate % divisors):
+        candidate -= 2
+    return candidate
+
+
+def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
+    """Law of the number of leaves, entry m is P(m leaves), to within 2e-14.
+
+    Polynomials over the likely part of the graph, tails cut where they cannot be seen at the root.
+    """
+    part, slots = likely_part(graph, occurs)
+    packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
+    longest = int(most_leaves(part)[0])
+    room = 24 * n + longest
+    while True:
+        law = inside(
+            packed,
+            SizeLaw(
+                start=np.zeros(n, dtype=np.int64),
+                length=np.zeros(n, dtype=np.int64),
+                value=np.empty(room),
+                row=np.zeros(longest),
+                used=np.zeros(1, dtype=np.int64),
+                log_inside=log_inside[slots],
+                spare=spare,
+            ),
+        )
+        if law.used[0] <= room:
+            return np.concatenate([[0.0], law.value[law.start[0] : law.start[0] + law.length[0]]])
+        room = 2 * int(law.used[0])
+
+
+def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
+    """Law of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels; what is beyond 1e-13 is cut.
+
+    Time and memory: those of the evidence times the depths that matter.
+    """
+    packed, depths = pack_graph(graph), min(FIRST_DEPTHS, deepest + 1)
+    while True:
+        refuse_bytes(8 * graph.n_slots * depths, "the law of the depth")
+        at_most = inside(packed, DepthLaw(np.empty((graph.n_slots, depths)), log_inside)).value[0]
+        if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
+            law = np.diff(at_most, prepend=0.0)
+            return law[: 1 + int(np.flatnonzero(law > 0.0)[-1])]
+        depths = min(2 * depths, deepest + 1)
+
+
+def mean_products(
+    graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
+) -> np.ndarray:
+    """Posterior means (m,) of the product over a tree of ``worth[j]`` in [0, 1] a leaf, and 0 if it asks about the
+    feature ``banned[j]`` of ``p``, -1 for none.
+    """
+    part, slots = likely_part(graph, occurs)
+    packed, log_values, spare = pack_graph(part), log_inside[slots], _spare(occurs.slot[slots])
+    at_once = max(1, COLUMN_BYTES // (8 * part.n_slots))
+    out = []
+    for first in range(0, len(worth), at_once):
+        some = slice(first, first + at_once)
+        banned_by = np.full(p, -1)
+        banned_by[banned[some][banned[some] >= 0]] = np.flatnonzero(banned[some] >= 0)
+        value = np.empty((part.n_slots, len(worth[some])))
+        products = Products(value, worth[some], banned_by, part.feature, log_values, spare)
+        out.append(inside(packed, products).value[0].copy())
+    return np.concatenate(out)
+
+
+def _spare(occurs: np.ndarray) -> np.ndarray:
+    """What each slot's law may lose so that, weighted by how often they occur, all lose `LOSS`."""
+    with np.errstate(divide="ignore"):
+        return LOSS / len(occurs) / occurs
+
+
+class MeanAndVariance(NamedTuple):
+    """Of a function of the tree under the posterior."""
+
+    mean: Any
+    """float, or (m,) for m functions."""
+    variance: Any
+    """Likewise."""
+
+
+def mean_and_variance(
+    graph: CellGraph, log_inside: np.ndarray, of_leaf: np.ndarray, of_split: np.ndarray
+) -> MeanAndVariance:
+    """Of m functions that add ``of_leaf`` (n_cells, m) over leaves and ``of_split`` (n_edges or 0, m) over splits."""
+    packed, m = pack_graph(graph), of_leaf.shape[1]
+    at_once = max(1, COLUMN_BYTES // (16 * graph.n_slots))
+    means, variances = [], []
+    for first in range(0, m, at_once):
+        columns = slice(first, first + at_once)
+        leaf, split = (np.ascontiguousarray(a[:, columns]) for a in (of_leaf, of_split))
+        empty = np.empty((graph.n_slots, leaf.shape[1]))
+        found = inside(packed, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
+        means.append(found.mean[0].copy())
+        variances.append(found.variance[0].copy())
+    return MeanAndVariance(np.concatenate(means), np.concatenate(variances))
+
+
+def most_leaves(graph: CellGraph) -> np.ndarray:
+    """Leaves of the largest tree below each slot, (n_slots,) float64, questions of weight zero included; -inf: none."""
+    one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
+    return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
+
+
+def hull_by_size(graph: CellGraph) -> Hull:
+    """Corners of the upper hull of the points (leaves, log weight) of the trees below each slot.
+
+    At the root they are the best trees for every price of a leaf, and hold the best one for every penalty that is
+    concave in the number of leaves; ``grow_trees`` takes the tree of any corner.
+
+    Notes
+    -----
+    Time and memory O(corners of all slots), on a fixed tree of n leaves and depth d O(n d). Breiman, Friedman, Olshen
+    and Stone (1984) for a fixed tree; Scott (2004), section 4.4 for concave penalties.
+
+    Examples
+    --------
+    An error less for each further leaf, so that the tree of two leaves lies between two corners:
+
+    >>> from exact import build_graph, by_slot
+    >>> from pactree_mcmc import TreeModel
+    >>> graph = build_graph(TreeModel([[0.0], [1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1, 0]))
+    >>> errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
+    >>> hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, -errors), log_split=0.0, log_rule=0.0))
+    >>> root = slice(hull.start[0], hull.start[0] + hull.length[0])
+    >>> hull.leaves[root].tolist(), hull.weight[root].tolist()
+    ([1.0, 3.0], [-2.0, 0.0])
+    """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    packed, n = pack_graph(graph), graph.n_slots
+    longest, room = max(1, int(most_leaves(graph)[0])), 4 * n
+    while True:
+        if room > MAX_COEFFICIENTS:
+            raise Intractable(room, MAX_COEFFICIENTS, "corners of hulls")
+        corners = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(room), np.empty(room)]
+        hull = inside(packed, Hull(*corners, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
+        if hull.used[0] <= room:
+            return hull
+        room = 2 * int(hull.used[0])
+
+
+def best_by_size(
+    graph: CellGraph,
+    max_leaves: int,
+    *,
+    tally: np.ndarray | None = None,
+    gain: np.ndarray | None = None,
+    max_tally: int | None = None,
+) -> BestBySize:
+    """Largest log weight of a tree for each number of leaves up to ``max_leaves``, and each tally.
+
+    Parameters
+    ----------
+    graph : CellGraph
+        Parents before children.
+    max_leaves : int
+        Of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
+    tally, gain : arrays of shape (n_slots, n_options), optional
+        What a leaf adds to the tree's tally (int64, >= 0) and to its log weight (float64), for each option it has.
+    max_tally : int, optional
+        Largest tally kept. Default: the largest there is.
+
+    Returns
+    -------
+    BestBySize
+        The root's coefficients come first; ``grow_trees`` takes the tree of any of them.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or of ``tally`` and ``gain`` only one is given.
+    Intractable
+        If more than 2^28 coefficients would be kept.
+
+    Notes
+    -----
+    Max-plus convolution at every question; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
+    figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
+    """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    check_count("max_leaves", max_leaves)
+    tally, gain = _read_options(graph, tally, gain)
+    if max_tally is not None:
+        check_count("max_tally", max_tally, 0)
+    possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
+    most = most_leaves(graph)
+    depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
+    depth = graph.depth if depth is None else depth
+    wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
+    if tally is None or gain is None:
+        tally, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
+        tall = np.ones(graph.n_slots, dtype=np.int64)
+    else:
+        stop = np.where(possible > 0, tally.max(axis=1), -np.inf)
+        highest = best_sums(with_terms(graph, log_stop=stop, log_split=0.0, log_rule=0.0))
+        tall = np.clip(np.minimum(highest, np.inf if max_tally is None else max_tally), -1, None).astype(np.int64) + 1
+    n_coefficients = int((wide * tall).sum())
+    if n_coefficients > MAX_COEFFICIENTS:
+        raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients (a smaller max_leaves needs fewer)")
+    start = np.concatenate([[0], np.cumsum(wide * tall)])
+    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), tally, gain))
+
+
+def _read_options(graph: CellGraph, tally: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Check what leaves may add to the tally and to the weight."""
+    if tally is None and gain is None:
+        return None, None
+    if tally is None or gain is None:
+        raise ValueError("of tally and gain only one is given; give both, or none.")
+    tally, gain = read_array("tally", tally), read_numbers("gain", gain)
+    for name, array in (("tally", tally), ("gain", gain)):
+        if array.ndim != 2 or len(array) != graph.n_slots or array.shape != tally.shape or array.size == 0:
+            raise ValueError(f"{name} has shape {array.shape}; give ({graph.n_slots}, n_options), both alike.")
+    if tally.dtype.kind not in "iu" or tally.min() < 0 or tally.max() >= 1 << 31:
+        raise ValueError("tally must hold integers 0..2147483647, what each option adds.")
+    if np.isnan(gain).any() or np.isposinf(gain).any():
+        raise ValueError("gain holds NaN or +inf; give finite numbers, or -inf for what may not be.")
+    return np.ascontiguousarray(tally, dtype=np.int64), np.ascontiguousarray(gain)

@@ -1,0 +1,242 @@
+"""Counts of a design that data enter piece by piece, or from many workers, before any posterior is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pactree_mcmc import model as parts
+from pactree_mcmc.core.checks import in_words, read_array, read_numbers
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL, Questions
+from pactree_mcmc.table.columns import Table, learn_columns
+
+from .posterior import ExactPosterior, solve
+
+LEAST_PENDING = 1 << 16
+
+
+class DesignCounts:
+    """The statistics of the finest cells of a design that does not look at the data, for streams and many workers.
+
+    Statistics add: counts fed in pieces, in any order, or merged from workers, are those of all rows at once, and so is
+    the posterior; exactly so where weights are whole numbers and y is a class, else up to rounding.
+
+    Parameters
+    ----------
+    questions : DyadicCuts with ``bounds``, GridCuts with given cuts, or FixedTree
+        A question prior over ordered columns that needs no data.
+
+    Attributes
+    ----------
+    questions : Questions
+    n_rows : int
+        Rows fed so far.
+
+    Raises
+    ------
+    TypeError
+        If ``questions`` is no question prior.
+    ValueError
+        If the questions depend on the data.
+
+    Notes
+    -----
+    A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its weight, mean and
+    variance). Memory O(non-empty finest cells), time O(rows) but for the merging of cells, whose cost is spread.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> counts = DesignCounts(pt.DyadicCuts(2, cyclic=True, bounds=[[0, 1]]))
+    >>> counts.update([[0.1], [0.2]], [0, 0]).update([[0.9]], [1]).n_rows
+    3
+    >>> more = DesignCounts(counts.questions).update([[0.8], [0.7]], [1, 1])
+    >>> round((counts + more).solve(tree_prior=pt.BranchingProcess(0.5, 2)).log_evidence, 4)
+    -3.1453
+    """
+
+    def __init__(self, questions: Questions) -> None:
+        if not isinstance(questions, Questions):
+            raise TypeError(f"questions is {in_words(questions)}; give DyadicCuts, GridCuts or FixedTree.")
+        counted = isinstance(questions, parts.GridCuts) and isinstance(questions.cuts, int | np.integer)
+        unbounded = isinstance(questions, parts.DyadicCuts) and questions.bounds is None
+        if questions.kind in (LOCAL, LOCAL_TRIVIAL) or counted or unbounded:
+            raise ValueError(
+                f"{questions!r} looks at the data; counts need a design that is known beforehand: give DyadicCuts with "
+                "bounds, GridCuts with given cuts, or FixedTree."
+            )
+        self.questions, self.n_rows = questions, 0
+        self._pieces: list[tuple[np.ndarray, ...]] = []
+        self._kept = 0
+
+    def update(self, X: Any, y: Any, *, sample_weight: Any = None, estimation: Any = None) -> DesignCounts:
+        """Add rows.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Ordered columns, n >= 1.
+        y : array-like of shape (n,)
+            Class labels, or floats.
+        sample_weight : array-like of shape (n,), optional
+            Weights >= 0.
+        estimation : bool array of shape (n,), optional
+            Rows of E; give it in every piece, or in none.
+
+        Returns
+        -------
+        DesignCounts
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the piece does not fit the design, or the pieces before it.
+        """
+        piece = self._checked(X, y, sample_weight, estimation)
+        self._append(piece)
+        self.n_rows += len(piece[0])
+        return self
+
+    def __add__(self, other: DesignCounts) -> DesignCounts:
+        """Counts of the rows of both; they must have the same design."""
+        if not isinstance(other, DesignCounts):
+            return NotImplemented
+        if repr(self._design()) != repr(other._design()):
+            raise ValueError("the two counts have different designs; merge counts of one design only.")
+        out = DesignCounts(self.questions)
+        for piece in self._pieces + other._pieces:
+            out._append(piece)
+        out.n_rows = self.n_rows + other.n_rows
+        return out
+
+    @property
+    def n_cells(self) -> int:
+        """Finest cells that hold rows, one for each class or, for numbers, twice where y varies."""
+        self._merge()
+        return sum(len(piece[0]) for piece in self._pieces)
+
+    def model(self, **model_parts: Any) -> TreeModel:
+        """The model of all rows fed; ``tree_prior``, ``leaf`` and other parts but the questions as in `TreeModel`.
+
+        Raises
+        ------
+        ValueError
+            If fewer than two rows were fed, or the leaf needs more than counts, or than mean and variance.
+        """
+        if isinstance(model_parts.get("leaf"), parts.PoissonGamma):
+            raise ValueError("PoissonGamma needs each count y; DesignCounts keeps their mean and variance only.")
+        if self.n_rows < 2:
+            raise ValueError(f"{self.n_rows} rows were fed; a tree needs at least 2 rows to choose from.")
+        self._merge()
+        X, y, weight, estimation = self._pieces[0]
+        if len(X) == 1:  # a model wants two rows; the second one weighs nothing
+            X, y, weight, estimation = (np.repeat(a, 2, axis=0) for a in self._pieces[0])
+            weight[1] = 0.0
+        given = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
+        return TreeModel(X, y, questions=self.questions, **given, **model_parts)
+
+    def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
+        """The exact posterior of all rows fed: ``exact.solve(counts.model(...))``."""
+        return solve(self.model(**model_parts), max_cells=max_cells)
+
+    def _design(self) -> list:
+        """What identifies the design."""
+        q = self.questions
+        if isinstance(q, parts.DyadicCuts):
+            return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]
+        if isinstance(q, parts.GridCuts):
+            return ["grid", [np.asarray([] if c is None else c, dtype=np.float64).tolist() for c in q.cuts]]
+        return ["tree", hash(q.tree), q.joint.tobytes()]
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
+        columns = learn_rows(X)
+        x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
+        n = len(x)
+        self.questions.scales(Table(x), learn_rows(x))
+        labels = np.array(read_array("y", y)).reshape(-1)
+        weight = np.ones(n) if sample_weight is None else np.array(read_numbers("sample_weight", sample_weight))
+        mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(read_array("estimation", estimation))
+        if mask.dtype.kind != "b":
+            raise ValueError(f"estimation has dtype {mask.dtype}; give booleans of shape ({n},), True for E.")
+        for name, column in (("y", labels), ("sample_weight", weight), ("estimation", mask)):
+            if column.shape != (n,) and not (name == "estimation" and estimation is None):
+                raise ValueError(f"{name} has shape {column.shape}; X has {n} rows: give one value a row, ({n},).")
+        if not (np.isfinite(weight) & (weight >= 0.0)).all():
+            raise ValueError("sample_weight holds a negative or infinite weight; give finite weights >= 0.")
+        if labels.dtype.kind not in "fiubUS":
+            labels = np.array(labels.tolist())
+            if labels.dtype.kind not in "fiubUS":
+                raise ValueError(f"y holds objects of dtype {labels.dtype}; give all strings, or all numbers.")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("y holds NaN or infinity; give finite numbers, or drop the row.")
+        if len(mask) and labels.dtype.kind == "f":
+            raise ValueError("estimation needs class labels; y holds floats: give integers or strings.")
+        for old in self._pieces[:1]:
+            if old[0].shape[1] != x.shape[1]:
+                raise ValueError(f"X has {x.shape[1]} columns; the pieces before have {old[0].shape[1]}.")
+            if (len(old[3]) == 0) != (len(mask) == 0):
+                raise ValueError("estimation was given for some pieces only; give it in every piece, or in none.")
+            if (old[1].dtype.kind == "f") != (labels.dtype.kind == "f"):
+                raise ValueError(f"y has dtype {labels.dtype}; the pieces before have {old[1].dtype}.")
+        return x, labels, weight, mask
+
+    def _append(self, piece: tuple[np.ndarray, ...]) -> None:
+        self._pieces.append(piece)
+        pending = sum(len(p[0]) for p in self._pieces) - self._kept
+        if pending > max(self._kept, LEAST_PENDING):
+            self._merge()
+
+    def _merge(self) -> None:
+        """All pieces as one, a row for each finest cell and class."""
+        X, y, weight, estimation = (np.concatenate(columns) for columns in zip(*self._pieces, strict=True))
+        if len(X) > 1:
+            X, y, weight, estimation = self._merged(X, y, weight, estimation)
+        self._pieces, self._kept = [(X, y, weight, estimation)], len(X)
+
+    def _merged(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
+        if y.dtype.kind == "f":
+            return _merged_numbers(self.questions, X, y, weight, estimation)
+        label = np.unique(y, return_inverse=True)[1]
+        if len(estimation):
+            label = 2 * label + estimation
+        merged = TreeModel(X, label, questions=self.questions, sample_weight=weight, leaf=parts.DirichletMultinomial())
+        if merged.unit_of_row is None:
+            return X, y, weight, estimation
+        first = np.unique(merged.unit_of_row, return_index=True)[1]
+        kept = merged.units.weight
+        return X[first], y[first], kept, estimation[first] if len(estimation) else estimation
+
+
+def learn_rows(X: Any) -> Any:
+    """Columns of a piece, which may be a single row; all of them ordered."""
+    table = Table(X)
+    columns = learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
+    if columns.is_nominal.any():
+        # each piece would number its categories anew
+        name = columns.names[int(np.argmax(columns.is_nominal))]
+        raise ValueError(f"column {name!r} is nominal; a stream takes ordered columns only: give numbers, or drop it.")
+    return columns
+
+
+def _merged_numbers(
+    questions: Questions, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """A cell's rows as two: mean plus and minus the standard deviation, half the weight each."""
+    leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
+    merged = TreeModel(X, y, questions=questions, sample_weight=weight, leaf=leaf)
+    if merged.unit_of_row is None:
+        return X, y, weight, estimation
+    of_row, n = merged.unit_of_row, merged.units.n_units
+    first = np.unique(of_row, return_index=True)[1]
+    total = merged.units.weight
+    share = weight / np.where(total > 0.0, total, 1.0)[of_row]
+    mean = np.bincount(of_row, weights=share * y, minlength=n)
+    away = np.sqrt(np.bincount(of_row, weights=share * (y - mean[of_row]) ** 2, minlength=n))
+    twice = away > 0.0
+    half = np.where(twice, total / 2, total)
+    X, mean, away, half = (np.concatenate([a, a[twice]]) for a in (X[first], mean, away, half))
+    away[n:] *= -1.0
+    return X, mean + away, half, estimation

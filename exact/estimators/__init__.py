@@ -1,0 +1,1 @@
+"""scikit-learn classifiers of the systems: dyadic, voting and progressive trees."""

@@ -1,0 +1,32 @@
+"""How much a classifier of one tree, or of its subtrees, asks about each feature."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pactree_mcmc.posterior.sampled import shares
+from pactree_mcmc.tree.tree import LEAF, Tree
+
+
+class AsksFeatures:
+    """Adds ``split_counts_`` and ``feature_importances_`` to a classifier."""
+
+    tree_: Tree
+    n_features_in_: int
+
+    def _goes_on(self) -> np.ndarray:
+        """Share (n_nodes,) of the subtrees that ask each node's question: of a single tree 1, and 0 for its leaves."""
+        return (self.tree_.feature != LEAF).astype(np.float64)
+
+    @property
+    def split_counts_(self) -> np.ndarray:
+        """Questions (p,) about each feature, the mean over subtrees where several vote."""
+        check_is_fitted(self)
+        inner = self.tree_.feature != LEAF
+        return np.bincount(self.tree_.feature[inner], weights=self._goes_on()[inner], minlength=self.n_features_in_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """``split_counts_`` divided by its sum, (p,)."""
+        return shares(self.split_counts_)

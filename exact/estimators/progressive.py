@@ -1,0 +1,147 @@
+"""The exact progressive mixture as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from pactree_mcmc.core.checks import check_choice, check_count
+from pactree_mcmc.faces.sklearn.validation import read_data
+from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
+from pactree_mcmc.model.split_prior.designs import dyadic_tree, kd_tree
+from pactree_mcmc.model.tree_prior.priors import DEPTH_CEILING
+from pactree_mcmc.posterior.sampled import shares
+
+from ..systems.blanchard.progressive import progressive_mixture
+from .rows import read_rows
+
+
+class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
+    """Progressive mixture over all subtrees of a KD or dyadic tree, exactly (Blanchard 1999).
+
+    Half of the rows set the class frequencies of every node, the others enter one by one; the prediction is the mean,
+    over the examples that have entered and over random orders and halves, of the posterior's.
+
+    Parameters
+    ----------
+    base : {"kd", "dyadic"}, default "kd"
+        Tree whose subtrees are mixed, grown without regard to the labels: median cuts of the coordinate in which the
+        cell is widest, or coordinates in turn cut in the middle of the cell's box.
+    rho : float, default 0.5
+        Prior probability that a node splits, in [0, 1).
+    pseudocount : float, default 0.5
+        Added to each class in the frequencies of a node, > 0.
+    orders : int, default 10
+        Random orders, each with a half of its own, >= 1.
+    max_depth : int or None, default None
+        Depth of the deepest leaf, >= 1; None: ``floor(log2(n))``, for a dyadic tree at least the number of features.
+    random_state : int, RandomState or None, default None
+        Draws the orders.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted labels.
+    mixture_ : ProgressiveMixture
+        The mixture, with all that can be asked of it.
+    rows_ : ndarray of shape (n_rows,)
+        Which of the rows given each row of its model is.
+    feature_importances_ : ndarray of shape (p,)
+        Probability that a tree asks about the feature, divided by the sum over features; computed when asked for.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (p,)
+        Of a frame whose column names are strings.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if the input or a parameter cannot be used.
+    Intractable
+        In `fit`: if the copies of nodes, n times the depth, do not fit.
+
+    Notes
+    -----
+    O(n depth) an order, O(depth) a row to predict. ``pt.progressive_mixture`` has free questions, by Monte Carlo.
+
+    References
+    ----------
+    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    >>> X = np.arange(64.0)[:, None]
+    >>> fitted = ProgressiveMixtureClassifier(random_state=0).fit(X, X[:, 0] > 31)
+    >>> fitted.predict([[3.0], [60.0]]).tolist()
+    [False, True]
+    """
+
+    def __init__(
+        self,
+        base: str = "kd",
+        *,
+        rho: float = 0.5,
+        pseudocount: float = 0.5,
+        orders: int = 10,
+        max_depth: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.rho = rho
+        self.pseudocount = pseudocount
+        self.orders = orders
+        self.max_depth = max_depth
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree and sum over its subtrees, for rows X (n, p) of finite numbers with labels y (n,).
+
+        ``sample_weight`` (n,) holds whole numbers >= 0: how often each row is there.
+        """
+        check_choice("base", self.base, ("kd", "dyadic"))
+        check_count("orders", self.orders)
+        if self.max_depth is not None:
+            check_count("max_depth", self.max_depth)
+        leaf, prior = FrozenLaplace(self.pseudocount), BranchingProcess(self.rho, None)
+        rows = read_rows(self, X, y, sample_weight)
+        self.rows_ = rows.place
+        n, p = rows.X.shape
+        drawn = check_random_state(self.random_state)
+        depth = int(math.log2(n)) if self.max_depth is None else int(self.max_depth)
+        if self.base == "kd":
+            design = kd_tree(rows.X, min(depth, DEPTH_CEILING), coordinate="widest")
+        else:
+            design = dyadic_tree(rows.X, max(depth, p) if self.max_depth is None else depth)
+        half = drawn.permutation(n) < max(n // 2, 1)
+        labels = rows.classes[rows.label]
+        model = TreeModel(rows.X, labels, tree_prior=prior, questions=design, leaf=leaf, estimation=half)
+        seed = int(drawn.randint(np.iinfo(np.int32).max))
+        self.mixture_ = progressive_mixture(model, orders=int(self.orders), resplit=True, rng=seed)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels (K,)."""
+        check_is_fitted(self, "mixture_")
+        return self.mixture_.model.classes_
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Probability (p,) that a tree asks about the feature, divided by the sum over features."""
+        check_is_fitted(self, "mixture_")
+        return shares(self.mixture_.feature_inclusion())
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        check_is_fitted(self)
+        X = read_data(self, X, reset=False, dtype=np.float64, order="C")
+        return self.mixture_.predict_proba(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable labels (n,)."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]

@@ -1,0 +1,63 @@
+"""The training rows of a classifier that counts them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from pactree_mcmc.core.checks import read_numbers
+from pactree_mcmc.faces.sklearn.validation import read_data
+
+from ..graph.limits import refuse_bytes
+
+
+class Rows(NamedTuple):
+    """Checked rows, sorted, so that neither their order nor who repeats them matters to what is drawn of them."""
+
+    X: np.ndarray
+    """(n, p) float64: those of weight 0 left out, the others as often as they weigh."""
+    label: np.ndarray
+    """(n,) int64: numbers of the classes."""
+    classes: np.ndarray
+    """(K,): sorted labels."""
+    place: np.ndarray
+    """(n,) int64: which of the rows given each of them is."""
+
+    @property
+    def are_repeated(self) -> bool:
+        """Whether a weight above 1 has made copies, of which no bound for independent rows speaks."""
+        return len(np.unique(self.place)) < len(self.place)
+
+
+def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Rows and labels given to ``fit``, each row as often as ``sample_weight`` says.
+
+    Raises
+    ------
+    ValueError
+        If X, y or the weights cannot be used; weights are whole numbers >= 0, not all 0.
+    """
+    X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+    check_classification_targets(y)
+    place = np.arange(len(X)) if sample_weight is None else _repeated(X, y, sample_weight)
+    classes, label = np.unique(y[place], return_inverse=True)
+    order = np.lexsort((label, *X[place].T[::-1]))
+    return Rows(X[place[order]], label[order], classes, place[order])
+
+
+def _repeated(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """Which row each of the repeated rows is."""
+    weight = _check_sample_weight(read_numbers("sample_weight", sample_weight), X, dtype=np.float64)
+    odd = np.flatnonzero((weight < 0.0) | (weight != np.floor(weight)))
+    if len(odd):
+        raise ValueError(
+            f"sample_weight is {weight[odd[0]]} in row {odd[0]}; these trees count rows: give whole numbers >= 0, how "
+            "often each row is there, or take BayesianTreeClassifier, which knows other weights."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
+    refuse_bytes(int(8 * weight.sum() * (X.shape[1] + 2)), "rows repeated as often as sample_weight says")
+    return np.repeat(np.arange(len(X)), weight.astype(np.int64))

@@ -1,0 +1,500 @@
+"""Breadth-first construction of the graph of cells, compiled.
+
+A cell is known by a 128-bit hash of what its future depends on: the set of its points (local questions), or its box
+(grid); an empty box only by the numbers of codes it spans, since all such futures are alike.
+The rows of a cell are found again from the questions that first led to it: nothing but numbers is stored per cell.
+"""
+
+from math import log
+from typing import Any
+
+import numpy as np
+
+from pactree_mcmc.core.bits import all_bits, n_bits, sort_first, spread_bits
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.split_prior.cuts import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
+
+N_CELLS, N_EDGES, NEXT = range(3)
+FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)
+PARENT, FEATURE, QUESTION, SIDE = range(4)
+LEFT, RIGHT = range(2)
+UPPER_BITS = 32
+MAX_NOMINAL_WAYS = 1 << 20
+
+
+@jit
+def build(model: Any, work: Any) -> int:
+    """Expand cells until none is left, or an array is full (then enlarge it and call again)."""
+    count, cells = work.scratch.count, work.cells
+    if count[N_CELLS] == 0:
+        _add_root(model, work)
+    while count[NEXT] < count[N_CELLS]:
+        cell = count[NEXT]
+        cells.first_edge[cell] = count[N_EDGES]
+        if cells.depth[cell] < model.prior.depth_limit:
+            n_members = find_members(model, work, cell)
+            ways = bound_ways(model, work, n_members, cell)
+            if ways > MAX_NOMINAL_WAYS:
+                return TOO_MANY_WAYS
+            if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
+                return MORE_CELLS
+            if count[N_EDGES] + ways > len(work.edges.left):
+                return MORE_EDGES
+            expand(model, work, cell, n_members)
+        count[NEXT] += 1
+        cells.first_edge[count[NEXT]] = count[N_EDGES]
+    return FINISHED
+
+
+@jit
+def _add_root(model: Any, work: Any) -> None:
+    points, scratch, feature = work.points, work.scratch, model.questions.feature
+    scratch.side_rows[LEFT] = 0
+    for word in range(2):
+        scratch.side_key[LEFT, word] = 0
+    for j in range(points.stats.shape[1]):
+        scratch.side_stats[LEFT, j] = 0.0
+    for i in range(len(points.rows)):
+        _add_to_side(work, LEFT, i)
+    for k in range(len(feature)):
+        scratch.box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
+        scratch.box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
+    size = scratch.side_rows[LEFT]
+    if not _is_local(model):
+        size = 0
+        for k in range(len(feature)):
+            size += _width(model, work, k)
+    find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
+
+
+@jit
+def _add_to_side(work: Any, side: int, i: int) -> None:
+    points, scratch = work.points, work.scratch
+    scratch.side_rows[side] += points.rows[i]
+    for word in range(2):
+        scratch.side_key[side, word] ^= points.key[word, i]
+    for j in range(points.stats.shape[1]):
+        scratch.side_stats[side, j] += points.stats[i, j]
+
+
+@jit
+def find_or_add(
+    model: Any,
+    work: Any,
+    word0: np.uint64,
+    word1: np.uint64,
+    side: int,
+    parent: int,
+    feature: int,
+    question: int,
+    size: int,
+) -> int:
+    """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch."""
+    cells, scratch, count = work.cells, work.scratch, work.scratch.count
+    mask = len(cells.table) - 1
+    at = np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
+    while cells.table[at] >= 0:
+        known = np.int64(cells.table[at])
+        if cells.hash[known, 0] == word0 and cells.hash[known, 1] == word1:
+            return known
+        at = (at + 1) & mask
+    new = count[N_CELLS]
+    count[N_CELLS] += 1
+    cells.table[at] = new
+    cells.hash[new, 0], cells.hash[new, 1] = word0, word1
+    cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
+    cells.origin[QUESTION, new], cells.origin[SIDE, new] = question, side
+    cells.rows[new], cells.size[new] = scratch.side_rows[side], size
+    cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
+    for j in range(cells.stats.shape[1]):
+        cells.stats[new, j] = scratch.side_stats[side, j]
+    cells.score[new] = leaf_score(model.leaf, cells.stats, new)
+    return new
+
+
+@jit
+def find_members(model: Any, work: Any, cell: int) -> int:
+    """Box and points of a cell into the scratch, from the questions that first led to it; the number of points."""
+    points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
+    feature = model.questions.feature
+    for k in range(len(feature)):
+        box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
+        box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
+    here = cell
+    while cells.origin[PARENT, here] >= 0:
+        k, question = cells.origin[FEATURE, here], cells.origin[QUESTION, here]
+        left = cells.origin[SIDE, here] == LEFT
+        if feature[k].nominal:
+            box[k, 0] &= question if left else ~question
+        elif left:
+            box[k, 1] = min(box[k, 1], (question >> UPPER_BITS) + 1)
+        else:
+            box[k, 0] = max(box[k, 0], (question >> UPPER_BITS) + 1)
+        here = cells.origin[PARENT, here]
+    if cells.rows[cell] == 0:
+        return 0
+    best, begin, end = 0, 0, len(points.rows)
+    asked, n_asked = np.empty(len(feature), dtype=np.int64), 0
+    for k in range(len(feature)):
+        if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
+            asked[n_asked] = k
+            n_asked += 1
+        if not feature[k].nominal and (box[k, 0] > 0 or box[k, 1] < feature[k].n_codes):
+            first, last = _place(points, k, box[k, 0]), _place(points, k, box[k, 1])
+            if last - first < end - begin:
+                best, begin, end = k, first, last
+    n = 0
+    for j in range(begin, end):
+        i = points.order[best, j]
+        inside = True
+        for j_asked in range(n_asked):
+            k = asked[j_asked]
+            code = points.codes[k, i]
+            inside &= (box[k, 0] >> code) & 1 == 1 if feature[k].nominal else box[k, 0] <= code < box[k, 1]
+            if not inside:
+                break
+        if inside:
+            members[n] = i
+            n += 1
+    return n
+
+
+@jit
+def _place(points: Any, k: int, code: int) -> int:
+    """First place in the order of feature ``k`` whose code is at least ``code``."""
+    low, high = 0, points.order.shape[1]
+    while low < high:
+        middle = (low + high) // 2
+        if points.codes[k, points.order[k, middle]] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
+    """At least as many as the cell has questions."""
+    rule = model.questions
+    total = 0
+    for k in range(len(rule.feature)):
+        span = _width(model, work, k)
+        if rule.kind == DYADIC or rule.kind == CYCLIC:
+            span = 0
+        elif rule.kind != GRID:
+            span = min(span, n_members)
+        if rule.feature[k].nominal:
+            if span > 20:
+                return MAX_NOMINAL_WAYS + 1
+            span = 1 << max(span - 1, 0)
+        total += span + 2
+    return total
+
+
+@jit
+def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
+    """Add the questions of a cell, and the cells they lead to."""
+    rule, count = model.questions, work.scratch.count
+    first, total = count[N_EDGES], 0.0
+    for k in range(len(rule.feature)):
+        weight = rule.feature[k].weight
+        if weight <= 0.0 or (rule.kind == CYCLIC and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns):
+            continue
+        before = count[N_EDGES]
+        if rule.feature[k].nominal:
+            _ask_partitions(model, work, cell, n_members, k)
+        else:
+            _ask_cuts(model, work, cell, n_members, k)
+        ways = count[N_EDGES] - before
+        if ways > 0:
+            total += weight
+            for e in range(before, count[N_EDGES]):
+                work.edges.log_rule[e] = log(weight) - log(float(ways))
+    for e in range(first, count[N_EDGES]):
+        work.edges.log_rule[e] -= log(total)
+
+
+@jit
+def _clear_sides(work: Any) -> None:
+    scratch = work.scratch
+    for side in range(2):
+        scratch.side_rows[side] = 0
+        for word in range(2):
+            scratch.side_key[side, word] = 0
+        for j in range(scratch.side_stats.shape[1]):
+            scratch.side_stats[side, j] = 0.0
+
+
+@jit
+def pack_cut(cut: int, upper: int) -> int:
+    """An ordered question as one integer; ``cut >> 32`` gives back the cut, -1 too."""
+    return (cut << UPPER_BITS) | upper
+
+
+@jit
+def tabulate(work: Any, n_members: int, k: int) -> int:
+    """Sums over the cell's points by code of feature ``k``, codes ascending; the number of codes."""
+    # local names keep the arrays in registers: the loop below is most of the builder's time
+    points, scratch = work.points, work.scratch
+    codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
+    members, slot, found = scratch.members, scratch.slot, scratch.codes
+    rows, key, stats = scratch.rows, scratch.key, scratch.stats
+    n, n_stats = 0, stats.shape[1]
+    for j in range(n_members):
+        # unsigned indices need no check for counting from the end
+        i = np.uint64(members[j])
+        code = np.uint64(codes[k, i])
+        if slot[code] < 0:
+            slot[code], found[n], rows[n] = n, codes[k, i], 0
+            key[0, n] = key[1, n] = 0
+            for a in range(n_stats):
+                stats[n, a] = 0.0
+            n += 1
+        s = np.uint64(slot[code])
+        rows[s] += point_rows[i]
+        key[0, s] ^= point_key[0, i]
+        key[1, s] ^= point_key[1, i]
+        for a in range(n_stats):
+            stats[s, a] += point_stats[i, a]
+    sort_first(scratch.codes, n)
+    return n
+
+
+@jit
+def _forget_codes(work: Any, n: int) -> None:
+    for j in range(n):
+        work.scratch.slot[work.scratch.codes[j]] = -1
+
+
+@jit
+def _add_code_to_side(work: Any, side: int, code: int) -> None:
+    scratch = work.scratch
+    s = scratch.slot[code]
+    scratch.side_rows[side] += scratch.rows[s]
+    for word in range(2):
+        scratch.side_key[side, word] ^= scratch.key[word, s]
+    for a in range(scratch.stats.shape[1]):
+        scratch.side_stats[side, a] += scratch.stats[s, a]
+
+
+@jit
+def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+    """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
+    rule, scratch = model.questions, work.scratch
+    n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
+    first, last = 1, n
+    low, high = _span(model, work, k)
+    if rule.kind == GRID:
+        first, last = low + 1, high
+    elif rule.kind == DYADIC or rule.kind == CYCLIC:
+        first = (low + high) // 2
+        last = first + 1 if high - low >= 2 else first
+    elif rule.kind == LOCAL_TRIVIAL:
+        first, last = 0, n + 1 if n > 0 else 1
+    _sum_from_right(work, n)
+    taken = 0
+    for way in range(first, last):
+        cut, upper = way - 1, way
+        if _is_local(model):
+            cut = scratch.codes[way - 1] if way > 0 else -1
+            upper = scratch.codes[way] if way < n else n_codes
+            if way == n:
+                cut = n_codes - 1
+        while taken < n and scratch.codes[taken] <= cut:
+            _move_to_left(work, scratch.codes[taken])
+            taken += 1
+        for a in range(scratch.suffix.shape[1]):
+            scratch.side_stats[RIGHT, a] = scratch.suffix[taken, a]
+        if rule.kind != LOCAL or min(scratch.side_rows[LEFT], scratch.side_rows[RIGHT]) >= rule.min_leaf:
+            _add_edge(model, work, cell, k, pack_cut(cut, upper))
+    _forget_codes(work, n)
+
+
+@jit
+def _sum_from_right(work: Any, n: int) -> None:
+    """All codes on the right side; statistics from each code on, summed rather than subtracted, into ``suffix``."""
+    scratch = work.scratch
+    _clear_sides(work)
+    for j in range(n):
+        _add_code_to_side(work, RIGHT, scratch.codes[j])
+    for a in range(scratch.suffix.shape[1]):
+        scratch.suffix[n, a] = 0.0
+        for j in range(n - 1, -1, -1):
+            scratch.suffix[j, a] = scratch.suffix[j + 1, a] + scratch.stats[scratch.slot[scratch.codes[j]], a]
+
+
+@jit
+def _move_to_left(work: Any, code: int) -> None:
+    scratch, s = work.scratch, work.scratch.slot[code]
+    _add_code_to_side(work, LEFT, code)
+    scratch.side_rows[RIGHT] -= scratch.rows[s]
+    for word in range(2):
+        scratch.side_key[RIGHT, word] ^= scratch.key[word, s]
+
+
+@jit
+def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+    """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
+    rule, scratch = model.questions, work.scratch
+    n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
+    present = np.int64(0)
+    for j in range(n):
+        present |= np.int64(1) << scratch.codes[j]
+    parted = scratch.box[k, 0] if rule.kind == GRID else present
+    ways = (np.int64(1) << max(n_bits(parted) - 1, 0)) - 1
+    trivial = 0
+    if rule.kind == LOCAL_TRIVIAL:
+        trivial = 2 if n > 0 else 1
+    for way in range(-trivial, ways):
+        if way < 0:
+            question = everything if way == -trivial else np.int64(0)
+        else:
+            question = spread_bits(parted, 1 + 2 * way)
+        _clear_sides(work)
+        for j in range(n):
+            left = (question >> scratch.codes[j]) & 1 == 1
+            _add_code_to_side(work, LEFT if left else RIGHT, scratch.codes[j])
+        rows_left, rows_right = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
+        if rule.kind == LOCAL and min(rows_left, rows_right) < rule.min_leaf:
+            continue
+        if rule.kind != GRID and rows_left >= rows_right:
+            question |= everything & ~present
+        _add_edge(model, work, cell, k, question)
+    _forget_codes(work, n)
+
+
+@jit
+def _add_edge(model: Any, work: Any, cell: int, k: int, question: int) -> None:
+    """Add a question whose two sides are summed in the scratch."""
+    edges, count = work.edges, work.scratch.count
+    e = count[N_EDGES]
+    edges.left[e] = _child(model, work, cell, k, question, LEFT)
+    edges.right[e] = _child(model, work, cell, k, question, RIGHT)
+    edges.feature[e] = k
+    if work.cells.rows[cell] == 0 and not _is_local(model):
+        question = _relative(model, work, k, question)
+    edges.question[e] = question
+    count[N_EDGES] += 1
+
+
+@jit
+def _is_local(model: Any) -> bool:
+    return model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
+
+
+@jit
+def _relative(model: Any, work: Any, k: int, question: int) -> int:
+    """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
+    box = work.scratch.box
+    if not model.questions.feature[k].nominal:
+        cut = (question >> UPPER_BITS) - _span(model, work, k)[0]
+        return pack_cut(cut, cut + 1)
+    out, place, mask = np.int64(0), 0, box[k, 0]
+    while mask:
+        lowest = mask & -mask
+        if question & lowest:
+            out |= np.int64(1) << place
+        place += 1
+        mask &= mask - 1
+    return out
+
+
+@jit
+def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -> int:
+    """The cell on one side of a question, found or added."""
+    rule, scratch, cells = model.questions, work.scratch, work.cells
+    if _is_local(model):
+        if scratch.side_rows[side] == cells.rows[cell]:
+            return cell
+        word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
+        return find_or_add(model, work, word0, word1, side, cell, k, question, scratch.side_rows[side])
+    old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
+    n_coordinates = 2 if rule.feature[k].twin != k else 1
+    width = _width(model, work, k)
+    if rule.feature[k].nominal:
+        scratch.box[k, 0] &= question if side == LEFT else ~question
+    elif side == LEFT:
+        scratch.box[k, 1] = (question >> UPPER_BITS) + 1
+    else:
+        scratch.box[k, 0] = (question >> UPPER_BITS) + 1
+    size = cells.size[cell] - n_coordinates * (width - _width(model, work, k))
+    word0, word1 = _box_hash(model, work, scratch.side_rows[side] == 0)
+    child = find_or_add(model, work, word0, word1, side, cell, k, question, size)
+    scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
+    return child
+
+
+@jit
+def _span(model: Any, work: Any, k: int) -> tuple[int, int]:
+    """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
+    box, twin = work.scratch.box, model.questions.feature[k].twin
+    return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
+
+
+@jit
+def _width(model: Any, work: Any, k: int) -> int:
+    if model.questions.feature[k].nominal:
+        return n_bits(work.scratch.box[k, 0])
+    low, high = _span(model, work, k)
+    return high - low
+
+
+@jit
+def _box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
+    """Hash of the box in the scratch; of its widths alone if it is empty."""
+    box, feature = work.scratch.box, model.questions.feature
+    word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
+    for k in range(box.shape[0]):
+        a = _width(model, work, k) if empty else box[k, 0]
+        b = 0 if empty else box[k, 1]
+        if not empty and feature[k].twin < k:
+            # missing values lie in the lowest code of one coordinate and in the highest of the other
+            a = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
+            b = 0
+        elif not empty and feature[k].twin > k:
+            a, b = _span(model, work, k)
+        word0 = _mix(_mix(word0 ^ np.uint64(a)) ^ np.uint64(b))
+        word1 = _mix(_mix(word1 + np.uint64(a)) + np.uint64(b))
+    return word0, word1
+
+
+@jit
+def _mix(h: np.uint64) -> np.uint64:
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (h ^ (h >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)
+
+
+@jit
+def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
+    """Enter the first ``n`` cells into an empty hash table."""
+    mask = len(table) - 1
+    for cell in range(n):
+        at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
+        while table[at] >= 0:
+            at = (at + 1) & mask
+        table[at] = cell
+
+
+@jit
+def move_blocks(out: np.ndarray, column: np.ndarray, order: np.ndarray, first: np.ndarray) -> None:
+    """Copy each cell's block of ``column`` into ``out``, the cells in the given order."""
+    at = 0
+    for cell in order:
+        for e in range(first[cell], first[cell + 1]):
+            out[at] = column[e]
+            at += 1
+
+
+@jit
+def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
+    """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
+    for cell in range(len(deepest)):
+        for e in range(first_edge[cell], first_edge[cell + 1]):
+            if left[e] == cell or right[e] == cell:
+                deepest[cell] = limit
+        below = min(deepest[cell] + 1, limit)
+        for e in range(first_edge[cell], first_edge[cell + 1]):
+            deepest[left[e]] = max(deepest[left[e]], below)
+            deepest[right[e]] = max(deepest[right[e]], below)

@@ -1,0 +1,323 @@
+"""The graph of cells: every cell that a tree of the model can have, and the questions that lead from cell to cell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_type
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model.split_prior.cuts import CYCLIC, DYADIC, FIXED
+
+from . import build as _builder
+from .bounds import least_cells
+from .dyadic import build_dyadic
+from .fits import settings_that_fit
+from .fixed import build_fixed
+from .limits import Intractable, Limit, check_cells, refuse_bytes
+from .not_finite import refuse_not_finite
+from .work import Cells, Edges, Points, Scratch, pack_work
+
+CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
+EDGE_COLUMNS = ("left", "right", "feature", "question", "log_rule")
+SLOT_COLUMNS = ("log_stop", "log_split")
+
+
+class CellGraph(NamedTuple):
+    """Cells in compressed rows, parents before children; cell 0 is the root.
+
+    A cell that can occur at several depths has a *slot* for each when the tree prior tells depths apart, else one.
+    """
+
+    first_edge: np.ndarray
+    """(n_cells + 1,) int64: the questions of cell c are first_edge[c] to first_edge[c + 1] - 1."""
+    left: np.ndarray
+    """(n_edges,) int32: child in which the answer is yes."""
+    right: np.ndarray
+    """(n_edges,) int32: child in which the answer is no."""
+    feature: np.ndarray
+    """(n_edges,) int32."""
+    question: np.ndarray
+    """(n_edges,) int64: packed cut and next code, or categories going left; relative to the box in an empty cell."""
+    log_rule: np.ndarray
+    """(n_edges,) float64: log R(question | cell)."""
+    rows: np.ndarray
+    """(n_cells,) int64 training rows."""
+    stats: np.ndarray
+    """(n_cells, n_stats) float64."""
+    score: np.ndarray
+    """(n_cells,) float64, nats."""
+    design: np.ndarray
+    """(n_cells,) int32 node of the fixed tree; 0 for free questions."""
+    depth: np.ndarray
+    """(n_cells,) int64: smallest depth."""
+    first_slot: np.ndarray
+    """(n_cells + 1,) int64: slot first_slot[c] + j is cell c at depth depth[c] + j."""
+    log_stop: np.ndarray
+    """(n_slots,) float64: prior factor of a leaf there, times its score; log."""
+    log_split: np.ndarray
+    """(n_slots,) float64: prior factor of a split there; -inf where none is possible; log."""
+    layered: bool
+    """Whether slots are by depth."""
+
+    def check(self) -> None:
+        """Check that the graph can be summed over: parents before children, every slot a prior factor.
+
+        Raises
+        ------
+        ValueError
+            Naming the first invariant that is broken, and where.
+        """
+        n, m = len(self.rows), len(self.left)
+        for size, columns in ((n, CELL_COLUMNS), (m, EDGE_COLUMNS), (self.n_slots, SLOT_COLUMNS)):
+            for name in columns:
+                if len(getattr(self, name)) != size:
+                    raise ValueError(f"{name} has {len(getattr(self, name))} entries; this graph needs {size}.")
+        columns = self.first_edge, self.first_slot, self.left, self.right, self.log_rule
+        if is_in_order(n, self.n_slots, *columns, self.layered):
+            return
+        for name, column, size in (("first_edge", self.first_edge, m), ("first_slot", self.first_slot, self.n_slots)):
+            if len(column) != n + 1 or column[0] != 0 or column[-1] != size or np.any(np.diff(column) < 0):
+                raise ValueError(f"{name} must rise from 0 to {size} in {n + 1} entries, one a cell and the end.")
+        parent = np.repeat(np.arange(n), np.diff(self.first_edge))
+        for name, child in (("left", self.left), ("right", self.right)):
+            if len(child) != m or np.any((child < 0) | (child >= n)):
+                raise ValueError(f"{name} must hold {m} numbers of cells, 0 to {n - 1}.")
+            # only a cell that has a slot for each depth may lead to itself, one level deeper
+            early = (child < parent if self.layered else child <= parent) & (self.log_rule > -np.inf)
+            if early.any():
+                e = int(np.argmax(early))
+                raise ValueError(
+                    f"edge {e} leads from cell {parent[e]} to cell {child[e]}: the graph is not in topological order; "
+                    "number parents before children."
+                )
+        if np.any(np.diff(self.first_slot) < 1) or (not self.layered and self.n_slots != n):
+            raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.rows)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of (cell, question) pairs."""
+        return len(self.left)
+
+    @property
+    def n_slots(self) -> int:
+        """Number of (cell, depth) pairs."""
+        return len(self.log_stop)
+
+
+def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
+    """The graph with questions by feature: both coordinates of one count alike, and one beyond them all stays so."""
+    if not model.columns.twins:
+        return graph
+    feature = np.append(model.columns.source, model.n_features)[graph.feature]
+    return graph._replace(feature=feature.astype(graph.feature.dtype))
+
+
+@jit
+def is_in_order(
+    n: int,
+    n_slots: int,
+    edge: np.ndarray,
+    slot: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    log_rule: np.ndarray,
+    layered: bool,
+) -> bool:
+    """Whether the edges and slots of the cells follow one another, and edges that may be taken lead to later cells."""
+    if len(edge) != n + 1 or len(slot) != n + 1 or edge[0] != 0 or slot[0] != 0:
+        return False
+    if edge[n] != len(left) or slot[n] != n_slots or (not layered and n_slots != n):
+        return False
+    for c in range(n):
+        earliest = c if layered else c + 1
+        if edge[c] > edge[c + 1] or slot[c] >= slot[c + 1]:
+            return False
+        for e in range(edge[c], edge[c + 1]):
+            lowest = min(left[e], right[e])
+            if lowest < 0 or max(left[e], right[e]) >= n or (lowest < earliest and log_rule[e] > -np.inf):
+                return False
+    return True
+
+
+def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
+    """Every cell the model's trees can have.
+
+    Raises
+    ------
+    Intractable
+        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
+        cell allowed; the message says which settings would fit.
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    limit = Limit(check_cells(max_cells))
+    try:
+        return _built(model, limit)
+    except Intractable as refusal:
+        raise Intractable(refusal.needed, refusal.allowed, refusal.what, settings_that_fit(model, limit)) from None
+
+
+def _built(model: TreeModel, limit: Limit) -> CellGraph:
+    kind = model.questions.kind
+    if kind == FIXED:
+        limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
+        return _with_slots(model, build_fixed(model))
+    if kind in (DYADIC, CYCLIC) and not model.columns.twins:
+        limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
+        return _with_slots(model, build_dyadic(model, limit))
+    points = distinct_points(model)
+    limit.refuse_above(least_cells(model, points.codes, limit.cells))
+    return _with_slots(model, _renumbered(*_run_builder(model, points, limit)))
+
+
+def distinct_points(model: TreeModel) -> Points:
+    """The model's units merged further: labels do not matter here."""
+    units, leaf = model.units, model.lowered.leaf
+    codes, where = np.unique(units.codes, axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    n = codes.shape[1]
+    each = np.arange(units.n_units)
+    stats = np.zeros((n, leaf.n_stats))
+    weight = units.weight[each & units.weight_all]
+    if units.counts:
+        np.add.at(stats, (where, units.label.astype(np.int64)), weight)
+    else:
+        for j, column in enumerate((weight, *units.moments)):
+            stats[:, j] = np.bincount(where, weights=column, minlength=n)
+    rows = np.bincount(where, weights=units.rows[each & units.rows_all], minlength=n).astype(np.int64)
+    codes = np.ascontiguousarray(codes, dtype=np.int64)
+    key = np.random.default_rng(20_261_120).integers(1, 1 << 63, size=(2, n), dtype=np.uint64)
+    order = np.ascontiguousarray(np.argsort(codes, axis=1, kind="stable"))
+    return Points(codes, stats, rows, key, order)
+
+
+def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells, Edges, int, int]:
+    p, n_points = points.codes.shape
+    n_stats = points.stats.shape[1]
+    widest = int(model.n_codes.max())
+    refuse_bytes(8 * widest * (6 + 2 * n_stats), "sums by code of a feature")
+    scratch = Scratch(
+        count=np.zeros(3, dtype=np.int64),
+        box=np.zeros((p, 2), dtype=np.int64),
+        members=np.empty(n_points, dtype=np.int64),
+        codes=np.empty(widest, dtype=np.int64),
+        slot=np.full(widest, -1, dtype=np.int64),
+        rows=np.empty(widest, dtype=np.int64),
+        key=np.empty((2, widest), dtype=np.uint64),
+        stats=np.empty((widest, n_stats)),
+        suffix=np.empty((widest + 1, n_stats)),
+        side_stats=np.zeros((2, n_stats)),
+        side_rows=np.zeros(2, dtype=np.int64),
+        side_key=np.zeros((2, 2), dtype=np.uint64),
+    )
+    cells, edges = _new_cells(1 << 12, n_stats), _new_edges(1 << 14)
+    packed = pack_model(model.lowered)
+    while True:
+        status = _builder.build(packed, pack_work(points, cells, edges, scratch))
+        n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
+        if status == _builder.TOO_MANY_WAYS:
+            most = _builder.MAX_NOMINAL_WAYS
+            raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
+        limit.refuse_above(n_cells, n_edges)
+        if status == _builder.FINISHED:
+            return cells, edges, n_cells, n_edges
+        if status == _builder.MORE_CELLS:
+            cells = _longer_cells(cells, n_cells)
+        else:
+            edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in edges))
+
+
+def _new_cells(cap: int, n_stats: int) -> Cells:
+    return Cells(
+        hash=np.zeros((cap, 2), dtype=np.uint64),
+        origin=np.zeros((4, cap), dtype=np.int64),
+        rows=np.zeros(cap, dtype=np.int64),
+        size=np.zeros(cap, dtype=np.int64),
+        depth=np.zeros(cap, dtype=np.int32),
+        first_edge=np.zeros(cap + 1, dtype=np.int64),
+        stats=np.zeros((cap, n_stats)),
+        score=np.zeros(cap),
+        table=np.full(4 * cap, -1, dtype=np.int32),
+    )
+
+
+def _longer_cells(cells: Cells, n: int) -> Cells:
+    """Twice the room, the hash table filled anew."""
+    cap = 2 * len(cells.rows)
+    out = _new_cells(cap, cells.stats.shape[1])
+    for name in ("origin", "rows", "size", "depth", "first_edge", "score"):
+        getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
+    out.hash[:n], out.stats[:n] = cells.hash[:n], cells.stats[:n]
+    _builder.refill(out.table, out.hash, n)
+    return out
+
+
+def _new_edges(cap: int) -> Edges:
+    ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
+    return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
+
+
+def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, np.ndarray]:
+    """The ``n`` cells and their edges in topological order, without spare room."""
+    order = np.argsort(-cells.size[:n], kind="stable")
+    rank = np.empty(n, dtype=np.int32)
+    rank[order] = np.arange(n, dtype=np.int32)
+    first_old = cells.first_edge[: n + 1]
+    first = np.concatenate([[0], np.cumsum(np.diff(first_old)[order])])
+    out = {"first_edge": first}
+    for name, column in zip(Edges._fields, edges, strict=True):
+        moved = np.empty(n_edges, dtype=column.dtype)
+        _builder.move_blocks(moved, column, order, first_old)
+        out[name] = rank[moved] if name in ("left", "right") else moved
+    for name in ("rows", "stats", "score"):
+        out[name] = getattr(cells, name)[:n][order]
+    out["design"] = np.zeros(n, dtype=np.int32)
+    out["depth"] = cells.depth[:n][order].astype(np.int64)
+    return out
+
+
+def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
+    """Give each cell its slots, and each slot its prior factors."""
+    refuse_not_finite(model, parts)
+    prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
+    has_edges = np.diff(parts["first_edge"]) > 0
+    one_depth = model.questions.kind in (DYADIC, CYCLIC, FIXED)
+    layered = not one_depth and not is_flat(model)
+    n_layers = np.ones(len(rows), dtype=np.int64)
+    if layered:
+        deepest = depth.copy()
+        _builder.find_deepest(deepest, parts["first_edge"], parts["left"], parts["right"], prior.depth_limit)
+        n_layers += deepest - depth
+    first_slot = np.concatenate([[0], np.cumsum(n_layers)])
+    if prior.by_node:
+        index = parts["design"].astype(np.int64)
+    elif layered:
+        index = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, n_layers)
+    elif one_depth:
+        index = depth
+    else:
+        index = np.zeros(len(rows), dtype=np.int64)
+    can_split = np.repeat(has_edges, n_layers)
+    if layered:
+        can_split &= index < prior.depth_limit
+    log_stop = np.where(can_split, prior.table.log_stop[index], prior.table.log_forced[index])
+    log_stop += np.repeat(parts["score"] + np.where(rows == 0, prior.empty_bonus, 0.0), n_layers)
+    log_split = np.where(can_split, prior.table.log_split[index], -np.inf)
+    return CellGraph(**parts, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
+
+
+def is_flat(model: TreeModel) -> bool:
+    """Whether the tree prior treats all depths that questions can reach alike, so that depth need not be kept."""
+    prior = model.prior_tables
+    if prior.depth_limit < model.natural_depth:
+        return False
+    inner = prior.table[: prior.depth_limit]
+    alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]
+    return all(alike) and len(np.unique(prior.table.log_forced)) <= 1

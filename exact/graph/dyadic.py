@@ -1,0 +1,340 @@
+"""Graph of dyadic cells: only those that hold rows, and one empty cell for each vector of levels that needs one.
+
+A cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units with the same
+leading bits. The groups of a vector come from those of a vector one level less by one more bit of each unit, so no
+cell is ever searched for. Vectors come in layers of equal sum, which is the depth of their cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model import Lowered, TreeModel, pack_model
+from pactree_mcmc.model.split_prior.cuts import CYCLIC
+
+from .build import pack_cut
+from .limits import Limit, refuse_bytes
+from .units import add_unit, cell_scores
+
+NO_CHILD = -1
+
+
+class Layer(NamedTuple):
+    """The vectors of levels with one sum, and how they group the units."""
+
+    vectors: np.ndarray
+    """(V, p) int8: how often each feature was halved."""
+    last: np.ndarray
+    """(V,) int32: the last feature halved; the vector was made from its parent by halving it."""
+    parent: np.ndarray
+    """(V,) int32: a vector of the layer before."""
+    groups: np.ndarray
+    """(V, U) int32: the group of each unit."""
+    n_groups: np.ndarray
+    """(V,) int64."""
+    has_empty: np.ndarray
+    """(V,) bool: whether an empty cell with these levels is needed."""
+    child: np.ndarray
+    """(V, p) int32: vector of the next layer made by halving a feature once more; -1 where there is none."""
+    first_cell: np.ndarray
+    """(V,) int64: number of the first cell of each vector; the empty one comes last."""
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the layer."""
+        return int(self.n_groups.sum() + self.has_empty.sum())
+
+
+def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
+    """The layers from the root down; one after another, so that only two are held at once."""
+    p, n = codes.shape
+    no_child = np.full((1, p), NO_CHILD, dtype=np.int32)
+    here = Layer(
+        vectors=np.zeros((1, p), dtype=np.int8),
+        last=np.zeros(1, dtype=np.int32),
+        parent=np.zeros(1, dtype=np.int32),
+        groups=np.zeros((1, n), dtype=np.int32),
+        n_groups=np.ones(1, dtype=np.int64),
+        has_empty=np.zeros(1, dtype=np.bool_),
+        child=no_child,
+        first_cell=np.zeros(1, dtype=np.int64),
+    )
+    before_child, depth = no_child, 0
+    while True:
+        vectors = here.vectors[:0]
+        if depth < limit:
+            turn = depth % p if cyclic else -1
+            vectors, last, parent, child = extend(
+                here.vectors, here.last, here.parent, before_child, weight, levels, turn
+            )
+            here = here._replace(child=child)
+        yield here
+        if len(vectors) == 0:
+            return
+        refuse_bytes(8 * len(vectors) * n, "the groups of all units by each vector of levels")
+        groups = np.empty((len(vectors), n), dtype=np.int32)
+        n_groups = split_groups_into(groups, vectors, last, parent, here.groups, here.n_groups, codes, levels)
+        has_empty = need_empty(here.child, here.n_groups, here.has_empty, n_groups)
+        sizes = n_groups + has_empty
+        first = here.first_cell[0] + here.n_cells + np.cumsum(sizes) - sizes
+        before_child = here.child
+        none = np.full(vectors.shape, NO_CHILD, dtype=np.int32)
+        here = Layer(vectors, last, parent, groups, n_groups, has_empty, none, first)
+        depth += 1
+
+
+@jit
+def extend(
+    vectors: np.ndarray,
+    last: np.ndarray,
+    parent: np.ndarray,
+    before_child: np.ndarray,
+    weight: np.ndarray,
+    levels: int,
+    turn: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Vectors of the next layer, the last feature halved, the parent of each, and the table of children.
+
+    A vector is made once, from the parent that lacks its last halving. The children of a vector in a feature before
+    its last are found through its parent: ``v + k`` is ``(parent + k) + last``.
+    """
+    n, p = vectors.shape
+    child = np.full((n, p), NO_CHILD, dtype=np.int32)
+    n_made = 0
+    for v in range(n):
+        for k in range(p):
+            fits = weight[k] > 0.0 and vectors[v, k] < levels
+            if fits and (k == turn if turn >= 0 else k >= last[v]):
+                child[v, k] = n_made
+                n_made += 1
+    out = np.empty((n_made, p), dtype=np.int8)
+    out_last, out_parent = np.empty(n_made, dtype=np.int32), np.empty(n_made, dtype=np.int32)
+    for v in range(n):
+        for k in range(p):
+            if turn < 0 and k < last[v]:
+                aunt = before_child[parent[v], k]
+                if aunt >= 0:
+                    child[v, k] = child[aunt, last[v]]
+            elif child[v, k] >= 0:
+                w = child[v, k]
+                for j in range(p):
+                    out[w, j] = vectors[v, j]
+                out[w, k] += 1
+                out_last[w], out_parent[w] = k, v
+    return out, out_last, out_parent, child
+
+
+@jit
+def split_groups_into(
+    groups: np.ndarray,
+    vectors: np.ndarray,
+    last: np.ndarray,
+    parent: np.ndarray,
+    before: np.ndarray,
+    n_before: np.ndarray,
+    codes: np.ndarray,
+    levels: int,
+) -> np.ndarray:
+    """Group numbers (V, U) of the units by each vector, those of its parent parted by one more bit; their number (V,).
+
+    Groups are numbered by parent, then bit, so that units sorted by their bits stay sorted by group.
+    """
+    n_groups = np.zeros(len(vectors), dtype=np.int64)
+    number = np.empty(2 * n_before.max(), dtype=np.int32)
+    for w in range(len(vectors)):
+        v, k = parent[w], last[w]
+        shift = levels - vectors[w, k]
+        for g in range(2 * n_before[v]):
+            number[g] = 0
+        for i in range(codes.shape[1]):
+            number[2 * before[v, i] + ((codes[k, i] >> shift) & 1)] = 1
+        n = 0
+        for g in range(2 * n_before[v]):
+            n += number[g]
+            number[g] = n - 1
+        for i in range(codes.shape[1]):
+            groups[w, i] = number[2 * before[v, i] + ((codes[k, i] >> shift) & 1)]
+        n_groups[w] = n
+    return n_groups
+
+
+@jit
+def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
+    """Whether each vector of the next layer has an empty cell: one below an empty one, or the bare side of a split."""
+    out = np.zeros(len(n_groups), dtype=np.bool_)
+    for v in range(len(child)):
+        for k in range(child.shape[1]):
+            w = child[v, k]
+            if w >= 0 and (empty_before[v] or n_groups[w] < 2 * n_before[v]):
+                out[w] = True
+    return out
+
+
+@jit
+def link_into(
+    left: np.ndarray,
+    right: np.ndarray,
+    question: np.ndarray,
+    layer: Layer,
+    below: Layer,
+    codes: np.ndarray,
+    levels: int,
+) -> None:
+    """Children and question of every edge of a layer; edges by cell, then feature."""
+    vectors, child, groups = layer.vectors, layer.child, layer.groups
+    n_groups, has_empty = layer.n_groups, layer.has_empty
+    groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
+    first = 0
+    for v in range(len(vectors)):
+        degree = 0
+        for k in range(vectors.shape[1]):
+            degree += child[v, k] >= 0
+        place = first
+        for k in range(vectors.shape[1]):
+            w = child[v, k]
+            if w < 0:
+                continue
+            shift = levels - np.int64(vectors[v, k])
+            half = np.int64(1) << (shift - 1)
+            bare = first_below[w] + n_below[w]
+            for g in range(n_groups[v] + has_empty[v]):
+                e = place + g * degree
+                left[e] = right[e] = bare
+                question[e] = pack_cut(half - 1, half)
+            for i in range(codes.shape[1]):
+                e = place + groups[v, i] * degree
+                low = (np.int64(codes[k, i]) >> shift) << shift
+                question[e] = pack_cut(low + half - 1, low + half)
+                if codes[k, i] < low + half:
+                    left[e] = first_below[w] + groups_below[w, i]
+                else:
+                    right[e] = first_below[w] + groups_below[w, i]
+            place += 1
+        first += (n_groups[v] + has_empty[v]) * degree
+
+
+@jit
+def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
+    """Statistics and rows of the cells of a layer, ``first_cell`` counted from the layer's first."""
+    for v in range(len(groups)):
+        for i in range(groups.shape[1]):
+            add_unit(stats, rows, first_cell[v] + groups[v, i], model.units, i)
+
+
+@jit
+def spread_into(
+    first_edge: np.ndarray,
+    feature: np.ndarray,
+    log_rule: np.ndarray,
+    child: np.ndarray,
+    sizes: np.ndarray,
+    weight: np.ndarray,
+) -> None:
+    """Where each cell's edges of a layer begin (counted from the layer's first), their features and log R."""
+    cell, e, log_share = 0, 0, np.empty(child.shape[1])
+    for v in range(len(child)):
+        total = 0.0
+        for k in range(child.shape[1]):
+            total += weight[k] if child[v, k] >= 0 else 0.0
+        for k in range(child.shape[1]):
+            log_share[k] = log(weight[k]) - log(total) if child[v, k] >= 0 else -np.inf
+        for _ in range(sizes[v]):
+            first_edge[cell] = e
+            cell += 1
+            for k in range(child.shape[1]):
+                if child[v, k] >= 0:
+                    feature[e], log_rule[e] = k, log_share[k]
+                    e += 1
+
+
+def count_cells(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, enough: int) -> int:
+    """Cells of a free dyadic graph over units with these codes; counting stops above ``enough``."""
+    total = 0
+    for layer in layers(codes, weight, levels, limit, False):
+        total += layer.n_cells
+        if total > enough:
+            break
+    return total
+
+
+def sorted_units(model: TreeModel) -> Lowered:
+    """The model with its units in the order of their bits, level by level: what follows reads memory in order."""
+    lowered, levels = model.lowered, int(model.questions.levels)
+    key = interleave(lowered.units.codes, levels)
+    return lowered._replace(units=lowered.units.take(np.argsort(key)))
+
+
+@jit
+def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
+    """The first 64 bits of each unit's way down, first bits of all features first: (U,) uint64."""
+    p, n = codes.shape
+    out = np.zeros(n, dtype=np.uint64)
+    taken = 0
+    for level in range(levels):
+        for k in range(p):
+            if taken == 64:
+                return out
+            taken += 1
+            shift = levels - 1 - level
+            for i in range(n):
+                out[i] = (out[i] << np.uint64(1)) | np.uint64((codes[k, i] >> shift) & 1)
+    return out
+
+
+def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
+    """Cells and edges of a dyadic model as columns of the graph, as many as ``limit`` allows.
+
+    Time and memory O(cells and edges, and units times vectors of levels).
+    """
+    lowered = sorted_units(model)
+    packed, codes = pack_model(lowered), lowered.units.codes
+    weight, levels = model.questions.weights(len(codes)), int(model.questions.levels)
+    cyclic = model.questions.kind == CYCLIC
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
+    before = None
+    n_edges = 0
+    for layer in layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
+        limit.refuse_above(int(layer.first_cell[0]) + layer.n_cells, n_edges)
+        if before is not None:
+            n_edges += _link(before, layer, codes, levels, weight, n_edges, parts)
+        n_cells = layer.n_cells
+        stats, rows = np.zeros((n_cells, lowered.leaf.n_stats)), np.zeros(n_cells, dtype=np.int64)
+        sum_layer_into(stats, rows, packed, layer.groups, layer.first_cell - layer.first_cell[0])
+        parts["stats"].append(stats)
+        parts["rows"].append(rows)
+        parts["depth"].append(np.full(n_cells, len(parts["depth"])))
+        before = layer
+    parts["first_edge"].append(np.full(n_cells + 1, n_edges))
+    out = {name: np.concatenate(parts.pop(name)) for name in COLUMNS}
+    out["score"] = cell_scores(packed, out["stats"])
+    out["design"] = np.zeros(len(out["rows"]), dtype=np.int32)
+    return out
+
+
+COLUMNS = ("first_edge", "left", "right", "feature", "question", "log_rule", "rows", "stats", "depth")
+
+
+def _link(
+    layer: Layer,
+    below: Layer,
+    codes: np.ndarray,
+    levels: int,
+    weight: np.ndarray,
+    n_edges: int,
+    parts: dict[str, list[np.ndarray]],
+) -> int:
+    """Add the edges from a layer to the one below; their number."""
+    sizes = layer.n_groups + layer.has_empty
+    n = int(sizes @ (layer.child >= 0).sum(axis=1))
+    left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))
+    question, log_rule, first = np.empty(n, dtype=np.int64), np.empty(n), np.empty(layer.n_cells, dtype=np.int64)
+    link_into(left, right, question, layer, below, codes, levels)
+    spread_into(first, feature, log_rule, layer.child, sizes, weight)
+    for name, column in zip(COLUMNS, (first + n_edges, left, right, feature, question, log_rule), strict=False):
+        parts[name].append(column)
+    return n

@@ -1,0 +1,120 @@
+"""Which settings make a problem small enough: bounds on cells and questions from counts of codes, without building."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL_TRIVIAL
+
+from .limits import BYTES_PER_CELL, EDGES_PER_CELL, Limit, memory_bytes
+
+DEEPEST = 64
+"""Depth limits tried; deeper ones are no limit in what is bounded here."""
+MOST_CODES = 1 << 40
+
+
+class Side(NamedTuple):
+    """How many ranges of one coordinate a cell can have, by the splits they take at least; all of them, summed."""
+
+    ranges: list[int]
+    ways: int
+    """Questions of the whole range."""
+    all_ways: int
+    """Questions summed over all ranges."""
+
+
+def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
+    """Settings each of which, changed alone, makes a graph no larger than allowed; the largest value of each.
+
+    Bounds, so larger values may do too. A cell is a product of ranges, one a coordinate: intervals of codes, sets of
+    categories. Under local cuts several products may be one set of rows, so there are no more cells than products.
+    """
+    kind, depth = model.questions.kind, int(model.prior_tables.depth_limit)
+    out: dict[str, int] = {}
+    if kind == FIXED:
+        nodes = np.bincount(np.minimum(model.shape.depth, depth)).cumsum()
+        fits = np.flatnonzero(nodes <= limit.cells)
+        return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
+
+    def fits_with(n_codes: int, at_depth: int) -> bool:
+        cells, edges = bound(model, n_codes, at_depth)
+        return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
+
+    widest = int(model.n_codes.max())
+    if kind in (DYADIC, CYCLIC):
+        levels = _largest(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
+        if levels:
+            out["DyadicCuts"] = levels
+    else:
+        cuts = _largest(lambda g: fits_with(g + 1, depth), widest - 2)
+        if cuts:
+            out["GridCuts" if kind == GRID else "max_cuts"] = cuts
+    shallow = _largest(lambda d: fits_with(MOST_CODES, d), min(depth - 1, DEEPEST))
+    if shallow:
+        out["max_depth"] = shallow
+    cells, edges = bound(model, MOST_CODES, depth)
+    enough = max(cells, -(-edges // EDGES_PER_CELL))
+    if limit.cells < enough <= memory_bytes() // BYTES_PER_CELL:
+        out["max_cells"] = enough
+    return out
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number up to ``most`` that fits, 0 if none does; smaller ones fit as well."""
+    low, high = 0, max(most, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
+    """Cells and questions that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
+    usable = model.questions.coordinate_weights(model.columns) > 0.0
+    sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
+    if model.questions.kind == CYCLIC:
+        levels = sum(len(side.ranges) - 1 for side in sides)
+        made = [1 << j for j in range(min(levels, depth) + 1)]
+    else:
+        made = [1]
+        for side in sides:
+            made = _product(made, side.ranges, depth)
+    cells, splittable = sum(made), sum(made[:depth])
+    edges = splittable * sum(side.ways for side in sides)
+    if len(made) <= depth:
+        # without the limit the questions are counted, not bounded
+        totals = [sum(side.ranges) for side in sides]
+        counted = sum(cells // total * side.all_ways for side, total in zip(sides, totals, strict=True))
+        edges = min(edges, counted)
+    if model.questions.kind == LOCAL_TRIVIAL:
+        cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
+    return cells, edges
+
+
+def _side(model: TreeModel, c: int, n_codes: int) -> Side:
+    """The ranges of coordinate ``c`` if an ordered one had at most so many codes."""
+    n = int(model.n_codes[c])
+    k = int(model.columns.source[c])
+    if model.columns.categories[k] is not None:
+        return Side([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
+    if model.questions.kind in (DYADIC, CYCLIC):
+        levels = min(n, n_codes).bit_length() - 1
+        return Side([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
+    if n > n_codes:
+        # missing values keep a code of their own
+        n = min(n, n_codes + (k in model.columns.twins))
+    return Side([1, 2 * (n - 1), (n - 1) * (n - 2) // 2], n - 1, (n + 1) * n * (n - 1) // 6)
+
+
+def _product(a: list[int], b: list[int], depth: int) -> list[int]:
+    """Coefficients of the product of two polynomials, up to ``depth``."""
+    out = [0] * min(len(a) + len(b) - 1, depth + 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            if i + j < len(out):
+                out[i + j] += x * y
+    return out

@@ -1,0 +1,62 @@
+"""Graph of a fixed tree: its nodes are the cells, in preorder, so nothing is searched for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.tree.tree import LEAF
+
+from .build import UPPER_BITS
+from .units import add_unit, cell_scores
+
+
+def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
+    """Cells and edges of a model with a fixed tree as columns of the graph. Time O(nodes + units times depth)."""
+    packed = pack_model(model.lowered)
+    design, shape = model.lowered.questions.design, model.shape
+    stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
+    sum_down_paths_into(stats, rows, packed)
+    kept = np.flatnonzero(shape.depth <= model.prior_tables.depth_limit)
+    number = np.zeros(len(design), dtype=np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    split = np.flatnonzero(shape.inner(model.prior_tables.depth_limit))
+    has_edge = np.zeros(len(kept), dtype=np.int64)
+    has_edge[number[split]] = 1
+    feature, cut = design.feature[split], design.cut[split]
+    packed_cut = (cut << UPPER_BITS) | (cut + 1)
+    return {
+        "first_edge": np.concatenate([[0], np.cumsum(has_edge)]),
+        "left": number[split + 1],
+        "right": number[design.right[split]],
+        "feature": feature.astype(np.int32),
+        "question": np.where(model.columns.is_nominal[feature], design.categories[split], packed_cut),
+        "log_rule": np.zeros(len(split)),
+        "rows": rows[kept],
+        "stats": stats[kept],
+        "score": cell_scores(packed, stats[kept]),
+        "design": kept.astype(np.int32),
+        "depth": shape.depth[kept].astype(np.int64),
+    }
+
+
+@jit
+def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
+    """Add every unit to each node it passes."""
+    design, feature, codes = model.questions.design, model.questions.feature, model.units.codes
+    for i in range(codes.shape[1]):
+        node = 0
+        while True:
+            add_unit(stats, rows, node, model.units, i)
+            k = design[node].feature
+            if k == LEAF:
+                break
+            code = np.int64(codes[k, i])
+            if feature[k].nominal:
+                left = (design[node].categories >> code) & 1 == 1
+            else:
+                left = code <= design[node].cut
+            node = node + 1 if left else design[node].right

@@ -1,0 +1,94 @@
+"""What may be asked for: more cells than allowed, or than memory holds, are refused before they are made."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pactree_mcmc.core.checks import check_count
+
+EDGES_PER_CELL = 32
+"""Edges allowed for each cell allowed: the other half of the memory bound."""
+
+MOST_CELLS = 1 << 56
+
+BYTES_PER_CELL = 128
+"""A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
+
+
+class Intractable(ValueError):
+    """The sum over trees needs more cells than allowed.
+
+    Attributes
+    ----------
+    needed : int
+        Cells needed, or a number the need exceeds.
+    allowed : int
+        The ``max_cells`` given, or the number that memory holds.
+    fits : dict of str to int
+        Settings each of which, changed alone, needs no more than is allowed, by bounds found without building anything:
+        ``max_cuts``, ``GridCuts``, ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty where none
+        is known.
+    """
+
+    def __init__(self, needed: int, allowed: int, what: str = "cells", fits: dict[str, int] | None = None) -> None:
+        self.needed, self.allowed, self.what = int(needed), int(allowed), what
+        self.fits = {} if fits is None else fits
+        advice = (
+            "Give fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
+            "memory goes, or sample."
+        )
+        if self.fits:
+            settings = [_setting(name, value) for name, value in self.fits.items()]
+            advice = f"Any one of these fits: {', '.join(settings)}; or sample."
+        super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed. {advice}")
+
+    def __reduce__(self) -> tuple:
+        return Intractable, (self.needed, self.allowed, self.what, self.fits)
+
+
+def _setting(name: str, value: int) -> str:
+    if name == "max_cuts":
+        return f"LocalCuts(max_cuts={value})"
+    if name == "max_depth":
+        return f"max_depth={value} of the tree prior"
+    return f"{name}({value})" if name.endswith("Cuts") else f"{name}={value:,}".replace(",", "_")
+
+
+def check_cells(max_cells: Any) -> int:
+    """Refuse a ``max_cells`` that is no positive integer."""
+    return check_count("max_cells", max_cells, 1, MOST_CELLS)
+
+
+class Limit:
+    """How many cells a graph may have: ``max_cells``, or as many as the memory of the machine holds."""
+
+    def __init__(self, max_cells: int) -> None:
+        self.cells = min(max_cells, memory_bytes() // BYTES_PER_CELL)
+
+    def refuse_above(self, n_cells: int, n_edges: int = 0) -> None:
+        """Raise Intractable if a graph of this size is not allowed."""
+        if n_cells > self.cells:
+            raise Intractable(n_cells, self.cells)
+        if n_edges > EDGES_PER_CELL * self.cells:
+            raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "questions (32 a cell)")
+
+
+def _rounded(n: int) -> str:
+    if n < 10**6:
+        return f"{n:,}"
+    return f"{n:.3g}" if n < 10**300 else f"1e{len(str(n)) - 1}" if n < 10**4000 else "1e4000"
+
+
+def refuse_bytes(n_bytes: int, what: str) -> None:
+    """Raise Intractable if an array would fill more than half of the memory of the machine."""
+    if n_bytes > memory_bytes() // 2:
+        raise Intractable(n_bytes, memory_bytes() // 2, f"bytes for {what}")
+
+
+def memory_bytes() -> int:
+    """Memory of the machine; without limit where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62

@@ -1,0 +1,137 @@
+"""The same graph with other terms, and the part of it that carries the posterior."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_type, read_array, read_numbers
+
+from ..recursion.inside_outside import Occurrences
+from .cells import CellGraph
+
+LOSS = 1e-14
+"""Posterior mass that expectations of bounded functions may leave out."""
+
+
+def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
+    """The graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
+
+    The arrays of cells and questions are shared, not copied. What is not given stays.
+
+    Parameters
+    ----------
+    graph : CellGraph
+        As `build_graph` makes it.
+    log_stop : array of shape (n_slots,) or float, optional
+        Log weight of a leaf there, its score included; `by_slot` turns values by cell into this. -inf: no leaf.
+    log_split : array of shape (n_slots,) or float, optional
+        Log weight of a split there, its question apart. Slots that cannot be split stay so.
+    log_rule : array of shape (n_edges,) or float, optional
+        Log weight of each question.
+
+    Returns
+    -------
+    CellGraph
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, or a term is NaN or +inf.
+
+    Examples
+    --------
+    The best tree under a cost of 2 for each leaf and 1 for each error, with its cost:
+
+    >>> from exact import best_log_weight, build_graph, by_slot
+    >>> from pactree_mcmc import TreeModel
+    >>> graph = build_graph(TreeModel([[0.0], [1.0], [2.0]], [0, 0, 1]))
+    >>> errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
+    >>> priced = with_terms(graph, log_stop=by_slot(graph, -errors - 2.0), log_split=0.0, log_rule=0.0)
+    >>> float(best_log_weight(priced))
+    -3.0
+    """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    lengths = {"log_stop": graph.n_slots, "log_split": graph.n_slots, "log_rule": graph.n_edges}
+    given = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
+    terms = {name: _as_term(name, values, lengths[name]) for name, values in given.items() if values is not None}
+    if "log_split" in terms:
+        terms["log_split"][graph.log_split == -np.inf] = -np.inf
+    return graph._replace(**terms)
+
+
+def _as_term(name: str, values: Any, length: int) -> np.ndarray:
+    array = read_numbers(name, values)
+    if array.shape not in ((), (length,)):
+        raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")
+    if np.isnan(array).any() or np.isposinf(array).any():
+        raise ValueError(f"{name} holds NaN or +inf; give finite numbers, or -inf for what may not be.")
+    return np.array(np.broadcast_to(array, (length,)))
+
+
+def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
+    """Values by cell (n_cells, ...) repeated for each of the cell's slots (n_slots, ...).
+
+    Raises
+    ------
+    ValueError
+        If there is not one value for each cell.
+    """
+    check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
+    values = read_array("by_cell", by_cell)
+    if values.ndim == 0 or len(values) != graph.n_cells:
+        raise ValueError(f"by_cell has shape {values.shape}; give a value for each of the {graph.n_cells} cells.")
+    return np.repeat(values, np.diff(graph.first_slot), axis=0)
+
+
+def counting_terms(graph: CellGraph) -> CellGraph:
+    """The graph in which every tree of positive weight weighs one."""
+    terms = (graph.log_stop, graph.log_split, graph.log_rule)
+    ones = (np.where(term > -np.inf, 0.0, -np.inf) for term in terms)
+    return graph._replace(**dict(zip(("log_stop", "log_split", "log_rule"), ones, strict=True)))
+
+
+class LikelyPart(NamedTuple):
+    """A graph without the cells and questions that hardly any tree of the posterior has."""
+
+    graph: CellGraph
+    slots: np.ndarray
+    """(n_slots of the whole,) bool: those kept."""
+
+
+def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
+    """Leave out the rarest questions, as many as occur ``loss`` times in a tree on average, and the cells then without.
+
+    So a mean of something between 0 and 1, taken over this part with the inside values of the whole, falls short by at
+    most ``loss``.
+    """
+    asked = occurrences.question
+    _, exponent = np.frexp(asked)
+    lowest = int(exponent.min(initial=0))
+    mass = np.cumsum(np.bincount(exponent - lowest, weights=asked, minlength=1))
+    keep = asked >= np.ldexp(0.5, int(np.searchsorted(mass, loss, side="right")) + lowest)
+    keep &= asked > 0.0
+    left, right = graph.left[keep], graph.right[keep]
+    n_kept = np.concatenate([[0], np.cumsum(keep)])
+    cells = np.diff(n_kept[graph.first_edge]) > 0
+    cells[0] = cells[left] = cells[right] = True
+    rank = (np.cumsum(cells) - 1).astype(np.int32)
+    slots = by_slot(graph, cells)
+    columns = {name: getattr(graph, name)[keep] for name in ("feature", "question", "log_rule")}
+    by_cell = {name: getattr(graph, name)[cells] for name in ("rows", "stats", "score", "design", "depth")}
+    first_edge = np.append(n_kept[graph.first_edge[:-1][cells]], n_kept[-1])
+    return LikelyPart(
+        CellGraph(
+            first_edge=first_edge,
+            left=rank[left],
+            right=rank[right],
+            first_slot=np.concatenate([[0], np.cumsum(np.diff(graph.first_slot)[cells])]),
+            log_stop=graph.log_stop[slots],
+            log_split=graph.log_split[slots],
+            layered=graph.layered,
+            **columns,
+            **by_cell,
+        ),
+        slots,
+    )

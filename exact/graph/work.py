@@ -1,0 +1,128 @@
+"""The arrays the builder of the graph works on."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit, struct
+
+
+class Points(NamedTuple):
+    """Distinct rows of codes."""
+
+    codes: np.ndarray
+    """(p, P) int64."""
+    stats: np.ndarray
+    """(P, n_stats) float64."""
+    rows: np.ndarray
+    """(P,) int64 training rows."""
+    key: np.ndarray
+    """(2, P) uint64 random keys; the hash of a set is the exclusive or of its points' keys."""
+    order: np.ndarray
+    """(p, P) int64: the points sorted by each feature."""
+
+
+class Cells(NamedTuple):
+    """Cells in order of discovery, so by the smallest depth at which they occur."""
+
+    hash: np.ndarray
+    """(cap, 2) uint64."""
+    origin: np.ndarray
+    """(4, cap) int64: the cell, feature, question and side that first led here."""
+    rows: np.ndarray
+    """(cap,) int64 training rows."""
+    size: np.ndarray
+    """(cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself."""
+    depth: np.ndarray
+    """(cap,) int32: smallest depth."""
+    first_edge: np.ndarray
+    """(cap + 1,) int64."""
+    stats: np.ndarray
+    """(cap, n_stats) float64."""
+    score: np.ndarray
+    """(cap,) float64."""
+    table: np.ndarray
+    """(2^b,) int32: hash table of cells, -1 where free."""
+
+
+class Edges(NamedTuple):
+    """Questions of the cells, one cell's after another's."""
+
+    left: np.ndarray
+    """(cap,) int32."""
+    right: np.ndarray
+    """(cap,) int32."""
+    feature: np.ndarray
+    """(cap,) int32."""
+    question: np.ndarray
+    """(cap,) int64: ``cut << 32 | upper``, or the bits of the categories going left."""
+    log_rule: np.ndarray
+    """(cap,) float64: log R(question | cell)."""
+
+
+class Scratch(NamedTuple):
+    """Working memory of the builder."""
+
+    count: np.ndarray
+    """(3,) int64: cells, edges, next cell to expand."""
+    box: np.ndarray
+    """(p, 2) int64: of the cell being expanded: low and high code, or categories and 0."""
+    members: np.ndarray
+    """(P,) int64: points of the cell being expanded."""
+    codes: np.ndarray
+    """(C,) int64: codes of one feature in the cell, ascending."""
+    slot: np.ndarray
+    """(C,) int64: place of a code in ``codes``, -1 elsewhere."""
+    rows: np.ndarray
+    """(C,) int64: rows of each code."""
+    key: np.ndarray
+    """(2, C) uint64: hash of the points of each code."""
+    stats: np.ndarray
+    """(C, n_stats) float64."""
+    suffix: np.ndarray
+    """(C + 1, n_stats) float64: sums from each code on."""
+    side_stats: np.ndarray
+    """(2, n_stats) float64: of the two children of a question."""
+    side_rows: np.ndarray
+    """(2,) int64."""
+    side_key: np.ndarray
+    """(2, 2) uint64: hash of the points of each child, (side, word)."""
+
+
+_points, _cells, _edges, _scratch = struct(Points), struct(Cells), struct(Edges), struct(Scratch)
+
+
+class Work(NamedTuple):
+    """All the builder works on."""
+
+    points: Points
+    cells: Cells
+    edges: Edges
+    scratch: Scratch
+
+
+_work = struct(Work)
+
+
+@jit
+def pack_work(p: Points, c: Cells, e: Edges, s: Scratch) -> Any:
+    """The builder's arrays as one pointer."""
+    return _work(
+        _points(p.codes, p.stats, p.rows, p.key, p.order),
+        _cells(c.hash, c.origin, c.rows, c.size, c.depth, c.first_edge, c.stats, c.score, c.table),
+        _edges(e.left, e.right, e.feature, e.question, e.log_rule),
+        _scratch(
+            s.count,
+            s.box,
+            s.members,
+            s.codes,
+            s.slot,
+            s.rows,
+            s.key,
+            s.stats,
+            s.suffix,
+            s.side_stats,
+            s.side_rows,
+            s.side_key,
+        ),
+    )

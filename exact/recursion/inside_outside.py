@@ -1,0 +1,348 @@
+"""The recursions on a graph of cells, each written once: inside, outside, expectations, trees from the top down."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.bits import all_bits, spread_bits
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model.split_prior.cuts import FIXED, GRID
+from pactree_mcmc.tree.tree import LARGEST, LEAF
+
+from ..graph.build import UPPER_BITS
+from ..graph.packed import children, slot_below
+from ..semirings.algebras import add_split, choose, leaf, share, store
+from ..semirings.exponential import exp_down
+
+
+@jit
+def inside(graph: Any, semiring: Any) -> Any:
+    """Sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the semiring.
+
+    Fills the arrays of ``semiring``, a value for each slot, entry 0 the root's, and returns it. Time O(edges times
+    depths) semiring operations.
+    """
+    first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
+    edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
+    log_stop, log_split = graph.log_stop, graph.log_split
+    for cell in range(len(first_edge) - 2, -1, -1):
+        for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
+            so_far = leaf(semiring, cell, slot, log_stop[slot])
+            split = log_split[slot]
+            if split > -np.inf:
+                below = depth[cell] + slot - first_slot[cell] + 1
+                for e in range(first_edge[cell], first_edge[cell + 1]):
+                    left, right = np.int64(edge_left[e]), np.int64(edge_right[e])
+                    if layered:
+                        left = first_slot[left] + below - depth[left]
+                        right = first_slot[right] + below - depth[right]
+                    so_far = add_split(semiring, so_far, slot, e, split + log_rule[e], left, right)
+            store(semiring, slot, so_far)
+    return semiring
+
+
+class Occurrences(NamedTuple):
+    """How often something occurs in a tree of the posterior, on average: outside times inside over the root's inside.
+
+    A cell that holds rows occurs at most once, so for it these are probabilities.
+    """
+
+    slot: np.ndarray
+    """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
+    question: np.ndarray
+    """(n_edges,) float64: that the cell is split by this question, whatever its depth."""
+
+
+@jit
+def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
+    """How often each slot and each question occurs, from the root down. Time as that of `inside`."""
+    first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
+    edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
+    occurs, asked = np.zeros(len(log_inside)), np.zeros(len(edge_left))
+    occurs[0] = 1.0
+    for cell in range(len(first_edge) - 1):
+        for slot in range(first_slot[cell], first_slot[cell + 1]):
+            here, offset = occurs[slot], log_split[slot] - log_inside[slot]
+            if here == 0.0 or log_split[slot] == -np.inf:
+                continue
+            below = depth[cell] + slot - first_slot[cell] + 1
+            for e in range(first_edge[cell], first_edge[cell + 1]):
+                left, right = np.int64(edge_left[e]), np.int64(edge_right[e])
+                if layered:
+                    left = first_slot[left] + below - depth[left]
+                    right = first_slot[right] + below - depth[right]
+                part = here * exp_down(offset + log_rule[e] + log_inside[left] + log_inside[right])
+                asked[e] += part
+                occurs[left] += part
+                occurs[right] += part
+    return Occurrences(occurs, asked)
+
+
+class Grown(NamedTuple):
+    """Trees from the top down, nodes in preorder, end to end."""
+
+    nodes: np.ndarray
+    """(n_nodes, 7) int64: columns CELL, FEATURE, QUESTION, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
+    WANTED (of the slot's trees, as the semiring counts them)."""
+    offset: np.ndarray
+    """(n_trees + 1,) int64."""
+    log_prior: np.ndarray
+    """(n_trees,) float64, without the constant."""
+    log_score: np.ndarray
+    """(n_trees,) float64."""
+
+
+CELL, FEATURE, QUESTION, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
+
+
+@jit
+def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> Grown:
+    """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
+
+    `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
+    that corner; `Ranked`: of that rank. Time a tree: the questions of its cells.
+    """
+    n_trees = len(wanted)
+    nodes = np.empty((64, 7), dtype=np.int64)
+    todo = np.empty((64, 5), dtype=np.int64)
+    offset = np.zeros(n_trees + 1, dtype=np.int64)
+    log_prior, log_score = np.zeros(n_trees), np.zeros(n_trees)
+    n = 0
+    for t in range(n_trees):
+        base = n
+        _put(todo, 0, 0, 0, -1, 0, wanted[t])
+        n_todo = 1
+        while n_todo > 0:
+            n_todo -= 1
+            cell, depth, parent, is_left = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
+            if n == len(nodes):
+                nodes = _doubled(nodes)
+            if n_todo + 2 > len(todo):
+                todo = _doubled(todo)
+            nodes[n, CELL], nodes[n, FEATURE], nodes[n, QUESTION], nodes[n, RIGHT] = cell, LEAF, 0, 0
+            nodes[n, PARENT], nodes[n, IS_LEFT], nodes[n, WANTED] = parent, is_left, todo[n_todo, 4]
+            if parent >= 0 and is_left == 0:
+                nodes[base + parent, RIGHT] = n - base
+            slot = slot_below(graph, cell, depth)
+            e, on_left, on_right = choose(semiring, rng, graph, cell, slot, depth + 1, todo[n_todo, 4])
+            if e < 0:
+                log_score[t] += graph.score[cell]
+                log_prior[t] += graph.log_stop[slot] - graph.score[cell]
+            else:
+                log_prior[t] += graph.log_split[slot] + graph.log_rule[e]
+                nodes[n, FEATURE], nodes[n, QUESTION] = graph.feature[e], graph.question[e]
+                if graph.rows[cell] == 0:
+                    nodes[n, QUESTION] = _anchored(model, nodes, base, n)
+                _put(todo, n_todo, graph.right[e], depth + 1, n - base, 0, on_right)
+                _put(todo, n_todo + 1, graph.left[e], depth + 1, n - base, 1, on_left)
+                n_todo += 2
+            n += 1
+        offset[t + 1] = n
+    return Grown(nodes[:n].copy(), offset, log_prior, log_score)
+
+
+@jit
+def _put(todo: np.ndarray, at: int, cell: int, depth: int, parent: int, is_left: int, wanted: int) -> None:
+    todo[at, 0], todo[at, 1], todo[at, 2], todo[at, 3], todo[at, 4] = cell, depth, parent, is_left, wanted
+
+
+@jit
+def _doubled(a: np.ndarray) -> np.ndarray:
+    out = np.empty((2 * a.shape[0], a.shape[1]), dtype=a.dtype)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = a[i, j]
+    return out
+
+
+@jit
+def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
+    """A question of an empty cell, given relative to the box, for the box it has on the way here."""
+    kind = model.questions.kind
+    k, question = nodes[n, FEATURE], nodes[n, QUESTION]
+    if kind < GRID or kind == FIXED:
+        return question
+    nominal, twin = model.questions.feature[k].nominal, model.questions.feature[k].twin
+    low, here = np.int64(0), n
+    if nominal:
+        low = all_bits(model.questions.feature[k].n_codes)
+    while nodes[here, PARENT] >= 0:
+        parent = base + nodes[here, PARENT]
+        if nodes[parent, FEATURE] == k or nodes[parent, FEATURE] == twin:
+            if nominal:
+                low &= nodes[parent, QUESTION] if nodes[here, IS_LEFT] else ~nodes[parent, QUESTION]
+            elif nodes[here, IS_LEFT] == 0:
+                low = max(low, (nodes[parent, QUESTION] >> UPPER_BITS) + 1)
+        here = parent
+    if nominal:
+        return spread_bits(low, question)
+    cut = (question >> UPPER_BITS) + low
+    return (cut << UPPER_BITS) | (cut + 1)
+
+
+class Router(NamedTuple):
+    """What tells on which side of a question a new row of numbers lies."""
+
+    local: bool
+    """Thresholds lie midway between neighbouring values in the cell; else a row's codes decide."""
+    low: np.ndarray
+    """Smallest value of each code, features end to end; one dummy unless local."""
+    high: np.ndarray
+    """Largest value of each code."""
+    offset: np.ndarray
+    """(p,) int64: where a feature's codes begin in ``low`` and ``high``."""
+    n_codes: np.ndarray
+    """(p,) int64."""
+    nominal: np.ndarray
+    """(p,) bool."""
+
+
+@jit
+def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
+    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to question ``e`` of ``cell``."""
+    k, question = graph.feature[e], graph.question[e]
+    if router.nominal[k]:
+        if row[k] < 0.0:
+            return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
+        return (question >> np.int64(row[k])) & 1 == 1
+    cut, upper = question >> UPPER_BITS, question & 0xFFFFFFFF
+    if row[k] != row[k]:
+        return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
+    if not router.local:
+        return code[k] <= cut
+    if cut < 0 or upper == router.n_codes[k]:
+        return cut >= 0
+    a, b = router.high[router.offset[k] + cut], router.low[router.offset[k] + upper]
+    if b == np.inf or a == -np.inf:
+        return row[k] <= (LARGEST if b == np.inf else -LARGEST)
+    middle = a / 2.0 + b / 2.0
+    return row[k] <= (middle if a <= middle < b else a)
+
+
+@jit
+def average_rows(
+    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
+) -> np.ndarray:
+    """Posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach; time as that of `flow`."""
+    out = np.zeros((len(rows), value.shape[1]))
+    flowing, ends, share = flow_arrays(graph, log_inside)
+    for i in range(len(rows)):
+        n = flow(graph, log_inside, router, rows[i], codes[i], flowing, ends, share)
+        for k in range(n):
+            for j in range(value.shape[1]):
+                out[i, j] += share[k] * value[ends[k], j]
+    return out
+
+
+@jit
+def share_rows(
+    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, start: int, most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """In which cells, and how probably, rows from ``start`` on end, one after the other: cells and probabilities (k,),
+    and where those of each row begin (m + 1,). It stops at the end, or once it has ``most``. Time as that of `flow`.
+    """
+    flowing, ends, share = flow_arrays(graph, log_inside)
+    cell, weight = np.empty(most + len(ends), dtype=np.int64), np.empty(most + len(ends))
+    first = np.zeros(len(rows) - start + 1, dtype=np.int64)
+    m, k = 0, 0
+    while start + m < len(rows) and k < most:
+        n = flow(graph, log_inside, router, rows[start + m], codes[start + m], flowing, ends, share)
+        for j in range(n):
+            cell[k + j], weight[k + j] = ends[j], share[j]
+        k += n
+        m += 1
+        first[m] = k
+    return cell[:k].copy(), weight[:k].copy(), first[: m + 1].copy()
+
+
+class Flowing(NamedTuple):
+    """Where the mass of a row is on its way down, between rows all zero."""
+
+    mass: np.ndarray
+    """(n_slots,)."""
+    waiting: np.ndarray
+    """(n_cells,) bool."""
+    heap: np.ndarray
+    """(n_cells,) int64."""
+
+
+@jit
+def flow_arrays(graph: Any, log_inside: np.ndarray) -> tuple[Flowing, np.ndarray, np.ndarray]:
+    """Arrays for `flow`: what it needs on the way, cells (n_slots,) and probabilities (n_slots,)."""
+    n = len(graph.rows)
+    flowing = Flowing(np.zeros(len(log_inside)), np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64))
+    return flowing, np.empty(len(log_inside), dtype=np.int64), np.empty(len(log_inside))
+
+
+@jit
+def flow(
+    graph: Any,
+    log_inside: np.ndarray,
+    router: Router,
+    row: np.ndarray,
+    code: np.ndarray,
+    flowing: Flowing,
+    ends: np.ndarray,
+    share_of: np.ndarray,
+) -> int:
+    """In which cells a new row (p,) ends as that of a leaf, into ``ends``, and how probably, into ``share_of``; their
+    number. A cell stands there once for each depth at which it is reached.
+
+    The mass of the trees in which a row passes through a cell flows down the questions, on the row's side; a heap
+    keeps the cells it has reached in topological order. Time a row: the questions of the cells it may pass.
+    """
+    mass, waiting, heap = flowing.mass, flowing.waiting, flowing.heap
+    mass[0], heap[0], n, found = 1.0, 0, 1, 0
+    while n > 0:
+        cell = heap[0]
+        n -= 1
+        _sift_down(heap, n)
+        waiting[cell] = False
+        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+            here, split = mass[slot], graph.log_split[slot]
+            if here == 0.0:
+                continue
+            mass[slot] = 0.0
+            stop = 1.0
+            if split > -np.inf and graph.rows[cell] > 0:
+                stop = share(graph.log_stop[slot], log_inside[slot])
+                below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
+                for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+                    left, right = children(graph, e, below)
+                    log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
+                    to_left = goes_left(graph, router, e, cell, row, code)
+                    child = np.int64(graph.left[e] if to_left else graph.right[e])
+                    mass[left if to_left else right] += here * share(log_term, log_inside[slot])
+                    if child != cell and not waiting[child]:
+                        waiting[child] = True
+                        _sift_up(heap, n, child)
+                        n += 1
+            if here * stop > 0.0:
+                ends[found], share_of[found] = cell, here * stop
+                found += 1
+    return found
+
+
+@jit
+def _sift_up(heap: np.ndarray, n: int, item: int) -> None:
+    """Add an item to a heap of ``n``, smallest on top."""
+    at = n
+    while at > 0 and heap[(at - 1) // 2] > item:
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = item
+
+
+@jit
+def _sift_down(heap: np.ndarray, n: int) -> None:
+    """Take the top off a heap of ``n + 1``."""
+    item, at = heap[n], 0
+    while 2 * at + 1 < n:
+        child = 2 * at + 1
+        if child + 1 < n and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= item:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = item

@@ -1,0 +1,93 @@
+"""The k best trees, found lazily: only the lists of slots that the best trees pass through are ever begun.
+
+Huang and Chiang (2005), Better k-best parsing, algorithm 3, over the values of the `Best` semiring.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from ..graph.cells import CellGraph
+from ..semirings.algebras import Ranked
+
+
+class _Trees:
+    """The best trees below one slot: those found, in order, and the candidates for the next one."""
+
+    def __init__(self, graph: CellGraph, best: np.ndarray, slot: int, k: int) -> None:
+        cell = int(np.searchsorted(graph.first_slot, slot, side="right")) - 1
+        first, last = int(graph.first_edge[cell]), int(graph.first_edge[cell + 1])
+        left, right = (side[first:last].astype(np.int64) for side in (graph.left, graph.right))
+        if graph.layered:
+            below = int(graph.depth[cell] + slot - graph.first_slot[cell] + 1)
+            left, right = (graph.first_slot[child] + below - graph.depth[child] for child in (left, right))
+        self.first, self.left, self.right = first, left, right
+        self.weight = graph.log_split[slot] + graph.log_rule[first:last]
+        terms = np.full(0, -np.inf) if graph.log_split[slot] == -np.inf else self.weight + best[left] + best[right]
+        likeliest = np.argsort(-terms, kind="stable")[:k]
+        self.found: list[tuple[float, int, int, int]] = []
+        self.heap = [(-float(terms[e]), int(e), 0, 0) for e in likeliest if terms[e] > -np.inf]
+        if graph.log_stop[slot] > -np.inf:
+            self.heap.append((-float(graph.log_stop[slot]), -1, 0, 0))
+        heapify(self.heap)
+        self.waiting: list[tuple[int, int, int]] = []
+        """Candidates whose subtrees may not have been found yet."""
+        self.complete = False
+
+    def has(self, rank: int) -> bool:
+        """Whether the tree of this rank is found, or known not to be."""
+        return self.complete or len(self.found) > rank
+
+    def take(self) -> tuple[int, int, int]:
+        """Move the best candidate to those found; its neighbours, each reached in one way only, wait."""
+        negative, e, i, j = heappop(self.heap)
+        self.found.append((-negative, e, i, j))
+        if e >= 0:
+            self.waiting = [(e, i, j + 1), (e, i + 1, j)] if j == 0 else [(e, i, j + 1)]
+        return e, i, j
+
+
+def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, Ranked]:
+    """Log weights of the ``k`` best trees (fewer if there are not as many), best first; and how to grow them.
+
+    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k) and a look at the questions of each slot met.
+    """
+    slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
+    asked = [(0, k - 1)]
+    while asked:
+        slot, rank = asked[-1]
+        if slot not in slots:
+            slots[slot] = _Trees(graph, best, slot, k)
+        here = slots[slot]
+        if here.has(rank):
+            asked.pop()
+        elif here.waiting:
+            e, i, j = here.waiting[-1]
+            sides = (int(here.left[e]), i), (int(here.right[e]), j)
+            missing = [side for side in sides if side[0] not in slots or not slots[side[0]].has(side[1])]
+            if missing:
+                asked += missing
+                continue
+            here.waiting.pop()
+            lefts, rights = (slots[child].found for child, _ in sides)
+            if len(lefts) > i and len(rights) > j:
+                heappush(here.heap, (-float(here.weight[e] + lefts[i][0] + rights[j][0]), e, i, j))
+        elif here.heap:
+            e, i, j = here.take()
+            if e >= 0:
+                asked += [(int(here.left[e]), i), (int(here.right[e]), j)]
+        else:
+            here.complete = True
+    return np.array([found[0] for found in slots[0].found[:k]]), _as_ranked(slots, graph.n_slots)
+
+
+def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
+    first = np.full(n_slots, -1, dtype=np.int64)
+    rows: list[tuple[int, int, int]] = []
+    for slot, here in slots.items():
+        first[slot] = len(rows)
+        rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.found]
+    question, left, right = (np.ascontiguousarray(c) for c in np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+    return Ranked(first, question, left, right)

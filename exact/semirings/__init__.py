@@ -1,0 +1,1 @@
+"""The algebras in which the recursion runs."""

@@ -1,0 +1,472 @@
+"""The algebras in which the one bottom-up recursion runs.
+
+A semiring is a NamedTuple of arrays that holds a value for each slot of the graph, and three functions: `leaf` begins a
+slot's value with what a leaf there is worth, `add_split` adds the trees that ask one question there, `store` keeps the
+sum. A fourth, `choose`, goes back down: which of the summands a tree is taken from.
+
+==============  ======================  ==========================================  ================================
+class           plus                    times                                       value of the root
+==============  ======================  ==========================================  ================================
+`LogSum`        log(e^a + e^b)          a + b                                       log evidence
+`Best`          max(a, b)               a + b                                       log joint of the best tree
+`Residue`       a + b mod prime         a b mod prime                               number of trees, mod prime
+`BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and tally)
+`Hull`          hull of both            sum, edge by edge                           best trees for each price of a leaf
+`SizeLaw`       a + b                   product of polynomials in the leaves        law of the number of leaves
+`DepthLaw`      a + b                   product, one level up                       law of the depth
+`Products`      a + b                   a b                                         mean of products over a tree
+`Moments`       mixture of two laws     sum of independent variables                mean and variance of sums
+`Ranked`        merge of sorted lists   the largest sums of two lists (`k_best`)    the k best trees
+==============  ======================  ==========================================  ================================
+
+`SizeLaw`, `DepthLaw`, `Products` and `Moments` are expectations under the posterior and carry the values of `LogSum`.
+A new answer is a new class here, or in a file of its own as `Hull` in `_hulls.py`, and nothing else.
+"""
+
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import by_class, jit
+
+from ..graph.packed import children
+from .exponential import exp_down
+
+NEGLIGIBLE = 1e-3
+"""Part of a slot's spare mass below which a question may be left out."""
+
+
+@by_class
+def leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
+    """The sum at a slot when it holds the leaf alone."""
+    raise TypeError(f"{type(semiring).__name__} is not a semiring.")
+
+
+@by_class
+def add_split(semiring: Any, so_far: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
+    """The sum ``so_far`` and the trees that split by question ``e``, whose children are the slots left and right."""
+    raise TypeError(f"{type(semiring).__name__} is not a semiring.")
+
+
+@by_class
+def store(semiring: Any, slot: int, total: Any) -> None:
+    """Keep the finished sum of a slot."""
+    raise TypeError(f"{type(semiring).__name__} is not a semiring.")
+
+
+@by_class
+def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, wanted: int) -> Any:
+    """The question a slot splits by, -1 if it stops; and what is wanted of the two children, in their slots' terms.
+
+    ``wanted`` tells which of a slot's trees is meant where it has several: a rank, or a place among the coefficients.
+    """
+    raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
+
+
+@jit
+def share(log_term: float, log_total: float) -> float:
+    """Part of a total that one of its terms is; 0 of nothing."""
+    return exp_down(log_term - log_total)
+
+
+class LogSum(NamedTuple):
+    """(log-sum-exp, +): log sums of weights."""
+
+    value: np.ndarray
+    """(n_slots,) float64."""
+    term: np.ndarray
+    """(most questions of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known."""
+
+
+@leaf.register(LogSum)
+def _(semiring, cell, slot, log_stop):
+    semiring.term[0] = log_stop
+    return log_stop, 1
+
+
+@add_split.register(LogSum)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    top, n = so_far
+    term = log_weight + semiring.value[left] + semiring.value[right]
+    semiring.term[n] = term
+    return max(top, term), n + 1
+
+
+@store.register(LogSum)
+def _(semiring, slot, total):
+    top, n = total
+    if n == 1 or top == -np.inf:
+        semiring.value[slot] = top
+        return
+    summed = 0.0
+    for i in range(n):
+        summed += exp_down(semiring.term[i] - top)
+    semiring.value[slot] = top + log(summed)
+
+
+@choose.register(LogSum)
+def _(semiring, rng, graph, cell, slot, below, wanted):
+    """At random, in proportion to the terms."""
+    value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
+    if split == -np.inf:
+        return -1, 0, 0
+    u, last = rng.random() - share(graph.log_stop[slot], total), -1
+    if u < 0.0:
+        return -1, 0, 0
+    for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+        left, right = children(graph, e, below)
+        part = share(split + graph.log_rule[e] + value[left] + value[right], total)
+        u -= part
+        if part > 0.0:
+            last = e
+        if u < 0.0:
+            break
+    # rounding may leave a draw a hair above the total: then the last of the terms is meant
+    return last, 0, 0
+
+
+class Best(NamedTuple):
+    """(max, +): the largest weight."""
+
+    value: np.ndarray
+    """(n_slots,) float64."""
+
+
+@leaf.register(Best)
+def _(semiring, cell, slot, log_stop):
+    return log_stop
+
+
+@add_split.register(Best)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    return max(so_far, log_weight + semiring.value[left] + semiring.value[right])
+
+
+@store.register(Best)
+def _(semiring, slot, total):
+    semiring.value[slot] = total
+
+
+@choose.register(Best)
+def _(semiring, rng, graph, cell, slot, below, wanted):
+    value, split, best = semiring.value, graph.log_split[slot], -1
+    top = graph.log_stop[slot]
+    if split > -np.inf:
+        for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+            left, right = children(graph, e, below)
+            term = split + graph.log_rule[e] + value[left] + value[right]
+            if term > top:
+                best, top = e, term
+    return best, 0, 0
+
+
+class Residue(NamedTuple):
+    """Integers modulo a prime: trees of positive weight, counted."""
+
+    value: np.ndarray
+    """(n_slots,) uint64."""
+    prime: int
+    """Below 2^31, a uint64."""
+
+
+@leaf.register(Residue)
+def _(semiring, cell, slot, log_stop):
+    return np.uint64(1) if log_stop > -np.inf else np.uint64(0)
+
+
+@add_split.register(Residue)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    if log_weight == -np.inf:
+        return so_far
+    return (so_far + semiring.value[left] * semiring.value[right]) % semiring.prime
+
+
+@store.register(Residue)
+def _(semiring, slot, total):
+    semiring.value[slot] = total
+
+
+class BestBySize(NamedTuple):
+    """(max, +) polynomials: the largest weight for each number of leaves and each tally.
+
+    A tally is an integer that adds over the leaves, such as the false alarms of the labels a leaf may be given; a
+    leaf may have several options, each with its tally and its weight. Without tallies all are 0.
+    """
+
+    start: np.ndarray
+    """(n_slots + 1,) int64: where a slot's coefficients begin."""
+    wide: np.ndarray
+    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot no tree in question reaches."""
+    tall: np.ndarray
+    """(n_slots,) int64: tallies kept, 0 to tall - 1."""
+    value: np.ndarray
+    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and tally t."""
+    tally: np.ndarray
+    """(n_slots, n_options) int64 of each option of a leaf."""
+    gain: np.ndarray
+    """(n_slots, n_options) float64: weight of the option, added to the leaf's."""
+
+
+@leaf.register(BestBySize)
+def _(semiring, cell, slot, log_stop):
+    start, wide = semiring.start[slot], semiring.wide[slot]
+    for i in range(start, semiring.start[slot + 1]):
+        semiring.value[i] = -np.inf
+    if wide > 0:
+        for option in range(semiring.tally.shape[1]):
+            t = semiring.tally[slot, option]
+            if t < semiring.tall[slot]:
+                at = start + t * wide
+                semiring.value[at] = max(semiring.value[at], log_stop + semiring.gain[slot, option])
+    return 0
+
+
+@add_split.register(BestBySize)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    value, wide, wide_right = semiring.value, semiring.wide[slot], semiring.wide[right]
+    for t_left in range(semiring.tall[left]):
+        for m_left in range(1, min(semiring.wide[left], wide - 1) + 1):
+            term = log_weight + value[semiring.start[left] + t_left * semiring.wide[left] + m_left - 1]
+            if term == -np.inf:
+                continue
+            m_most = min(wide_right, wide - m_left)
+            for t_right in range(min(semiring.tall[right], semiring.tall[slot] - t_left)):
+                at = semiring.start[slot] + (t_left + t_right) * wide + m_left
+                other = semiring.start[right] + t_right * wide_right
+                for m in range(m_most):
+                    value[at + m] = max(value[at + m], term + value[other + m])
+    return so_far
+
+
+@store.register(BestBySize)
+def _(semiring, slot, total):
+    pass
+
+
+@choose.register(BestBySize)
+def _(semiring, rng, graph, cell, slot, below, wanted):
+    """``wanted`` is a coefficient, counted from the slot's first."""
+    value, start, wide = semiring.value, semiring.start, semiring.wide
+    m, t = wanted % wide[slot] + 1, wanted // wide[slot]
+    best, wanted_left, wanted_right, top = -1, 0, 0, -np.inf
+    if m == 1 or graph.log_split[slot] == -np.inf:
+        return best, wanted_left, wanted_right
+    for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+        left, right = children(graph, e, below)
+        weight = graph.log_split[slot] + graph.log_rule[e]
+        for t_left in range(max(0, t - semiring.tall[right] + 1), min(t + 1, semiring.tall[left])):
+            for m_left in range(max(1, m - wide[right]), min(m - 1, wide[left]) + 1):
+                i = t_left * wide[left] + m_left - 1
+                j = (t - t_left) * wide[right] + m - m_left - 1
+                term = weight + value[start[left] + i] + value[start[right] + j]
+                if term > top:
+                    best, wanted_left, wanted_right, top = e, i, j, term
+    return best, wanted_left, wanted_right
+
+
+class SizeLaw(NamedTuple):
+    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot."""
+
+    start: np.ndarray
+    """(n_slots,) int64: where a slot's coefficients begin."""
+    length: np.ndarray
+    """(n_slots,) int64: how many there are; the first is for one leaf."""
+    value: np.ndarray
+    """float64: what finds no room is lost, and `used` tells."""
+    row: np.ndarray
+    """(most leaves,) float64: the slot at work."""
+    used: np.ndarray
+    """(1,) int64: coefficients to store so far."""
+    log_inside: np.ndarray
+    """(n_slots,) float64."""
+    spare: np.ndarray
+    """(n_slots,) float64: mass that may be cut off the slot's law; where it is one or more, all of it."""
+
+
+@leaf.register(SizeLaw)
+def _(semiring, cell, slot, log_stop):
+    semiring.row[0] = share(log_stop, semiring.log_inside[slot])
+    return 1
+
+
+@add_split.register(SizeLaw)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    row, value, log_inside = semiring.row, semiring.value, semiring.log_inside
+    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part < NEGLIGIBLE * semiring.spare[slot]:
+        return so_far
+    n_left, n_right = semiring.length[left], semiring.length[right]
+    longest = max(so_far, min(n_left + n_right, len(row)))
+    for m in range(so_far, longest):
+        row[m] = 0.0
+    for i in range(min(n_left, len(row) - 1)):
+        term = part * value[semiring.start[left] + i]
+        other = semiring.start[right]
+        for j in range(min(n_right, len(row) - 1 - i)):
+            row[i + j + 1] += term * value[other + j]
+    return longest
+
+
+@store.register(SizeLaw)
+def _(semiring, slot, total):
+    row, tail = semiring.row, 0.0
+    while total > 0 and tail + row[total - 1] <= semiring.spare[slot]:
+        total -= 1
+        tail += row[total]
+    start = semiring.used[0]
+    semiring.used[0] += total
+    if semiring.used[0] > len(semiring.value):
+        total = 0
+    for m in range(total):
+        semiring.value[start + m] = row[m]
+    semiring.start[slot], semiring.length[slot] = start, total
+
+
+class DepthLaw(NamedTuple):
+    """Posterior probability that the tree below a slot is at most so deep; that of two subtrees is the product."""
+
+    value: np.ndarray
+    """(n_slots, depths) float64: entry d for at most d levels."""
+    log_inside: np.ndarray
+    """(n_slots,) float64."""
+
+
+@leaf.register(DepthLaw)
+def _(semiring, cell, slot, log_stop):
+    stop = share(log_stop, semiring.log_inside[slot])
+    for d in range(semiring.value.shape[1]):
+        semiring.value[slot, d] = stop
+    return 0
+
+
+@add_split.register(DepthLaw)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    value, log_inside = semiring.value, semiring.log_inside
+    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part > 0.0:
+        for d in range(1, value.shape[1]):
+            value[slot, d] += part * (value[left, d - 1] * value[right, d - 1])
+    return so_far
+
+
+@store.register(DepthLaw)
+def _(semiring, slot, total):
+    pass
+
+
+class Products(NamedTuple):
+    """Posterior means of products over a tree: ``worth[j]`` for each leaf, 0 for a question that column j bans."""
+
+    value: np.ndarray
+    """(n_slots, m) float64."""
+    worth: np.ndarray
+    """(m,) float64."""
+    banned_by: np.ndarray
+    """(p,) int64: the column that bans a feature, -1 if none does."""
+    feature: np.ndarray
+    """(n_edges,) int32: that a question is about."""
+    log_inside: np.ndarray
+    """(n_slots,) float64."""
+    spare: np.ndarray
+    """(n_slots,) float64: as for `SizeLaw`."""
+
+
+@leaf.register(Products)
+def _(semiring, cell, slot, log_stop):
+    stop = share(log_stop, semiring.log_inside[slot])
+    for j in range(semiring.value.shape[1]):
+        semiring.value[slot, j] = stop * semiring.worth[j]
+    return 0
+
+
+@add_split.register(Products)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    value, log_inside = semiring.value, semiring.log_inside
+    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part < NEGLIGIBLE * semiring.spare[slot]:
+        return so_far
+    banned = semiring.banned_by[semiring.feature[e]]
+    kept = value[slot, banned]
+    for j in range(value.shape[1]):
+        value[slot, j] += part * value[left, j] * value[right, j]
+    if banned >= 0:
+        value[slot, banned] = kept
+    return so_far
+
+
+@store.register(Products)
+def _(semiring, slot, total):
+    pass
+
+
+class Moments(NamedTuple):
+    """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
+
+    Given the question, the two subtrees are independent: means and variances add. A slot's law is the mixture over its
+    questions, summed up by West's (1979) weighted updates, which do not cancel.
+    """
+
+    mean: np.ndarray
+    """(n_slots, m) float64."""
+    variance: np.ndarray
+    """(n_slots, m) float64."""
+    of_leaf: np.ndarray
+    """(n_cells, m) float64."""
+    of_split: np.ndarray
+    """(n_edges, m) float64; (0, m) when splits count nothing."""
+    log_inside: np.ndarray
+    """(n_slots,) float64."""
+
+
+@leaf.register(Moments)
+def _(semiring, cell, slot, log_stop):
+    for j in range(semiring.mean.shape[1]):
+        semiring.mean[slot, j] = semiring.of_leaf[cell, j]
+        semiring.variance[slot, j] = 0.0
+    return share(log_stop, semiring.log_inside[slot])
+
+
+@add_split.register(Moments)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    mean, variance, log_inside = semiring.mean, semiring.variance, semiring.log_inside
+    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part == 0.0:
+        return so_far
+    mass = so_far + part
+    for j in range(mean.shape[1]):
+        here = mean[left, j] + mean[right, j]
+        if len(semiring.of_split) > 0:
+            here += semiring.of_split[e, j]
+        away = here - mean[slot, j]
+        mean[slot, j] += away * (part / mass)
+        within = variance[left, j] + variance[right, j]
+        variance[slot, j] += part * (within + away * (here - mean[slot, j]))
+    return mass
+
+
+@store.register(Moments)
+def _(semiring, slot, total):
+    if total > 0.0:
+        for j in range(semiring.mean.shape[1]):
+            semiring.variance[slot, j] /= total
+
+
+class Ranked(NamedTuple):
+    """The best trees below some slots, in order, as `k_best.rank_trees` finds them."""
+
+    first: np.ndarray
+    """(n_slots,) int64: where a slot's list begins, -1 if it has none."""
+    question: np.ndarray
+    """int64: of each tree in a list, the question of its root, -1 for a leaf."""
+    left: np.ndarray
+    """int64: rank of its left subtree among those of the left child."""
+    right: np.ndarray
+    """int64: rank of its right subtree."""
+
+
+@choose.register(Ranked)
+def _(semiring, rng, graph, cell, slot, below, wanted):
+    """``wanted`` is a rank."""
+    at = semiring.first[slot] + wanted
+    return semiring.question[at], semiring.left[at], semiring.right[at]

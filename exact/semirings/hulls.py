@@ -1,0 +1,133 @@
+"""The semiring of the best trees for every price of a leaf."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+
+from ..graph.packed import children
+from .algebras import add_split, choose, leaf, store
+
+
+class Hull(NamedTuple):
+    """The largest of weight minus price times leaves, for every price >= 0 of a leaf at once.
+
+    It is a maximum of lines, kept as the corners of the upper hull of the points (leaves, weight) of a slot's trees,
+    from the fewest leaves to the largest weight. The sum of two independent subtrees joins the edges of two hulls in
+    order of slope. At the root of a fixed tree the corners are the trees of weakest-link pruning.
+    """
+
+    start: np.ndarray
+    """(n_slots,) int64: where a slot's corners begin."""
+    length: np.ndarray
+    """(n_slots,) int64: how many there are."""
+    leaves: np.ndarray
+    """float64, ascending within a slot; what finds no room is lost, and `used` tells."""
+    weight: np.ndarray
+    """float64 of each corner, ascending too."""
+    row: np.ndarray
+    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one question, and of both."""
+    used: np.ndarray
+    """(1,) int64: corners to store so far."""
+
+
+@leaf.register(Hull)
+def _(semiring, cell, slot, log_stop):
+    if log_stop == -np.inf:
+        return 0
+    semiring.row[0, 0, 0], semiring.row[0, 1, 0] = 1.0, log_stop
+    return 1
+
+
+@add_split.register(Hull)
+def _(semiring, so_far, slot, e, log_weight, left, right):
+    row = semiring.row
+    n_asked = add_hulls(semiring, left, right, log_weight)
+    if n_asked == 0:
+        return so_far
+    n, i, j = 0, 0, 0
+    while i < so_far or j < n_asked:
+        here = i < so_far
+        if here and j < n_asked:
+            here = row[0, 0, i] < row[1, 0, j] or (row[0, 0, i] == row[1, 0, j] and row[0, 1, i] >= row[1, 1, j])
+        if here:
+            n = add_corner(row[2], n, row[0, 0, i], row[0, 1, i])
+            i += 1
+        else:
+            n = add_corner(row[2], n, row[1, 0, j], row[1, 1, j])
+            j += 1
+    for i in range(n):
+        row[0, 0, i], row[0, 1, i] = row[2, 0, i], row[2, 1, i]
+    return n
+
+
+@jit
+def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
+    """Sum of the hulls of two slots into ``row[1]``; its corners."""
+    leaves, weight, row = semiring.leaves, semiring.weight, semiring.row
+    i, j = semiring.start[left], semiring.start[right]
+    last_i, last_j = i + semiring.length[left] - 1, j + semiring.length[right] - 1
+    if last_i < i or last_j < j or log_weight == -np.inf:
+        return 0
+    n = 0
+    while True:
+        row[1, 0, n], row[1, 1, n] = leaves[i] + leaves[j], log_weight + (weight[i] + weight[j])
+        n += 1
+        if i == last_i and j == last_j:
+            return n
+        steps_i, steps_j = j == last_j, i == last_i
+        if i < last_i and j < last_j:
+            gain_i = (weight[i + 1] - weight[i]) * (leaves[j + 1] - leaves[j])
+            gain_j = (weight[j + 1] - weight[j]) * (leaves[i + 1] - leaves[i])
+            steps_i, steps_j = gain_i >= gain_j, gain_j >= gain_i
+        i += steps_i
+        j += steps_j
+
+
+@jit
+def add_corner(corners: np.ndarray, n: int, leaves: float, weight: float) -> int:
+    """Put a point behind the ``n`` corners (2, ...) of an upper hull, drop those it covers; how many are left."""
+    if n > 0 and weight <= corners[1, n - 1]:
+        return n
+    while n > 1:
+        rise = (corners[1, n - 1] - corners[1, n - 2]) * (leaves - corners[0, n - 2])
+        if rise > (weight - corners[1, n - 2]) * (corners[0, n - 1] - corners[0, n - 2]):
+            break
+        n -= 1
+    corners[0, n], corners[1, n] = leaves, weight
+    return n + 1
+
+
+@store.register(Hull)
+def _(semiring, slot, total):
+    start = semiring.used[0]
+    semiring.used[0] += total
+    if semiring.used[0] > len(semiring.leaves):
+        total = 0
+    for i in range(total):
+        semiring.leaves[start + i], semiring.weight[start + i] = semiring.row[0, 0, i], semiring.row[0, 1, i]
+    semiring.start[slot], semiring.length[slot] = start, total
+
+
+@choose.register(Hull)
+def _(semiring, rng, graph, cell, slot, below, wanted):
+    """``wanted`` is a corner, counted from the slot's first."""
+    leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
+    m = leaves[start[slot] + wanted]
+    best, on_left, on_right, top = -1, 0, 0, -np.inf
+    if m == 1.0:
+        return best, on_left, on_right
+    for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+        left, right = children(graph, e, below)
+        log_weight = graph.log_split[slot] + graph.log_rule[e]
+        j = semiring.length[right] - 1
+        for i in range(semiring.length[left]):
+            while j >= 0 and leaves[start[left] + i] + leaves[start[right] + j] > m:
+                j -= 1
+            if j < 0:
+                break
+            term = log_weight + (weight[start[left] + i] + weight[start[right] + j])
+            if leaves[start[left] + i] + leaves[start[right] + j] == m and term > top:
+                best, on_left, on_right, top = e, i, j, term
+    return best, on_left, on_right

@@ -1,0 +1,1 @@
+"""Progressive mixtures and global splitting (Blanchard 1999, 2004)."""

@@ -1,0 +1,295 @@
+"""The global splitting prior: all distinct ways in which a labelled structure parts the rows, equally likely.
+
+A structure is a tree with a feature at each split and no cuts; a splitting sends each row of the X sample to one of its
+leaves. A splitting is the same as a choice, at each node, of one of the ways in which its feature parts the rows there,
+the two trivial ones included (one way where there are no rows). So splittings are the trees of a graph whose cells are
+pairs of a structure and a set of rows, and every recursion runs on it (Blanchard 1999, section 5, equation 8).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_type
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.cuts import LOCAL_TRIVIAL, LocalCuts
+from pactree_mcmc.model.tree_prior.priors import BranchingProcess
+from pactree_mcmc.table.columns import Table
+from pactree_mcmc.tree.tree import LEAF, Tree
+
+from ...answers import count_trees, log_sums
+from ...graph.cells import CellGraph, Intractable, build_graph
+from ...graph.limits import check_cells
+from ...graph.terms import counting_terms
+from ...posterior import ExactPosterior
+
+QUESTIONS_PER_CELL = 32
+"""Questions of the root allowed for each pair allowed."""
+
+
+class _Structures(NamedTuple):
+    """Labelled structures; those to the left and right of a root are structures too. Number 0 is a leaf."""
+
+    feature: np.ndarray
+    """(n,) int64: at the root, -1 for a leaf."""
+    left: np.ndarray
+    """(n,) int64."""
+    right: np.ndarray
+    """(n,) int64."""
+    depth: np.ndarray
+    """(n,) int64."""
+
+
+def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_000) -> int:
+    """Number of distinct ways in which a labelled structure can part the rows of ``X`` among its leaves.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        The whole X sample; equal rows count once.
+    structure : Tree
+        Shape and features are used, thresholds are not.
+    max_cells : int, default 1,000,000
+        Pairs of a node and a set of rows allowed.
+
+    Returns
+    -------
+    int
+        Exact; ``C(I + m, m)`` with one feature of I distinct values and m splits, whatever the shape.
+
+    Raises
+    ------
+    Intractable
+        If there are more pairs.
+    ValueError
+        If the structure asks about a feature that X lacks.
+
+    Examples
+    --------
+    >>> chain = Tree([0, 0, -1, -1, -1], [0.0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+    >>> count_global_splittings([[1.0], [2.0], [5.0]], chain)
+    10
+    """
+    check_type("structure", structure, Tree, "a Tree")
+    check_cells(max_cells)
+    depth = max(structure.depth, 1)
+    questions, prior = LocalCuts(trivial=True), BranchingProcess(0.5, depth)
+    model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, questions=questions)
+    if structure.feature.max() >= model.n_features:
+        raise ValueError(
+            f"the structure asks about feature {structure.feature.max()}; X has {model.n_features} columns."
+        )
+    structures, root = _structures_of(structure)
+    base = build_graph(model, max_cells)
+    return count_trees(_pair_graph(base, structures, np.array([root]), np.zeros(1, dtype=np.int64), max_cells)[0])
+
+
+def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> ExactPosterior:
+    """The posterior under the global splitting prior.
+
+    A tree of structure tau has the tree prior's probability of its shape, times the feature weights of its labels,
+    times one over the number of splittings of tau. It does not factorise, so the sum runs over all structures.
+
+    Parameters
+    ----------
+    model : TreeModel
+        With ``LocalCuts(trivial=True)``, whose product of local choices is replaced by the global one.
+    max_cells : int, default 1,000,000
+        Pairs of a structure and a set of rows allowed; 32 times as many questions of the root.
+
+    Returns
+    -------
+    ExactPosterior
+        ``model.log_prior`` of its trees is that of the local prior; the draws' own ``log_prior`` is the global one.
+
+    Raises
+    ------
+    ValueError
+        If the questions are not ``LocalCuts(trivial=True)``, or the score does not separate.
+    Intractable
+        If there are too many pairs; with p features there are 2, p + 1, p (p + 1)^2 + 1, ... structures of depth at
+        most 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> from pactree_mcmc import BranchingProcess, LocalCuts
+    >>> prior, questions = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
+    >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, questions=questions))
+    >>> truth.n_leaves_pmf().round(3).tolist()
+    [0.0, 0.446, 0.13, 0.279, 0.145]
+    """
+    if not isinstance(model, TreeModel) or model.questions.kind != LOCAL_TRIVIAL:
+        raise ValueError("a model with questions=LocalCuts(trivial=True) is needed: its ways are those of this prior.")
+    check_cells(max_cells)
+    if not model.leaf.separates:
+        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
+    limit, p = int(model.prior_tables.depth_limit), model.n_features
+    n_structures = 1
+    for _ in range(limit - 1):
+        n_structures = 1 + p * n_structures**2
+        if n_structures > max_cells:
+            raise Intractable(n_structures, max_cells, "structures below the root")
+    base = build_graph(model, max_cells)
+    most = QUESTIONS_PER_CELL * max_cells
+    root = slice(int(base.first_edge[0]), int(base.first_edge[1]))
+    if (root.stop - root.start) * n_structures**2 > most:
+        raise Intractable((root.stop - root.start) * n_structures**2, most, "questions of the root")
+    if limit == 0:
+        return ExactPosterior(model, base)
+    structures = _all_structures(p, limit - 1)
+    first = np.unique(np.concatenate([base.left[root], base.right[root]])).astype(np.int64)
+    sigma, cell = (a.ravel() for a in np.meshgrid(np.arange(n_structures), first, indexing="ij"))
+    pairs, place = _pair_graph(base, structures, sigma, cell, max_cells)
+    return ExactPosterior(model, _with_root(model, base, structures, pairs, place))
+
+
+def _structures_of(tree: Tree) -> tuple[_Structures, int]:
+    """The distinct structures below the nodes of a tree, and the number of the whole."""
+    known: dict[tuple[int, int, int], int] = {}
+    rows = [(LEAF, 0, 0, 0)]
+    number = np.zeros(tree.n_nodes, dtype=np.int64)
+    for node in range(tree.n_nodes - 1, -1, -1):
+        if tree.feature[node] != LEAF:
+            left, right = int(number[tree.left[node]]), int(number[tree.right[node]])
+            key = (int(tree.feature[node]), left, right)
+            if key not in known:
+                known[key] = len(rows)
+                rows.append((*key, 1 + max(rows[left][3], rows[right][3])))
+            number[node] = known[key]
+    return _Structures(*np.array(rows, dtype=np.int64).T), int(number[0])
+
+
+def _all_structures(p: int, depth: int) -> _Structures:
+    """Every structure over ``p`` features that is at most so deep."""
+    out = _Structures(np.array([LEAF]), *np.zeros((3, 1), dtype=np.int64))
+    for level in range(1, depth + 1):
+        grid = np.meshgrid(np.arange(p), np.arange(len(out.feature)), np.arange(len(out.feature)), indexing="ij")
+        feature, left, right = (a.ravel() for a in grid)
+        new = np.maximum(out.depth[left], out.depth[right]) == level - 1
+        added = _Structures(feature[new], left[new], right[new], np.full(new.sum(), level))
+        out = _Structures(*(np.concatenate(pair) for pair in zip(out, added, strict=True)))
+    return out
+
+
+class _Asked(NamedTuple):
+    """The questions of some pairs."""
+
+    pair: np.ndarray
+    """(m,) int64: which of the pairs asks."""
+    edge: np.ndarray
+    """(m,) int64: the question of the base graph."""
+    left: np.ndarray
+    """(m,) int64: key of the left child, ``structure * n_cells + cell``."""
+    right: np.ndarray
+    """(m,) int64."""
+
+
+def _ask(base: CellGraph, structures: _Structures, key: np.ndarray) -> _Asked:
+    sigma, cell = np.divmod(key, base.n_cells)
+    n_edges = np.where(sigma > 0, np.diff(base.first_edge)[cell], 0)
+    pair = np.repeat(np.arange(len(key)), n_edges)
+    edge = np.arange(len(pair)) - np.repeat(np.cumsum(n_edges) - n_edges - base.first_edge[cell], n_edges)
+    kept = base.feature[edge] == structures.feature[sigma[pair]]
+    pair, edge = pair[kept], edge[kept]
+    left = structures.left[sigma[pair]] * base.n_cells + base.left[edge]
+    right = structures.right[sigma[pair]] * base.n_cells + base.right[edge]
+    return _Asked(pair, edge, left, right)
+
+
+def _pair_graph(
+    base: CellGraph, structures: _Structures, sigma: np.ndarray, cell: np.ndarray, max_cells: int
+) -> tuple[CellGraph, np.ndarray]:
+    """Graph of the pairs reached from the given ones, without prior factors; and the keys of its cells."""
+    keys = fresh = np.unique(sigma * base.n_cells + cell)
+    while len(fresh):
+        asked = _ask(base, structures, fresh)
+        fresh = np.setdiff1d(np.concatenate([asked.left, asked.right]), keys)
+        keys = np.union1d(keys, fresh)
+        if len(keys) > max_cells:
+            raise Intractable(len(keys), max_cells, "pairs of a structure and a set of rows")
+    # the deepest structures first, so that parents come before children
+    keys = keys[np.argsort(-structures.depth[keys // base.n_cells], kind="stable")]
+    asked = _ask(base, structures, keys)
+    sigma, cell = np.divmod(keys, base.n_cells)
+    graph = CellGraph(
+        first_edge=np.concatenate([[0], np.cumsum(np.bincount(asked.pair, minlength=len(keys)))]),
+        left=_places(keys, asked.left),
+        right=_places(keys, asked.right),
+        feature=base.feature[asked.edge],
+        question=base.question[asked.edge],
+        log_rule=np.zeros(len(asked.edge)),
+        rows=base.rows[cell],
+        stats=base.stats[cell],
+        score=base.score[cell],
+        design=base.design[cell],
+        depth=base.depth[cell],
+        first_slot=np.arange(len(keys) + 1),
+        log_stop=np.where(sigma == 0, base.score[cell], -np.inf),
+        log_split=np.where(sigma == 0, -np.inf, 0.0),
+        layered=False,
+    )
+    return graph, keys
+
+
+def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    order = np.argsort(keys)
+    return order[np.searchsorted(keys, wanted, sorter=order)].astype(np.int32)
+
+
+def _with_root(
+    model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
+) -> CellGraph:
+    """Put the root before the pairs: each of its questions comes once for every structure on its two sides."""
+    log_splittings = log_sums(counting_terms(pairs))
+    table, n = model.prior_tables.table, len(structures.feature)
+    weight = model.questions.weights(model.n_features)
+    with np.errstate(divide="ignore"):
+        log_label = np.log(weight / weight.sum())
+    below = _log_structure_prior(model, structures, log_label)
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in ("left", "right", "edge", "log_rule")}
+    for k in np.flatnonzero(weight):
+        edges = np.flatnonzero(base.feature[: base.first_edge[1]] == k)
+        shape = (len(edges), n, n)
+        sigma = np.arange(n) * base.n_cells
+        left = np.broadcast_to(_places(keys, sigma + base.left[edges, None])[:, :, None], shape)
+        right = np.broadcast_to(_places(keys, sigma + base.right[edges, None])[:, None, :], shape)
+        log_ways = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
+        log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_ways
+        columns["left"].append(left.ravel())
+        columns["right"].append(right.ravel())
+        columns["edge"].append(np.repeat(edges, n * n))
+        columns["log_rule"].append(np.broadcast_to(log_prior, shape).ravel())
+    left, right, edge, log_rule = (np.concatenate(column) for column in columns.values())
+    bonus = np.where(pairs.rows == 0, model.prior_tables.empty_bonus, 0.0)
+    by_cell = {name: np.concatenate([getattr(base, name)[:1], getattr(pairs, name)]) for name in _BY_CELL}
+    return CellGraph(
+        first_edge=np.concatenate([[0], pairs.first_edge + len(edge)]),
+        left=np.concatenate([left, pairs.left]).astype(np.int32) + np.int32(1),
+        right=np.concatenate([right, pairs.right]).astype(np.int32) + np.int32(1),
+        feature=np.concatenate([base.feature[edge], pairs.feature]),
+        question=np.concatenate([base.question[edge], pairs.question]),
+        log_rule=np.concatenate([log_rule, pairs.log_rule]),
+        first_slot=np.arange(pairs.n_cells + 2),
+        log_stop=np.concatenate([base.log_stop[:1], pairs.log_stop + bonus]),
+        log_split=np.concatenate([[0.0], pairs.log_split]),
+        layered=False,
+        **by_cell,
+    )
+
+
+_BY_CELL = ("rows", "stats", "score", "design", "depth")
+
+
+def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: np.ndarray) -> np.ndarray:
+    """Log prior of each structure as the left or right part of a tree: its shape's factors and its labels'."""
+    prior = model.prior_tables
+    limit = prior.depth_limit
+    below = np.where(structures.depth == 0, prior.table.log_forced[limit], -np.inf)
+    for depth in range(limit - 1, 0, -1):
+        split = prior.table.log_split[depth] + log_label[structures.feature]
+        both = below[structures.left] + below[structures.right]
+        fits = structures.depth <= limit - depth
+        below = np.where(structures.depth == 0, prior.table.log_stop[depth], np.where(fits, split + both, -np.inf))
+    return below

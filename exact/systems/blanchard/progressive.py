@@ -1,0 +1,448 @@
+"""The progressive mixture, exactly: the mean over all stages of the posteriors in which examples enter one by one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_flag, read_generator
+from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model.leaf.classes import Target
+from pactree_mcmc.model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.posterior.sampled import Posterior, SampledPosterior
+from pactree_mcmc.tree.tree import Tree
+
+from ...answers import mean_products, occurrences, size_law
+from ...graph.build import UPPER_BITS
+from ...graph.cells import CellGraph, Intractable, build_graph, by_feature
+from ...graph.limits import check_cells
+from ...graph.not_finite import refuse_not_finite
+from ...graph.packed import WithPackedGraph, pack_graph
+from ...posterior import CellProbabilities, ExactPosterior, Placed
+from ...recursion.draws import as_draws
+from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
+from ...recursion.paths import is_fixed_design
+from ...semirings.algebras import LogSum
+from .stages import Examples, Stages, root_law, route, sum_stages, unroll
+
+VALUES_AT_ONCE = 1 << 20
+
+
+class Order(NamedTuple):
+    """One order in which the test examples enter."""
+
+    estimation: np.ndarray | None
+    """(n,) bool: the rows of E; None where leaves are not frozen."""
+    staged: np.ndarray
+    """Rows of S, one a stage."""
+
+
+def progressive_mixture(
+    model: TreeModel,
+    *,
+    orders: int = 1,
+    resplit: bool = False,
+    rng: Any = None,
+    max_cells: int = 20_000_000,
+) -> ProgressiveMixture:
+    """Mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
+
+    With a frozen leaf the rows of E (``estimation=`` of the model) set the leaves, and those of S enter one by one;
+    rows of weight zero make no stage. Other leaves have no E: all rows enter, and a stage predicts with the leaves
+    that its examples make.
+
+    Parameters
+    ----------
+    model : TreeModel
+        Any tree prior and question prior; a leaf whose score separates over the leaves.
+    orders : int, default 1
+        Orders of S that are averaged, >= 1: one is the order of the data, more are random (the symmetric version).
+    resplit : bool, default False
+        Part the sample into E and S anew for each order, sizes as in the model: with many orders the mean over all
+        orderings of the sample, E and S included.
+    rng : int, SeedSequence, Generator or None
+        Source of the random orders.
+    max_cells : int, default 20,000,000
+        Bound on cells, and on copies of cells: the sum over cells of 1 + the test examples in them.
+
+    Returns
+    -------
+    ProgressiveMixture
+
+    Raises
+    ------
+    Intractable
+        If more cells or copies are needed.
+    ValueError
+        If an argument is out of range, the leaf does not separate, no row is left in S, or ``resplit`` is asked for
+        without an E.
+    TypeError
+        If the model is not a TreeModel.
+
+    Notes
+    -----
+    Time and memory O(N d) for N rows on a fixed design of depth d: a cell's posterior changes only when one of its own
+    examples enters. On other graphs: the sum over cells of questions times examples.
+
+    References
+    ----------
+    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(8.0)[:, None]
+    >>> model = pt.TreeModel(x, [0, 0, 0, 0, 1, 1, 1, 1], estimation=[True, False] * 4, leaf=pt.FrozenLaplace(),
+    ...                      tree_prior=pt.BranchingProcess(0.5, 2), questions=pt.DyadicCuts(2))
+    >>> progressive_mixture(model).predict_proba([[0.0], [7.0]]).round(4).tolist()
+    [[0.6398, 0.3602], [0.3615, 0.6385]]
+    """
+    if not isinstance(model, TreeModel):
+        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+    check_count("orders", orders)
+    check_cells(max_cells)
+    check_flag("resplit", resplit)
+    if not model.leaf.separates:
+        raise ValueError(
+            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
+        )
+    read = _read_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
+    return ProgressiveMixture(model, build_graph(model, int(max_cells)), read, int(max_cells))
+
+
+def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
+    estimation = target.estimation if uses_estimation else None
+    if resplit and estimation is None:
+        raise ValueError(
+            "resplit=True parts the sample anew, and this model has no E; give it estimation=, or drop it."
+        )
+    counted, generator, out = target.weights > 0.0, read_generator(rng), []
+    for _ in range(orders):
+        mask = estimation
+        if resplit and estimation is not None:
+            mask = estimation.copy()
+            mask[counted] = generator.permutation(estimation[counted])
+        staged = np.flatnonzero(counted if mask is None else counted & ~mask)
+        if len(staged) == 0:
+            raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
+        out.append(Order(mask, staged if orders == 1 and not resplit else generator.permutation(staged)))
+    return out
+
+
+class ProgressiveMixture(WithPackedGraph, Posterior):
+    """The mean over stages of exact posteriors; made by `progressive_mixture`.
+
+    All answers are exact means over stages and orders but `map_tree` and `log_evidence`, which are those of the last
+    stage. Cell probabilities are at hand, and so are predictions for rows that every way to a cell takes there:
+    on fixed designs, grids and dyadic cuts, or where all local questions ask about one feature, all rows but those with
+    a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws and the
+    predictions of other rows go through the stages again, order by order; rows that all questions answer alike are
+    followed once, in time of the copies of cells they reach and their questions.
+
+    Attributes
+    ----------
+    model : TreeModel
+    graph : CellGraph
+        Cells and questions.
+    stage_log_evidence : ndarray of shape (orders, stages), float64
+        Log evidence of the examples seen at each stage, nats; its steps are the log probabilities with which each
+        example was predicted.
+    """
+
+    def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
+        self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
+        self._packed = pack_graph(graph)
+        self._kept: tuple[int, Any] = (-1, None)
+        leaf, question, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
+        evidence, roots = [], []
+        for number in range(len(orders)):
+            stages, log_inside, occurs = self._summed(number)
+            evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
+            roots.append(root_law(stages, log_inside))
+            share = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
+            by_copy = np.add.reduceat(share, stages.graph.first_slot[:-1])[1:-1]
+            starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
+            leaf += np.add.reduceat(by_copy, starts)
+            asked = slice(stages.n_stages, None)
+            question += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
+            mean = self._mean_values(stages, by_copy, starts)
+            value = mean if value is None else value + mean
+        self.stage_log_evidence = np.array(evidence)
+        self._root_law = np.mean([stop for stop, _ in roots]), np.mean([share for _, share in roots], axis=0)
+        n = len(orders)
+        self._marginals = _path_marginals(model, graph, leaf / n, question / n, value / n)
+        self._kept = (-1, None)
+
+    def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
+        """The stages of one order, log sums below their slots, how often those occur; the last asked for is kept."""
+        if self._kept[0] == number:
+            return self._kept[1]
+        examples = _in_order(self.model, self._orders[number])
+        columns = self.model.columns
+        nominal = columns.is_nominal[columns.source]
+        routed = route(self._packed, examples.codes, nominal, examples.n_before)
+        needed = int(routed.n_staged.sum()) + self.graph.n_cells
+        if needed > self._max_cells:
+            raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
+        stages = unroll(self.graph, self._packed, pack_model(self.model.lowered), routed, examples)
+        refuse_not_finite(self.model, stages.graph._asdict())
+        log_inside = sum_stages(stages)
+        self._kept = number, (stages, log_inside, occurrences(stages.graph, log_inside))
+        return self._kept[1]
+
+    def _mean_values(self, stages: Stages, share: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Sum over the copies of each cell of what they predict, by how often they are leaves: (n_cells, d)."""
+        out, stats = [], stages.graph.stats[1:-1]
+        ends, begin = np.append(starts[1:], len(share)), 0
+        while begin < len(starts):
+            end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + VALUES_AT_ONCE, side="right")))
+            span = slice(starts[begin], ends[end - 1])
+            value = self.model.leaf.value(stats[span], self.model.target) * share[span, None]
+            out.append(np.add.reduceat(value, starts[begin:end] - starts[begin], axis=0))
+            begin = end
+        return np.concatenate(out)
+
+    @property
+    def log_evidence(self) -> float | None:
+        """Log evidence of S, that of the last stage, nats; None when each order has its own S."""
+        if not all(np.array_equal(order.estimation, self._orders[0].estimation) for order in self._orders[1:]):
+            return None
+        return float(self.stage_log_evidence[0, -1])
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        strays = self._strays(X)
+        if not strays.any():
+            return self._marginals._values(X)
+        out = np.empty((len(X), self._marginals.cell_values.shape[1]))
+        out[~strays] = self._marginals._values(X[~strays])
+        out[strays] = self._values_by_stage(X[strays])
+        return out
+
+    def _strays(self, X: np.ndarray) -> np.ndarray:
+        """Which rows (n,) of numbers may lie in a cell by some ways from the root and not by others."""
+        model = self.model
+        if is_fixed_design(model):
+            return np.zeros(len(X), dtype=np.bool_)
+        asked = np.unique(self.graph.feature)
+        if model.questions.kind in (LOCAL, LOCAL_TRIVIAL) and len(asked) > 1:
+            return np.ones(len(X), dtype=np.bool_)
+        values, nominal = model.columns.in_coordinates(X)[:, asked], self._marginals._router.nominal[asked]
+        # such a row follows the branch with more rows, which depends on the cell it comes from
+        return (np.isnan(values) | (nominal & (values < 0.0))).any(axis=1)
+
+    def _leaf_laws(self) -> Any:
+        raise ValueError(
+            "a cell predicts another law at every stage, of which the mean over stages keeps the means only: ask "
+            "pt.progressive_mixture(model), whose draws keep the law of their stage, or exact.solve(model)."
+        )
+
+    def _mixtures(self, X: np.ndarray) -> Any:
+        return self._leaf_laws()
+
+    def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
+        return self._leaf_laws()
+
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        frozen = self.model.leaf.uses_estimation and not any(
+            np.any(order.estimation != self.model.target.estimation) for order in self._orders
+        )
+        if not frozen:
+            self._leaf_laws()
+        draws = self.sample(n, rng)
+        return draws, draws.tree_of_draw[0]
+
+    def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
+        """Mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
+        marginals = self._marginals
+        placed = marginals._placed(X)
+        answers = _answers(self.model, self.graph, marginals._router, placed)
+        _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
+        # the stage is a question about a feature behind the last, which every row answers with yes
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed)
+        router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
+        for number in range(len(self._orders)):
+            stages, log_inside, _ = self._summed(number)
+            value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
+            out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
+        return out[route.reshape(-1)] / len(self._orders)
+
+    def root_split_pmf(self) -> dict:
+        """Law of the root, the mean over the stages."""
+        stop, share = self._root_law
+        return self._marginals.name_root_law(float(stop), share)
+
+    def cell_probabilities(self) -> CellProbabilities:
+        """Leaf and split probabilities of every cell of ``graph``, means over the stages."""
+        return self._marginals.cell_probabilities()
+
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Law of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
+        # the empty leaf beside the stage counts as one more
+        laws = []
+        for i in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(i)
+            laws.append(size_law(stages.graph, log_inside, occurs)[1:])
+        out = np.zeros(max(len(law) for law in laws))
+        for law in laws:
+            out[: len(law)] += law / len(laws)
+        return out
+
+    def feature_inclusion(self) -> np.ndarray:
+        """Probability (p,) that a feature is asked about at least once, the mean over the stages."""
+        p, never = self.model.n_features, []
+        for i in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(i)
+            never.append(
+                mean_products(by_feature(self.model, stages.graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
+            )
+        return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
+
+    def map_tree(self) -> Tree:
+        """The most probable tree at the last stage, all of the model's S seen."""
+        return ExactPosterior(self.model, self.graph).map_tree()
+
+    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+        """``n`` independent trees, each from a stage drawn uniformly."""
+        if check_count("n", n, 0) == 0:
+            return []
+        draws = self.sample(n, rng)
+        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
+        return [made[int(t)] for t in draws.tree_of_draw[0]]
+
+    def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:
+        """Independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
+
+        Scores and leaf values of the draws are those of the whole data; with frozen leaves values are the stage's too.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive.
+        """
+        check_count("draws", draws)
+        generator = read_generator(rng)
+        counts = generator.multinomial(int(draws), np.full(len(self._orders), 1.0 / len(self._orders)))
+        grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
+        ends = np.cumsum([0] + [len(g.nodes) for g in grown])
+        offset = [g.offset[:-1] + end for g, end in zip(grown, ends[:-1], strict=True)]
+        joined = Grown(
+            np.concatenate([g.nodes for g in grown]),
+            np.concatenate([*offset, ends[-1:]]),
+            np.concatenate([g.log_prior for g in grown]),
+            np.concatenate([g.log_score for g in grown]),
+        )
+        return as_draws(self.model, self.graph, joined)
+
+    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
+        """Draws from one order, without the root that chooses a stage and the empty leaf beside it."""
+        stages, log_inside, _ = self._summed(number)
+        packed, model, semiring = (
+            pack_graph(stages.graph),
+            pack_model(self.model.lowered),
+            LogSum(log_inside, np.empty(0)),
+        )
+        grown = grow_trees(rng, packed, semiring, np.zeros(draws, dtype=np.int64), model)
+        starts, ends = grown.offset[:-1], grown.offset[1:]
+        keep = np.ones(len(grown.nodes), dtype=bool)
+        keep[starts] = keep[ends - 1] = False
+        nodes = grown.nodes[keep].copy()
+        chosen = nodes[starts - 2 * np.arange(draws), CELL] - 1
+        nodes[:, CELL] = stages.cell[nodes[:, CELL]]
+        nodes[:, RIGHT] -= nodes[:, RIGHT] > 0
+        nodes[:, PARENT] -= 1
+        offset = grown.offset - 2 * np.arange(draws + 1)
+        is_leaf = nodes[:, RIGHT] == 0
+        score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
+        return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
+
+    def to_arviz(
+        self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+    ) -> Any:
+        """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
+        rng = read_generator(rng)
+        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
+        return self.sample(draws, rng).to_arviz(rng=rng, **given)
+
+    def __repr__(self) -> str:
+        return (
+            f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
+            f"{self.graph.n_cells} cells, {self.graph.n_edges} questions)"
+        )
+
+
+def _in_order(model: TreeModel, order: Order) -> Examples:
+    """The rows as they enter, those of E and of weight zero in front."""
+    target, units = model.target._replace(estimation=order.estimation), model.units
+    before = np.ones(len(target.values), dtype=bool)
+    before[order.staged] = False
+    rows = np.concatenate([np.flatnonzero(before), order.staged])
+    amount, label = np.zeros((3, len(rows))), np.zeros(len(rows), dtype=np.int64)
+    weight = target.weight
+    if units.counts:
+        label[:] = model.leaf.labels(target)[rows]
+    else:
+        weight, moments = model.leaf.moments(target)
+        amount[1:] = moments[:, rows]
+    amount[0] = 1.0 if weight is None else weight[rows]
+    unit = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    codes = np.ascontiguousarray(units.codes[:, unit])
+    return Examples(codes, units.counts, label, amount, len(rows) - len(order.staged))
+
+
+def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
+    """Numbers (n, q) that two rows share only if all questions of the graph send them the same way."""
+    out = np.zeros(placed.x.shape, dtype=np.int64)
+    for c in np.unique(graph.feature):
+        x = placed.x[:, c]
+        if router.nominal[c]:
+            out[:, c] = x
+        elif router.local:
+            asked = np.unique(graph.question[graph.feature == c])
+            cuts = np.unique(model.scales[c].threshold(asked >> UPPER_BITS, asked & 0xFFFFFFFF))
+            out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
+        else:
+            out[:, c] = np.where(np.isnan(x), -1, placed.codes[:, c])
+    return out
+
+
+def _with_stage(router: Router) -> Router:
+    """With one feature more, whose question about code 0 every row answers with yes."""
+    return router._replace(
+        offset=np.append(router.offset, 0),
+        n_codes=np.append(router.n_codes, 0),
+        nominal=np.append(router.nominal, False),
+    )
+
+
+def _path_marginals(
+    model: TreeModel, graph: CellGraph, leaf: np.ndarray, question: np.ndarray, value: np.ndarray
+) -> ExactPosterior:
+    """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
+
+    Which question splits a cell is drawn cell by cell with its mean probability. How often a cell occurs is then right,
+    and so are the predictions of a row that every way to a cell takes there. Ways from the root and whole trees have
+    another law than in the mean, for the stages make splits in different places depend on each other.
+    """
+    first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+    stays = (graph.left == owner) | (graph.right == owner)
+    question = np.where(stays, 0.0, question)
+    split = np.bincount(owner, weights=question, minlength=graph.n_cells)
+    total = leaf + split
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_stop = np.where(total > 0.0, np.log(leaf) - np.log(total), 0.0)
+        log_rule = np.where(question > 0.0, np.log(question) - np.log(total[owner]), -np.inf)
+        values = np.where(leaf[:, None] > 0.0, value / leaf[:, None], 0.0)
+    empty = graph.rows == 0
+    values[empty] = model.leaf.value(np.zeros((1, graph.stats.shape[1])), model.target)
+    mean = graph._replace(
+        log_rule=log_rule,
+        first_slot=np.arange(graph.n_cells + 1, dtype=first.dtype),
+        log_stop=log_stop,
+        log_split=np.where(split > 0.0, 0.0, -np.inf),
+        layered=False,
+    )
+    out = ExactPosterior(model, mean)
+    out.cell_values = np.ascontiguousarray(values)
+    return out

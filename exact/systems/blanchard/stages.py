@@ -1,0 +1,214 @@
+"""The graph of cells unrolled in time: one copy of a cell for every number of its test examples that have been seen.
+
+The stages of a progressive mixture are the roots of one graph. Copy ``j`` of a cell, with its first ``j`` examples, is
+parted into the copies of its children that have seen the same examples, so nodes of a design that no new example
+passes through are shared by all the stages in between (formula sheet, section 5: the blocks of a node). Above the
+copies of the root stands one cell that chooses a stage uniformly; its other child is an empty leaf. Any recursion over
+a graph of cells thus averages over the stages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model.leaf.compiled import leaf_score
+
+from ...answers import log_sums
+from ...graph.cells import CellGraph
+
+
+class Examples(NamedTuple):
+    """All rows in the order in which they are seen, those seen before the first stage in front."""
+
+    codes: np.ndarray
+    """(p, n) unsigned."""
+    counts: bool
+    """Whether a row adds ``amount[0]`` to the statistic ``label`` (else: its three amounts to the three)."""
+    label: np.ndarray
+    """(n,) int64."""
+    amount: np.ndarray
+    """(3, n) float64."""
+    n_before: int
+    """Rows seen before the first stage."""
+
+
+class Routed(NamedTuple):
+    """Which examples pass through which cell."""
+
+    first: np.ndarray
+    """(n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``."""
+    place: np.ndarray
+    """Places of the examples of each cell in the order, ascending."""
+    n_staged: np.ndarray
+    """(n_cells,) int64: how many of them, the last ones, are seen one at a time."""
+
+
+class Stages(NamedTuple):
+    """The unrolled graph and what its cells stand for."""
+
+    graph: CellGraph
+    """Cell 0 chooses the stage by questions about a feature behind the last, cell 1 + j is the root at stage j; the
+    last cell is the empty leaf."""
+    cell: np.ndarray
+    """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
+    edge: np.ndarray
+    """(n_edges,) int64: the question of the graph that was unrolled; -1 for those of the first cell."""
+    n_stages: int
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Slots of the root at each stage."""
+        return self.graph.first_slot[1 : 1 + self.n_stages]
+
+
+@jit
+def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> Routed:
+    """Send all examples down the graph, each cell filled from the first of its parents."""
+    n_cells = len(graph.rows)
+    first = np.zeros(n_cells + 1, dtype=np.int64)
+    for cell in range(n_cells):
+        first[cell + 1] = first[cell] + graph.rows[cell]
+    place = np.empty(first[n_cells], dtype=np.int32)
+    for i in range(codes.shape[1]):
+        place[i] = i
+    filled = np.zeros(n_cells, dtype=np.bool_)
+    n_staged = np.zeros(n_cells, dtype=np.int64)
+    for cell in range(n_cells):
+        n = first[cell + 1] - first[cell]
+        while n_staged[cell] < n and place[first[cell + 1] - 1 - n_staged[cell]] >= n_before:
+            n_staged[cell] += 1
+        for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+            left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
+            to_left = left != cell and graph.rows[left] > 0 and not filled[left]
+            to_right = right != cell and graph.rows[right] > 0 and not filled[right]
+            if not to_left and not to_right:
+                continue
+            filled[left], filled[right] = filled[left] or to_left, filled[right] or to_right
+            k, question, at_left, at_right = graph.feature[e], graph.question[e], first[left], first[right]
+            for at in range(first[cell], first[cell + 1]):
+                i = place[at]
+                code = np.int64(codes[k, i])
+                if (question >> code) & 1 == 1 if nominal[k] else code <= question >> 32:
+                    if to_left:
+                        place[at_left] = i
+                        at_left += 1
+                elif to_right:
+                    place[at_right] = i
+                    at_right += 1
+    return Routed(first, place, n_staged)
+
+
+@jit
+def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, score: np.ndarray) -> None:
+    """Statistics and scores of all copies, into ``stats`` and ``score``, given as zeros."""
+    v = 1
+    for cell in range(len(routed.n_staged)):
+        stop = routed.first[cell + 1]
+        start = stop - routed.n_staged[cell]
+        for at in range(routed.first[cell], start):
+            _add_example(rows, routed.place[at], stats, v)
+        score[v] = leaf_score(model.leaf, stats, v)
+        for at in range(start, stop):
+            v += 1
+            for a in range(stats.shape[1]):
+                stats[v, a] = stats[v - 1, a]
+            _add_example(rows, routed.place[at], stats, v)
+            score[v] = leaf_score(model.leaf, stats, v)
+        v += 1
+
+
+@jit
+def _add_example(rows: Examples, i: int, stats: np.ndarray, v: int) -> None:
+    if rows.counts:
+        stats[v, rows.label[i]] += rows.amount[0, i]
+    else:
+        for a in range(3):
+            stats[v, a] += rows.amount[a, i]
+
+
+@jit
+def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray, left: np.ndarray, right: np.ndarray):
+    """Children of all copies into ``left`` and ``right``; ``copy`` (n_cells,) is a cell's first copy, ``first`` a
+    copy's first edge.
+    """
+    place, n_staged = routed.place, routed.n_staged
+    for cell in range(len(n_staged)):
+        start = routed.first[cell + 1] - n_staged[cell]
+        for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+            a, b = np.int64(graph.left[e]), np.int64(graph.right[e])
+            seen_a, seen_b, n_a = 0, 0, n_staged[a]
+            start_a = routed.first[a + 1] - n_a
+            for j in range(n_staged[cell] + 1):
+                at = first[copy[cell] + j] + e - graph.first_edge[cell]
+                left[at], right[at] = copy[a] + seen_a, copy[b] + seen_b
+                if j == n_staged[cell]:
+                    break
+                if seen_a < n_a and place[start_a + seen_a] == place[start + j]:
+                    seen_a += 1
+                else:
+                    seen_b += 1
+
+
+def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Examples) -> Stages:
+    """The graph unrolled over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
+    n_copies = routed.n_staged + 1
+    copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
+    n, n_stages = int(copy[-1]) + 1, int(n_copies[0])
+    cell = np.concatenate([[-1], np.repeat(np.arange(graph.n_cells), n_copies), [-1]])
+    like = np.maximum(cell, 0)
+    n_edges = np.concatenate([[n_stages], np.diff(graph.first_edge)[cell[1:-1]], [0]])
+    first_edge = np.concatenate([[0], np.cumsum(n_edges)])
+    edge = np.arange(first_edge[-1]) - np.repeat(first_edge[:-1] - graph.first_edge[like], n_edges)
+    edge[:n_stages] = -1
+    left, right = np.empty(len(edge), graph.left.dtype), np.empty(len(edge), graph.right.dtype)
+    left[:n_stages], right[:n_stages] = np.arange(1, n_stages + 1), n - 1
+    link_stages(packed, routed, copy, first_edge, left, right)
+    stats, score = np.zeros((n, graph.stats.shape[1])), np.zeros(n)
+    score_stages(model, routed, rows, stats, score)
+    n_layers = np.diff(graph.first_slot)[like]
+    n_layers[[0, -1]] = 1
+    first_slot = np.concatenate([[0], np.cumsum(n_layers)])
+    slot = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - graph.first_slot[like], n_layers)
+    log_stop = graph.log_stop[slot] + np.repeat(score - graph.score[like], n_layers)
+    log_split = graph.log_split[slot]
+    log_stop[[0, -1]], log_split[[0, -1]] = [-np.inf, 0.0], [0.0, -np.inf]
+    count, depth = graph.rows[like], graph.depth[like] + 1
+    count[[0, -1]], depth[[0, -1]] = [graph.rows[0], 0], [0, 1]
+    unrolled = graph._replace(
+        first_edge=first_edge,
+        left=left,
+        right=right,
+        feature=np.append(graph.feature, graph.feature.dtype.type(rows.codes.shape[0]))[edge],
+        question=np.append(graph.question, 0)[edge],
+        log_rule=np.append(graph.log_rule, 0.0)[edge],
+        rows=count,
+        stats=stats,
+        score=score,
+        design=graph.design[like],
+        depth=depth,
+        first_slot=first_slot,
+        log_stop=log_stop,
+        log_split=log_split,
+    )
+    return Stages(unrolled, cell, edge, n_stages)
+
+
+def root_law(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
+    """Probability that the root is a leaf, and that each of its questions splits it, means over the stages."""
+    graph, n, root = stages.graph, stages.n_stages, stages.roots
+    stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
+    edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
+    below = [graph.first_slot[c] + 2 - graph.depth[c] if graph.layered else c for c in (graph.left, graph.right)]
+    value = graph.log_rule[edges] + log_inside[below[0][edges]] + log_inside[below[1][edges]]
+    return stop, np.exp(value + (graph.log_split[root] - log_inside[root])[:, None]).mean(axis=0)
+
+
+def sum_stages(stages: Stages) -> np.ndarray:
+    """Log sums over the trees below each slot (n_slots,), after which all stages are equally likely."""
+    log_inside = log_sums(stages.graph)
+    stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
+    log_inside[0] = 0.0
+    return log_inside

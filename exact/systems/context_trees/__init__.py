@@ -1,0 +1,1 @@
+"""Context-tree weighting (Willems, Shtarkov and Tjalkens 1995)."""

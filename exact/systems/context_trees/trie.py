@@ -1,0 +1,194 @@
+"""The tree of all contexts that occurred, updated along one path an example.
+
+Each node holds the ratio of its own estimate to the product of its children's weighted ones, a number near the scale of
+one example whatever the length of the sequence; so predictions lose no digits (Willems and Tjalkens's form of the
+recursion of `recursion.inside`, on one path).
+"""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.bits import mixed
+from pactree_mcmc.core.compile.jit import jit
+
+N_NODES, N_ENTRIES = range(2)
+NONE = -1
+
+
+class Trie(NamedTuple):
+    """Nodes, and a hash table of what is known of a (node, symbol)."""
+
+    key: np.ndarray
+    """(2^b,) int64: node times n_symbols plus symbol; -1 where free."""
+    child: np.ndarray
+    """(2^b,) int64: node for contexts longer by the symbol, -1 for none."""
+    count: np.ndarray
+    """(2^b,) int64: how often the symbol followed the node's context."""
+    log_ratio: np.ndarray
+    """(cap,) float64: log of stop times own estimate over split times the product of the children's values."""
+    total: np.ndarray
+    """(cap,) int64: examples with the node's context."""
+    depth: np.ndarray
+    """(cap,) int64: length of the context."""
+    used: np.ndarray
+    """(2,) int64: nodes and entries in use."""
+    sums: np.ndarray
+    """(2,) float64: sum of the log predictive probabilities so far, and what rounding lost of it."""
+
+
+def new_trie(first_ratio: np.ndarray, room: int = 1024) -> Trie:
+    """The root alone; ``first_ratio`` (depth + 1,) is the ratio of new nodes by depth."""
+    trie = Trie(
+        np.full(4 * room, NONE, dtype=np.int64),
+        np.full(4 * room, NONE, dtype=np.int64),
+        np.zeros(4 * room, dtype=np.int64),
+        np.zeros(room),
+        np.zeros(room, dtype=np.int64),
+        np.zeros(room, dtype=np.int64),
+        np.array([1, 0]),
+        np.zeros(2),
+    )
+    trie.log_ratio[0] = first_ratio[0]
+    return trie
+
+
+def enlarged(trie: Trie) -> Trie:
+    """The same trie with twice the room."""
+    columns = {
+        name: np.concatenate([getattr(trie, name), np.zeros_like(getattr(trie, name))])
+        for name in ("log_ratio", "total", "depth")
+    }
+    empty = np.full(2 * len(trie.key), NONE, dtype=np.int64)
+    out = trie._replace(**columns, key=empty, child=empty.copy(), count=np.zeros_like(empty))
+    refill(out, trie.key, trie.child, trie.count)
+    return out
+
+
+@jit
+def refill(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) -> None:
+    """Enter old entries into an empty table."""
+    for i in range(len(key)):
+        if key[i] != NONE:
+            at = find(trie.key, key[i])
+            trie.key[at], trie.child[at], trie.count[at] = key[i], child[i], count[i]
+
+
+@jit
+def find(keys: np.ndarray, key: int) -> int:
+    """Where a key stands, or where there is room for it."""
+    mask = len(keys) - 1
+    at = mixed(key) & mask
+    while keys[at] != NONE and keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@jit
+def entry(trie: Trie, key: int) -> int:
+    """Where a key stands, entered if it is new."""
+    at = find(trie.key, key)
+    if trie.key[at] == NONE:
+        trie.key[at] = key
+        trie.used[N_ENTRIES] += 1
+    return at
+
+
+@jit
+def add_examples(
+    trie: Trie,
+    contexts: np.ndarray,
+    symbols: np.ndarray,
+    first: int,
+    n_symbols: int,
+    alpha: float,
+    first_ratio: np.ndarray,
+    out: np.ndarray,
+) -> int:
+    """Add the examples from number ``first`` on, as many as there is room for; the number of the next one.
+
+    ``contexts`` (n, depth) most recent symbol first, ``symbols`` (n,); into ``out`` (n,) goes the log probability with
+    which each symbol was predicted.
+    """
+    depth = contexts.shape[1]
+    path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
+    for i in range(first, len(symbols)):
+        if trie.used[N_NODES] + depth > len(trie.total) or 2 * (trie.used[N_ENTRIES] + 2 * depth + 1) > len(trie.key):
+            return i
+        path[0] = 0
+        for d in range(depth):
+            at = entry(trie, path[d] * n_symbols + contexts[i, d])
+            if trie.child[at] == NONE:
+                new = trie.used[N_NODES]
+                trie.child[at], trie.log_ratio[new], trie.depth[new] = new, first_ratio[d + 1], d + 1
+                trie.used[N_NODES] += 1
+            path[d + 1] = trie.child[at]
+        for d in range(depth + 1):
+            entries[d] = entry(trie, path[d] * n_symbols + symbols[i])
+        out[i] = log(_pass_up(trie, path, entries, n_symbols, alpha))
+        _add_exactly(trie.sums, out[i])
+    return len(symbols)
+
+
+@jit
+def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
+    """Predict and count a symbol along one path, from the longest context up; its probability at the root."""
+    weighted = 0.0
+    for d in range(len(path) - 1, -1, -1):
+        s, at = path[d], entries[d]
+        estimate = (trie.count[at] + alpha) / (trie.total[s] + n_symbols * alpha)
+        trie.count[at] += 1
+        trie.total[s] += 1
+        if d == len(path) - 1:
+            weighted = estimate
+        else:
+            ratio, below = trie.log_ratio[s], weighted
+            weighted = mixture(ratio, estimate, below)
+            trie.log_ratio[s] = ratio + log(estimate) - log(below)
+    return weighted
+
+
+@jit
+def mixture(log_ratio: float, own: float, below: float) -> float:
+    """The two predictions, weighted as their log ratio says."""
+    if log_ratio > 0.0:
+        share = exp(-log_ratio)
+        return (own + share * below) / (1.0 + share)
+    share = exp(log_ratio)
+    return (share * own + below) / (1.0 + share)
+
+
+@jit
+def _add_exactly(sums: np.ndarray, term: float) -> None:
+    # Neumaier's summation
+    total = sums[0] + term
+    sums[1] += (sums[0] - total) + term if abs(sums[0]) >= abs(term) else (term - total) + sums[0]
+    sums[0] = total
+
+
+@jit
+def predict_into(out: np.ndarray, trie: Trie, contexts: np.ndarray, alpha: float) -> None:
+    """Predictive probabilities (n, n_symbols) after contexts (n, depth), most recent symbol first."""
+    depth, n_symbols = contexts.shape[1], out.shape[1]
+    path = np.empty(depth + 1, dtype=np.int64)
+    for i in range(len(contexts)):
+        last, path[0] = 0, 0
+        while last < depth:
+            at = find(trie.key, path[last] * n_symbols + contexts[i, last])
+            if trie.key[at] == NONE or trie.child[at] == NONE:
+                break
+            path[last + 1] = trie.child[at]
+            last += 1
+        for a in range(n_symbols):
+            # contexts never seen predict uniformly at any length
+            weighted = 1.0 / n_symbols
+            for d in range(last, -1, -1):
+                s = path[d]
+                at = find(trie.key, s * n_symbols + a)
+                count = trie.count[at] if trie.key[at] != NONE else 0
+                estimate = (count + alpha) / (trie.total[s] + n_symbols * alpha)
+                weighted = estimate if d == depth else mixture(trie.log_ratio[s], estimate, weighted)
+            out[i, a] = weighted

@@ -1,0 +1,382 @@
+"""Context-tree weighting: the mixture of all tree sources of bounded depth, one symbol at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_number, in_words, read_array, read_numbers
+from pactree_mcmc.core.special import gammaln
+
+from ...answers import best_sums, log_sum
+from ...graph.cells import CellGraph
+from .trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
+
+ROWS_AT_ONCE = 1 << 18
+LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
+
+
+class TreeSource(NamedTuple):
+    """Contexts of which every history ends in one, those never seen left out, and the symbols that follow them."""
+
+    contexts: list[tuple[int, ...]]
+    """Most recent symbol first."""
+    counts: np.ndarray
+    """(n_contexts, n_symbols) int64: how often each symbol followed."""
+    probability: np.ndarray
+    """(n_contexts, n_symbols): what each context predicts."""
+    log_probability: float
+    """Log posterior probability of the source, nats."""
+
+
+class ContextTreeWeighting:
+    """Bayesian mixture over all tree sources whose contexts are at most ``depth`` symbols long.
+
+    A context is extended by one more symbol with probability ``rho``; at ``depth`` it ends. In each context symbols are
+    independent with a Dirichlet prior on their probabilities, integrated out: with ``alpha = 1/2`` the estimator of
+    Krichevsky and Trofimov. The mixture depends on counts alone, so examples may come in any order.
+
+    Parameters
+    ----------
+    depth : int
+        Longest context, 0 to 4095.
+    n_symbols : int
+        Size of the alphabet, >= 2; symbols are 0 to n_symbols - 1.
+    alpha : float, default 0.5
+        Prior count of each symbol, > 0.
+    rho : float or array of shape (depth,), default 0.5
+        Probability, in [0, 1), that a context is extended; an array is by length.
+
+    Attributes
+    ----------
+    context : ndarray of shape (m,), int64
+        The last symbols of the sequence fed by `update`, most recent first; m is ``depth`` once it is that long.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    An example costs O(depth), about 60 bytes for each (context, symbol) that is new.
+
+    References
+    ----------
+    .. [1] Willems, Shtarkov, Tjalkens (1995), The context-tree weighting method: basic properties, IEEE Trans. Inform.
+       Theory 41(3).
+
+    Examples
+    --------
+    >>> ctw = ContextTreeWeighting(depth=2, n_symbols=2)
+    >>> ctw.update([0, 1] * 20).shape
+    (38,)
+    >>> ctw.predict_proba([[1, 0]]).round(3).tolist()
+    [[0.975, 0.025]]
+    >>> round(ctw.code_length, 2)
+    6.92
+    """
+
+    def __init__(self, depth: int, n_symbols: int, *, alpha: float = 0.5, rho: Any = 0.5) -> None:
+        for name, value, least, most in (("depth", depth, 0, 4_095), ("n_symbols", n_symbols, 2, 1 << 31)):
+            check_count(name, value, least, most)
+        self.depth, self.n_symbols = int(depth), int(n_symbols)
+        allowed = f"a number in {LEAST_ALPHA:g}..{MOST_ALPHA:g}"
+        self.alpha = check_number("alpha", alpha, allowed, LEAST_ALPHA, MOST_ALPHA)
+        by_depth = read_numbers("rho", rho)
+        if by_depth.shape not in ((), (self.depth,)):
+            raise ValueError(f"rho has shape {by_depth.shape}; give a number, or one for each depth below {depth}.")
+        by_depth = np.broadcast_to(by_depth, self.depth)
+        if not np.all((by_depth >= 0.0) & (by_depth < 1.0)):
+            raise ValueError(f"rho={in_words(rho)} is out of range; give 0 <= rho < 1.")
+        with np.errstate(divide="ignore"):
+            self._log_split = np.append(np.log(by_depth), -np.inf)
+        self._log_stop = np.append(np.log1p(-by_depth), 0.0)
+        self._first_ratio = self._log_stop - self._log_split
+        self._trie = new_trie(self._first_ratio)
+        self.context = np.empty(0, dtype=np.int64)
+
+    def add(self, contexts: Any, symbols: Any) -> np.ndarray:
+        """Count examples, in any order.
+
+        Parameters
+        ----------
+        contexts : array of shape (n, depth)
+            The symbols before each, most recent first.
+        symbols : array of shape (n,)
+            The symbol after each.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            Log probability, nats, with which each symbol was predicted from the examples before it.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, or a symbol is outside the alphabet.
+        """
+        before, symbols = self._read_contexts(contexts), self._read(symbols, "symbols", 1)
+        if len(before) != len(symbols):
+            raise ValueError(f"there are {len(before)} contexts and {len(symbols)} symbols; give as many.")
+        out = np.empty(len(symbols))
+        done = 0
+        while done < len(symbols):
+            done = add_examples(self._trie, before, symbols, done, self.n_symbols, self.alpha, self._first_ratio, out)
+            if done < len(symbols):
+                self._trie = enlarged(self._trie)
+        return out
+
+    def update(self, sequence: Any) -> np.ndarray:
+        """Go on with the sequence fed so far; its first ``depth`` symbols are context only.
+
+        Parameters
+        ----------
+        sequence : array of shape (n,)
+            Any length, also 0.
+
+        Returns
+        -------
+        ndarray of shape (m,), float64
+            Log probability, nats, with which each symbol that has ``depth`` symbols before it was predicted; m is n,
+            less the symbols that only served as context.
+
+        Raises
+        ------
+        ValueError
+            If a symbol is outside the alphabet.
+        """
+        whole = np.concatenate([self.context[::-1], self._read(sequence, "sequence", 1)])
+        d = self.depth
+        out = [np.empty(0)]
+        for begin in range(d, len(whole), ROWS_AT_ONCE):
+            end = min(begin + ROWS_AT_ONCE, len(whole))
+            at = np.arange(begin, end)[:, None] - np.arange(1, d + 1)
+            out.append(self.add(whole[at], whole[begin:end]))
+        self.context = whole[::-1][:d].copy()
+        return np.concatenate(out)
+
+    def predict_proba(self, contexts: Any) -> np.ndarray:
+        """Predictive probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent first.
+
+        Raises
+        ------
+        ValueError
+            If the shape does not fit, or a symbol is outside the alphabet.
+        """
+        before = self._read_contexts(contexts)
+        out = np.empty((len(before), self.n_symbols))
+        predict_into(out, self._trie, before, self.alpha)
+        return out
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability of all symbols counted so far, nats."""
+        return float(self._trie.sums.sum())
+
+    @property
+    def code_length(self) -> float:
+        """Length in bits of the code of all symbols counted so far: minus the log evidence to base 2."""
+        return -self.log_evidence / math.log(2.0)
+
+    @property
+    def n_seen(self) -> int:
+        """Symbols counted so far."""
+        return int(self._trie.total[0])
+
+    def best_source(self) -> TreeSource:
+        """The most probable tree source; O((context, symbol) pairs seen)."""
+        graph, cell_of = self.graph()
+        best = best_sums(graph)
+        parent, symbol, child, count = _entries(self._trie, self.n_symbols)
+        contexts, counts, todo = [], [], [(0, ())]
+        while todo:
+            node, context = todo.pop()
+            here = slice(*np.searchsorted(parent, [node, node + 1]))
+            if best[cell_of[node]] > graph.log_stop[cell_of[node]]:
+                longer = zip(symbol[here].tolist(), child[here].tolist(), strict=True)
+                todo += [(c, (*context, a)) for a, c in reversed(list(longer)) if c != NONE]
+            else:
+                contexts.append(context)
+                counts.append(np.bincount(symbol[here], weights=count[here], minlength=self.n_symbols))
+        counts = np.array(counts).astype(np.int64)
+        probability = (counts + self.alpha) / (counts.sum(axis=1, keepdims=True) + self.n_symbols * self.alpha)
+        return TreeSource(contexts, counts, probability, float(best[0] - self.log_evidence))
+
+    def depth_pmf(self) -> np.ndarray:
+        """Posterior law (depth + 1,) of the length of a source's longest context; ``depth`` sweeps over all pairs."""
+        graph = self.graph()[0]
+        below = np.empty(self.depth + 1)
+        can_stop = graph.log_stop > -np.inf
+        for d in range(self.depth + 1):
+            log_split = np.where(can_stop & (graph.depth >= d), -np.inf, graph.log_split)
+            below[d] = log_sum(graph._replace(log_split=log_split))
+        return np.diff(np.exp(below - below[-1]), prepend=0.0)
+
+    def graph(self) -> tuple[CellGraph, np.ndarray]:
+        """The contexts seen as a graph of cells, and the cell (n_contexts,) of each.
+
+        A context whose extensions by different symbols are m cells is parted by binary questions: behind the first
+        stand cells that are always split. Extensions never seen are alike: for each length there are the cells of one,
+        two, ... of them side by side.
+        """
+        trie, m, depth = self._trie, self.n_symbols, self.depth
+        n_nodes = int(trie.used[N_NODES])
+        parent, _, child, _ = _entries(trie, m)
+        parent, child = parent[child != NONE], child[child != NONE]
+        length = trie.depth[:n_nodes]
+        n_children = np.bincount(parent, minlength=n_nodes)
+        inner, n_missing = length < depth, m - n_children
+        n_cells = np.where(inner, np.maximum(n_children + (n_missing > 0) - 1, 1), 1)
+        by_length = np.argsort(length, kind="stable")
+        cell = np.empty(n_nodes, dtype=np.int64)
+        cell[by_length] = np.cumsum(n_cells[by_length]) - n_cells[by_length]
+        cell += (m - 1) * np.maximum(length - 1, 0)
+        n_above = np.cumsum(np.bincount(length, weights=n_cells, minlength=depth + 1)).astype(np.int64)
+        unseen = n_above + (m - 1) * np.arange(depth + 1)  # one behind the cells of the unseen of each length
+        total = int(unseen[-1])
+        left, right = np.full(total, NONE), np.full(total, NONE)
+        depths, stop, split = np.zeros(total, dtype=np.int64), np.full(total, -np.inf), np.zeros(total)
+
+        rank = np.arange(len(parent)) - np.repeat(np.cumsum(n_children) - n_children, n_children)
+        first = rank < n_cells[parent]
+        left[(cell[parent] + rank)[first]] = cell[child[first]]
+        spread = np.repeat(cell[inner], n_cells[inner]) + _ranks(n_cells[inner])
+        right[spread] = spread + 1
+        closing = inner & (n_children > 0)
+        at = (cell + n_cells - 1)[closing]
+        right[at] = unseen[length[closing] + 1] - n_missing[closing]
+        full = closing & (n_missing == 0)
+        right[(cell + n_cells - 1)[full]] = cell[child[np.cumsum(n_children)[full] - 1]]
+        for node in np.flatnonzero(inner & (n_children == 0)):
+            left[cell[node]], right[cell[node]] = unseen[length[node] + 1] - 1, unseen[length[node] + 1] - m + 1
+        for d in range(1, depth + 1):
+            several = np.arange(unseen[d] - m + 1, unseen[d] - 1)
+            depths[unseen[d] - m + 1 : unseen[d]] = d
+            left[several], right[several] = unseen[d] - 1, several + 1
+            stop[unseen[d] - 1], split[unseen[d] - 1] = self._log_stop[d], self._log_split[d]
+            if d < depth:
+                left[unseen[d] - 1], right[unseen[d] - 1] = unseen[d + 1] - 1, unseen[d + 1] - m + 1
+        depths[spread] = np.repeat(length[inner], n_cells[inner])
+        depths[cell] = length
+        score, rows = np.zeros(total), np.zeros(total, dtype=np.int64)
+        score[cell], rows[cell] = self._scores(n_nodes), trie.total[:n_nodes]
+        stop[cell], split[cell] = self._log_stop[length] + score[cell], self._log_split[length]
+        return _as_graph(left, right, depths, rows, score, stop, split), cell
+
+    def _scores(self, n_nodes: int) -> np.ndarray:
+        """Log of each context's own estimate of its symbols."""
+        node, _, _, count = _entries(self._trie, self.n_symbols)
+        gains = np.bincount(node, weights=gammaln(count + self.alpha) - gammaln(self.alpha), minlength=n_nodes)
+        prior = self.n_symbols * self.alpha
+        return gains + gammaln(prior) - gammaln(self._trie.total[:n_nodes] + prior)
+
+    def _read_contexts(self, contexts: Any) -> np.ndarray:
+        before = self._read(contexts, "contexts", 2)
+        if before.shape[1] != self.depth:
+            raise ValueError(f"contexts has shape {before.shape}; give {self.depth} symbols a row, most recent first.")
+        return before
+
+    def _read(self, symbols: Any, name: str, ndim: int) -> np.ndarray:
+        """Check that symbols lie in the alphabet."""
+        given = read_array(name, symbols)
+        if given.size == 0:
+            given = given.astype(np.int64)
+        if given.ndim != ndim or given.dtype.kind not in "iub":
+            raise ValueError(
+                f"{name} has dtype {given.dtype} and shape {given.shape}; give integers of {ndim} dimension(s)."
+            )
+        outside = (given < 0) | (given >= self.n_symbols)
+        if outside.any():
+            at = tuple(int(i) for i in np.argwhere(outside)[0])
+            raise ValueError(
+                f"{name} holds {given[at]} at {at if ndim > 1 else at[0]}; symbols are 0..{self.n_symbols - 1}."
+            )
+        return np.ascontiguousarray(given, dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return (
+            f"ContextTreeWeighting(depth={self.depth}, n_symbols={self.n_symbols}, {self.n_seen} symbols, "
+            f"code_length={self.code_length:.1f} bits)"
+        )
+
+
+def context_tree_weighting(
+    symbols: Any, depth: int, n_symbols: int, *, alpha: float = 0.5, rho: Any = 0.5
+) -> ContextTreeWeighting:
+    """The mixture of tree sources after a sequence; its first ``depth`` symbols are context only.
+
+    Parameters
+    ----------
+    symbols : array of shape (n,)
+        Integers 0 to n_symbols - 1; n > depth.
+    depth, n_symbols, alpha, rho
+        As of `ContextTreeWeighting`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, a symbol outside the alphabet, or the sequence no longer than ``depth``.
+
+    Notes
+    -----
+    Time O(n depth).
+
+    Examples
+    --------
+    >>> ctw = context_tree_weighting([0, 1, 1] * 200, depth=4, n_symbols=2)
+    >>> ctw.best_source().contexts
+    [(0,), (1, 0), (1, 1)]
+    """
+    ctw = ContextTreeWeighting(depth, n_symbols, alpha=alpha, rho=rho)
+    symbols = read_array("symbols", symbols)
+    if symbols.ndim == 1 and len(symbols) <= depth:
+        raise ValueError(f"a sequence of {len(symbols)} symbols has none with {depth} before it; give a longer one.")
+    ctw.update(symbols)
+    return ctw
+
+
+def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Node, symbol, child and count of all entries, by node, then symbol."""
+    used = np.flatnonzero(trie.key != NONE)
+    used = used[np.argsort(trie.key[used])]
+    node, symbol = np.divmod(trie.key[used], n_symbols)
+    return node, symbol, trie.child[used], trie.count[used]
+
+
+def _ranks(sizes: np.ndarray) -> np.ndarray:
+    """0, 1, ..., size - 1 for each size."""
+    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _as_graph(
+    left: np.ndarray,
+    right: np.ndarray,
+    depth: np.ndarray,
+    rows: np.ndarray,
+    score: np.ndarray,
+    log_stop: np.ndarray,
+    log_split: np.ndarray,
+) -> CellGraph:
+    """Cells with at most one question each, -1 where there is none."""
+    asked, n = left != NONE, len(left)
+    n_edges = int(asked.sum())
+    return CellGraph(
+        first_edge=np.concatenate([[0], np.cumsum(asked)]),
+        left=left[asked].astype(np.int32),
+        right=right[asked].astype(np.int32),
+        feature=depth[asked].astype(np.int32),
+        question=np.zeros(n_edges, dtype=np.int64),
+        log_rule=np.zeros(n_edges),
+        rows=rows,
+        stats=rows[:, None].astype(np.float64),
+        score=score,
+        design=np.zeros(n, dtype=np.int32),
+        depth=depth,
+        first_slot=np.arange(n + 1),
+        log_stop=log_stop,
+        log_split=log_split,
+        layered=False,
+    )

@@ -1,0 +1,321 @@
+"""Neyman-Pearson learning with dyadic decision trees (Scott 2004, chapter 3).
+
+Class 0 is the null: `false_alarm` is the share of its rows called 1, `miss` the share of class 1 called 0. The trees
+with the fewest misses for each number of leaves and of false alarms come from one upward pass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.certificates import Bound
+from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
+from pactree_mcmc.core.special import gammaln, logsumexp
+from pactree_mcmc.tree.tree import LEAF, Tree
+
+from ...answers import best_by_size, hull_by_size, most_leaves
+from ...graph.cells import CellGraph
+from ...graph.terms import with_terms
+from ...recursion.draws import as_draws, grow
+from ...recursion.inside_outside import CELL, FEATURE, WANTED
+from ...semirings.algebras import BestBySize
+from .risk_minimisation import DyadicProblem, check_factor, dyadic_problem
+
+FIRST_SIZES = 16
+"""Sizes tried first."""
+PRICES = 2.0 ** np.arange(-8.0, 9.0)
+"""Misses that a false alarm is taken to be worth, in the bounds that show how many sizes can matter."""
+
+
+class NeymanPearsonTree(NamedTuple):
+    """The tree with the fewest misses among those with few enough false alarms."""
+
+    tree: Tree
+    """Its leaves are labelled outright: class probabilities 0 and 1. Cells without rows raise no alarm."""
+    alpha: float
+    false_alarm: float
+    """Share of class 0 that the tree calls 1, on the training rows."""
+    miss: float
+    """Share of class 1 that it calls 0."""
+    n_leaves: int
+    limit: float
+    """False alarms allowed to a tree of this size: ``alpha`` plus its tolerance."""
+    objective: float
+    """Misses plus penalty, the smallest of all trees within their limits."""
+    levels: int
+    max_leaves: int
+    """Trees with more leaves cannot be better, or were not allowed."""
+    guarantee: Guarantee
+
+
+class Guarantee(NamedTuple):
+    """Scott's Theorem 14 as numbers; both hold at once with probability at least ``1 - delta0 - delta1``."""
+
+    false_alarm: Bound
+    """On the true share of false alarms of the tree."""
+    miss: Bound
+    """On its true share of misses."""
+    excess: np.ndarray
+    """(max_leaves,): entry k - 1 is how much more it may miss, in truth, than the best tree of k leaves whose true
+    share of false alarms is at most ``alpha``; under the theorem's constants (``tolerance = strength = 1``)."""
+
+
+def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
+    """Log of the number of labelled dyadic trees with so many ``leaves``: ``Catalan(k - 1) 2^k p^(k - 1)``.
+
+    Cyclic trees ask no coordinate: without the power of p.
+
+    Examples
+    --------
+    >>> np.exp(log_class_size([1, 2, 3], 2)).round(6).tolist()
+    [2.0, 8.0, 64.0]
+    """
+    k = np.asarray(leaves, dtype=np.float64)
+    catalan = gammaln(2.0 * k - 1.0) - gammaln(k) - gammaln(k + 1.0)
+    return catalan + k * math.log(2.0) + (0.0 if cyclic else (k - 1.0) * math.log(n_features))
+
+
+def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> np.ndarray:
+    """Tolerance of equation 3.8 for trees with so many ``leaves`` and a class of ``n`` rows.
+
+    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``; half of it bounds, for all trees of all sizes at once, how far
+    a share of the class's rows lies from its probability.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is outside (0, 1).
+
+    Examples
+    --------
+    >>> srm_tolerance([1, 10], 1000, 0.05, 2).round(4).tolist()
+    [0.1007, 0.2541]
+    """
+    check_delta(delta)
+    k = np.asarray(leaves, dtype=np.float64)
+    size = log_class_size(k, n_features, cyclic=cyclic)
+    return np.sqrt(2.0 * (size + k * math.log(2.0) + math.log(2.0 / delta)) / n)
+
+
+def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> float:
+    """Tolerance of equation 3.3 for all trees of at most ``max_leaves`` leaves and a class of ``n`` rows.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is outside (0, 1).
+    """
+    check_delta(delta)
+    size = logsumexp(log_class_size(np.arange(1, max_leaves + 1), n_features, cyclic=cyclic))
+    return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)
+
+
+def minimise_misses(
+    X: Any,
+    y: Any,
+    *,
+    alpha: float,
+    method: str = "srm",
+    max_leaves: int | None = None,
+    tolerance: float = 1.0,
+    strength: float = 1.0,
+    delta0: float = 0.05,
+    delta1: float = 0.05,
+    levels: int | None = None,
+    cyclic: bool = False,
+    bounds: Any = None,
+    max_cells: int = 20_000_000,
+) -> NeymanPearsonTree:
+    """The dyadic tree with the fewest misses whose false alarms stay within ``alpha``, up to a tolerance.
+
+    ``min miss + strength * eps1 / 2`` subject to ``false_alarm <= alpha + tolerance * eps0 / 2``.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns.
+    y : array-like of shape (n,)
+        Two labels; the smaller one is the null class 0.
+    alpha : float
+        False-alarm level, in (0, 1).
+    method : {"srm", "erm"}, default "srm"
+        "srm": tolerances eps0 and eps1 grow with the tree (`srm_tolerance`). "erm": they are those of the class of all
+        trees of at most ``max_leaves`` leaves (`erm_tolerance`), so that the penalty is the same for all.
+    max_leaves : int, optional
+        Leaves allowed, >= 1; needed by "erm". Default: as many as can matter.
+    tolerance : float, default 1.0
+        Multiplies eps0; 0 keeps the training rows within ``alpha``, which the theory's 1 does not.
+    strength : float, default 1.0
+        Multiplies eps1.
+    delta0, delta1 : float, default 0.05
+        Probabilities that each half of the guarantee fails, in (0, 1).
+    levels, cyclic, bounds, max_cells
+        As for `minimise_risk`.
+
+    Returns
+    -------
+    NeymanPearsonTree
+        Of several solutions one of the fewest leaves, then the fewest false alarms.
+
+    Raises
+    ------
+    ValueError
+        If y has not two classes, or an argument is out of range.
+    Intractable
+        If the numbers of (leaves, false alarms) at all cells do not fit: give a smaller ``max_leaves``.
+
+    Notes
+    -----
+    Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up (Figures 3.2 and 3.3); a size
+    is left out when a price on false alarms shows that no tree so large can win. Cyclic: O(max_leaves^2 n0^2) near the
+    root. Bounds of the guarantee hold only nearly when ``bounds`` is left out: the range is then that of the rows.
+
+    Examples
+    --------
+    >>> x = np.arange(400.0)[:, None]
+    >>> y = (x[:, 0] >= 200) | (x[:, 0] % 20 == 0)
+    >>> found = minimise_misses(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
+    >>> found.n_leaves, found.false_alarm, round(found.miss, 4)
+    (2, 0.0, 0.0476)
+    """
+    _check_arguments(alpha, method, max_leaves, tolerance, strength)
+    check_delta(delta0)
+    check_delta(delta1)
+    problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
+    sides = _sides(problem)
+    most = int(most_leaves(with_terms(problem.graph, log_stop=0.0))[0])
+    most = most if max_leaves is None else min(most, int(max_leaves))
+    p, n0, n1 = problem.sample.n_features, int(sides.null[0]), int(sides.other[0])
+    k = np.arange(1, most + 1)
+    if method == "srm":
+        eps0, eps1 = (srm_tolerance(k, n, d, p, cyclic=cyclic) for n, d in ((n0, delta0), (n1, delta1)))
+    else:
+        allowed = int(max_leaves or most)
+        eps0, eps1 = (
+            np.full(most, erm_tolerance(allowed, n, d, p, cyclic=cyclic)) for n, d in ((n0, delta0), (n1, delta1))
+        )
+    limit = np.minimum(alpha + tolerance * eps0 / 2.0, 1.0)
+    # a hair above the limit is rounding
+    alarms = np.floor(limit * n0 * (1.0 + 1e-12)).astype(np.int64)
+    found = _fewest_misses(problem.graph, sides, alarms, strength * eps1 / 2.0)
+    i, tree = found.leaves - 1, _labelled(problem, found)
+    observed0, observed1 = found.alarms / n0, found.misses / n1
+    guarantee = Guarantee(
+        _bound("false alarms", observed0, eps0[i] / 2.0, delta0, {"alpha + tolerance": alpha + float(eps0[i])}),
+        _bound("misses", observed1, eps1[i] / 2.0, delta1, {}),
+        eps1,
+    )
+    return NeymanPearsonTree(
+        tree,
+        float(alpha),
+        observed0,
+        observed1,
+        found.leaves,
+        float(limit[i]),
+        observed1 + float(strength * eps1[i] / 2.0),
+        int(problem.model.questions.levels),
+        most,
+        guarantee,
+    )
+
+
+class _Sides(NamedTuple):
+    """Rows of each class by cell, int64."""
+
+    null: np.ndarray
+    other: np.ndarray
+
+
+class _Found(NamedTuple):
+    semiring: BestBySize
+    wanted: int
+    leaves: int
+    alarms: int
+    misses: int
+
+
+def _sides(problem: DyadicProblem) -> _Sides:
+    if problem.sample.n_classes != 2:
+        labels = problem.model.classes_.tolist()[:5]
+        raise ValueError(
+            f"y holds {problem.sample.n_classes} class(es), {labels}; Neyman-Pearson learning is for two classes."
+        )
+    counts = np.rint(problem.counts).astype(np.int64)
+    return _Sides(np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1]))
+
+
+def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty: np.ndarray) -> _Found:
+    """The best tree when trees of k leaves may raise ``alarms[k - 1]`` false alarms and pay ``penalty[k - 1]``."""
+    n1, most = int(sides.other[0]), len(alarms)
+    # a leaf labelled 0 misses class 1, one labelled 1 alarms on class 0
+    tally = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
+    gain = np.stack([-sides.other, np.zeros_like(sides.other)], axis=1).astype(np.float64)
+    plain = with_terms(graph, log_stop=0.0)
+    floor, tried = None, min(FIRST_SIZES, most)
+    while True:
+        sizes = best_by_size(plain, tried, tally=tally, gain=gain, max_tally=int(alarms[tried - 1]))
+        wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
+        misses = -sizes.value[: wide * tall].reshape(tall, wide)
+        allowed = np.arange(tall)[:, None] <= alarms[:wide]
+        cost = np.where(allowed, misses / n1 + penalty[:wide], np.inf)
+        leaves = int(np.argmin(cost.min(axis=0)))
+        t = int(np.argmin(cost[:, leaves]))
+        if tried == most:
+            break
+        floor = _fewest_possible(plain, sides, alarms) if floor is None else floor
+        useful = np.flatnonzero(floor / n1 + penalty < cost[t, leaves])
+        if len(useful) == 0 or useful[-1] < tried:
+            break
+        tried = min(int(useful[-1]) + 1, 2 * tried)
+    return _Found(sizes, t * wide + leaves, leaves + 1, t, int(misses[t, leaves]))
+
+
+def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
+    """A lower bound (most,) on the misses of trees of each size within their ``alarms``.
+
+    At a price of a false alarm no tree of k leaves has a lower sum than the hull over sizes; what the alarms allowed
+    cost at that price comes off.
+    """
+    k = np.arange(1.0, len(alarms) + 1.0)
+    out = np.zeros(len(k))
+    for price in PRICES:
+        cost = np.minimum(sides.other.astype(np.float64), price * sides.null)
+        hull = hull_by_size(with_terms(graph, log_stop=-cost))
+        corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+        out = np.maximum(out, -np.interp(k, hull.leaves[corners], hull.weight[corners]) - price * alarms)
+    return np.ceil(out - 1e-6)
+
+
+def _labelled(problem: DyadicProblem, found: _Found) -> Tree:
+    """The tree, each leaf with the label its place among the coefficients stands for."""
+    model, graph, sizes = problem.model, problem.graph, found.semiring
+    grown = grow(model, graph, sizes, [found.wanted])
+    nodes = grown.nodes
+    cell, tally = nodes[:, CELL], nodes[:, WANTED] // np.maximum(sizes.wide[nodes[:, CELL]], 1)
+    counts = np.rint(problem.counts[cell])
+    # without rows of class 0 either label raises no alarm; the other class's misses less
+    is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, tally > 0)
+    is_one = np.where(nodes[:, FEATURE] == LEAF, is_one, counts[:, 1] > counts[:, 0])
+    tree = as_draws(model, graph, grown).distinct_tree(0)
+    return replace(tree, value=np.stack([~is_one, is_one], axis=1).astype(np.float64))
+
+
+def _bound(what: str, observed: float, deviation: float, delta: float, terms: dict[str, float]) -> Bound:
+    parts = {"observed": observed, "deviation": float(deviation), **terms}
+    return Bound(f"Neyman-Pearson, {what}", observed + float(deviation), delta, parts)
+
+
+def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:
+    check_number("alpha", alpha, "a false-alarm level in (0, 1)", 5e-324, BELOW_ONE)
+    check_choice("method", method, ("srm", "erm"))
+    if max_leaves is None and method == "erm":
+        raise ValueError("method='erm' needs the class of trees: give max_leaves.")
+    if max_leaves is not None:
+        check_count("max_leaves", max_leaves)
+    check_factor("tolerance", tolerance)
+    check_factor("strength", strength)

@@ -1,0 +1,210 @@
+"""Penalties of a dyadic tree: sums over its leaves, or functions of their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.certificates import dyadic_penalty
+from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.core.checks import as_number, check_number, in_words, read_numbers
+
+LARGEST_PENALTY = 1e150
+
+
+class Sample(NamedTuple):
+    """What a penalty may depend on beside the tree."""
+
+    n: int
+    """Rows."""
+    n_features: int
+    n_classes: int
+    cyclic: bool
+    """Whether depth tells the coordinate, which then needs no bits."""
+
+
+@dataclass(frozen=True)
+class SpatiallyAdaptive:
+    """The penalty of Scott's Theorem 2, which adds over the leaves (equation 2.9; `certificates.dyadic_penalty`).
+
+    Parameters
+    ----------
+    delta : float or None, default None
+        Confidence parameter in (0, 1); None: one over the number of rows, as in the paper.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is outside (0, 1).
+    """
+
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_given(self.delta)
+
+    def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
+        """Penalty of cells that hold ``rows`` and lie at ``depth``."""
+        delta = 1.0 / sample.n if self.delta is None else self.delta
+        more = {"n_classes": sample.n_classes, "cyclic": sample.cyclic}
+        return dyadic_penalty(rows, depth, sample.n, sample.n_features, delta, **more)
+
+
+@dataclass(frozen=True)
+class SquareRoot:
+    """The penalty of Scott's Proposition 1 by the code length of trees with so many leaves, a concave function.
+
+    ``sqrt(([T] ln 2 + ln(1/delta)) / (2n))``, ``[T] = 2k - 1 + k log2 K + (k - 1) log2 p`` bits for k leaves and
+    K classes.
+
+    Parameters
+    ----------
+    delta : float or None, default None
+        Confidence parameter in (0, 1); None: one over the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is outside (0, 1).
+    """
+
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_given(self.delta)
+
+    def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
+        """Penalty of trees with so many ``leaves``."""
+        delta = 1.0 / sample.n if self.delta is None else self.delta
+        question_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
+        bits = 2.0 * leaves - 1.0 + leaves * math.log2(sample.n_classes) + (leaves - 1.0) * question_bits
+        return np.sqrt((bits * math.log(2.0) - math.log(delta)) / (2.0 * sample.n))
+
+
+@dataclass(frozen=True)
+class AdditivePenalty:
+    """A penalty that adds over the leaves.
+
+    Parameters
+    ----------
+    cost : float, or function of (rows, depth) that returns an array
+        Price of each leaf, in units of risk, finite and >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a price is negative or not finite.
+
+    Examples
+    --------
+    >>> AdditivePenalty(0.01).of_cells(np.array([5, 3]), np.array([0, 1]), None).tolist()
+    [0.01, 0.01]
+    """
+
+    cost: float | Callable[[np.ndarray, np.ndarray], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.cost):
+            price = check_number("cost", self.cost, "a price >= 0, or a function of (rows, depth)", 0.0)
+            object.__setattr__(self, "cost", price)
+
+    def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
+        """Penalty of cells that hold ``rows`` and lie at ``depth``."""
+        price = read_numbers("what cost returns", self.cost(rows, depth) if callable(self.cost) else self.cost)
+        if price.shape not in ((), rows.shape):
+            raise ValueError(f"cost returns shape {price.shape}; return one price for each of the {len(rows)} cells.")
+        _check_prices(price)
+        return np.broadcast_to(price, rows.shape)
+
+
+@dataclass(frozen=True)
+class SizePenalty:
+    """A penalty that depends on the number of leaves alone.
+
+    Parameters
+    ----------
+    function : function of an array of numbers of leaves that returns an array
+        Finite and nowhere decreasing, in units of risk.
+
+    Examples
+    --------
+    >>> SizePenalty(lambda leaves: 0.1 * leaves**0.7).of_sizes(np.array([1.0, 2.0]), None).round(4).tolist()
+    [0.1, 0.1625]
+    """
+
+    function: Callable[[np.ndarray], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function is {in_words(self.function)}; give a function of an array of numbers of leaves.")
+
+    def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
+        """Penalty of trees with so many ``leaves``."""
+        return sizes_penalty(self.function, leaves)
+
+
+Penalty = SpatiallyAdaptive | SquareRoot | AdditivePenalty | SizePenalty
+
+
+def read_penalty(penalty: Any) -> Penalty:
+    """A penalty given by name, as the price of a leaf, or as an object."""
+    named = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
+    if isinstance(penalty, str) and penalty in named:
+        return named[penalty]
+    if as_number(penalty) is not None:
+        return AdditivePenalty(penalty)
+    if isinstance(penalty, Penalty):
+        return penalty
+    raise ValueError(
+        f"penalty={in_words(penalty)} is unknown; give 'adaptive', 'square-root', the price of a leaf, "
+        "AdditivePenalty(...) or SizePenalty(...)."
+    )
+
+
+def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
+    """A penalty by number of leaves, a function or the values for 1, 2, ... leaves, at ascending ``leaves``.
+
+    Raises
+    ------
+    ValueError
+        If it is not finite or decreases, or there are too few values.
+    """
+    if callable(penalty):
+        out = read_numbers("what penalty returns", penalty(leaves))
+    else:
+        given = read_numbers("penalty", penalty)
+        if given.ndim != 1 or len(given) < leaves[-1]:
+            raise ValueError(f"penalty has shape {given.shape}; give values for 1 to {int(leaves[-1])} leaves.")
+        out = given[leaves.astype(np.int64) - 1]
+    if out.shape != leaves.shape or not np.isfinite(out).all():
+        raise ValueError("penalty must return a finite number for each number of leaves in the array it is given.")
+    if np.abs(out).max(initial=0.0) > LARGEST_PENALTY:
+        raise ValueError(f"penalty is as large as {np.abs(out).max():.3g}; give penalties up to {LARGEST_PENALTY:g}.")
+    falls = out[1:] < out[:-1]
+    if falls.any():
+        i = int(np.argmax(falls))
+        raise ValueError(
+            f"the penalty falls from {out[i]:.6g} for {leaves[i]:g} leaves to {out[i + 1]:.6g} for {leaves[i + 1]:g}; "
+            "give one that increases with the number of leaves."
+        )
+    return out
+
+
+def is_concave(values: np.ndarray) -> bool:
+    """Whether values at 1, 2, ... are concave, up to rounding: a sub-additive penalty in Scott's sense."""
+    bend = np.diff(values, 2)
+    return bool(np.all(bend <= 1e-12 * max(1.0, float(np.abs(values).max(initial=0.0)))))
+
+
+def _check_given(delta: float | None) -> None:
+    if delta is not None:
+        check_delta(delta)
+
+
+def _check_prices(price: np.ndarray) -> None:
+    if not np.all(np.isfinite(price) & (price >= 0.0)):
+        raise ValueError("the price of a leaf is negative or not finite; give prices >= 0.")

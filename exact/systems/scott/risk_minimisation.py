@@ -1,0 +1,229 @@
+"""Penalised empirical risk minimisation over all dyadic decision trees (Scott 2004, chapter 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_flag, check_number
+from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
+from pactree_mcmc.model.split_prior.cuts import MAX_LEVELS
+from pactree_mcmc.table.columns import Table
+from pactree_mcmc.tree.tree import LEAF, Tree
+
+from ...answers import best_sums
+from ...graph.cells import CellGraph, build_graph
+from ...graph.terms import with_terms
+from ...recursion.draws import as_draws, grow
+from ...recursion.inside_outside import CELL, FEATURE, PARENT
+from ...semirings.algebras import Best
+from .penalties import LARGEST_PENALTY, AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
+from .pruning import best_for_sizes
+
+DEFAULT_CELLS = 4_000_000
+"""The default number of levels keeps a bound on the number of cells below this,"""
+MOST_SORTED = 40_000_000
+"""and the number of times a row is put into a cell below this."""
+
+
+class PenalisedTree(NamedTuple):
+    """The dyadic tree with the smallest risk plus penalty."""
+
+    tree: Tree
+    """Its values are class probabilities, smoothed; a cell without rows has those of the cell it was split off."""
+    risk: float
+    """Share of the training rows it gets wrong."""
+    penalty: float
+    """As it was minimised: ``strength`` times the penalty."""
+    levels: int
+    """Splits of one coordinate allowed on the way to a leaf."""
+    n_cells: int
+    """Cells searched."""
+
+    @property
+    def objective(self) -> float:
+        """Risk plus penalty, the smallest of all trees."""
+        return self.risk + self.penalty
+
+
+def minimise_risk(
+    X: Any,
+    y: Any,
+    *,
+    penalty: Any = "adaptive",
+    strength: float = 1.0,
+    levels: int | None = None,
+    cyclic: bool = False,
+    bounds: Any = None,
+    max_cells: int = 20_000_000,
+) -> PenalisedTree:
+    """The dyadic tree that minimises ``risk + strength * penalty``.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns.
+    y : array-like of shape (n,)
+        Labels of any number of classes.
+    penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
+        `SpatiallyAdaptive`, `SquareRoot`, the price of a leaf, or one of these, `AdditivePenalty`, `SizePenalty`.
+    strength : float, default 1.0
+        Multiplies the penalty, finite and >= 0. The theory's constants (1) are large; a tenth predicts better.
+    levels : int, optional
+        Splits of one coordinate on the way to a leaf, 1 to 31. Default: `default_levels`.
+    cyclic : bool, default False
+        Coordinate ``depth mod p``; else any coordinate at each split.
+    bounds : array of shape (p, 2), optional
+        Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only nearly.
+    max_cells : int, default 20,000,000
+        Cells allowed.
+
+    Returns
+    -------
+    PenalisedTree
+        Of trees with the same objective one that stops rather than splits. `certificates.dyadic_tree` bounds its risk.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, a size penalty decreases, or X and y do not fit.
+    Intractable
+        If there are more cells than allowed: give fewer levels, or ``cyclic=True``.
+
+    Notes
+    -----
+    Only cells that hold rows are split: with free coordinates at most ``n (levels + 1)^p`` of them, one pass over their
+    questions for a penalty that adds over leaves; for a size penalty the hull of (leaves, errors), if it is concave,
+    else a polynomial in the leaves at each cell. Scott (2004), sections 2.3 and 2.6; Blanchard et al. (2004).
+
+    Examples
+    --------
+    >>> x = np.arange(100.0)[:, None]
+    >>> found = minimise_risk(x, x[:, 0] > 49.5, penalty=0.01, levels=3)
+    >>> found.tree.n_leaves, found.risk, round(found.penalty, 6)
+    (2, 0.0, 0.02)
+    """
+    rule = read_penalty(penalty)
+    check_factor("strength", strength)
+    problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
+    errors = problem.counts.sum(axis=1) - problem.counts.max(axis=1)
+    if isinstance(rule, SpatiallyAdaptive | AdditivePenalty):
+        return _minimise_over_cells(problem, errors, rule, strength)
+    return _minimise_over_sizes(problem, errors, rule, strength)
+
+
+class DyadicProblem(NamedTuple):
+    """The cells of all dyadic trees over some rows."""
+
+    model: TreeModel
+    graph: CellGraph
+    """Splits and questions weigh nothing; a cell without rows is not split."""
+    counts: np.ndarray
+    """(n_cells, K) float64: rows of each class."""
+    sample: Sample
+
+
+def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
+    """Check the input and build the cells."""
+    check_flag("cyclic", cyclic)
+    table = Table(X)
+    n, p = table.n_rows, table.n_features
+    depth = default_levels(max(n, 2), p, cyclic=cyclic) if levels is None else levels
+    questions = DyadicCuts(depth, cyclic=cyclic, bounds=bounds)
+    model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), questions=questions, leaf=DirichletMultinomial())
+    graph = build_graph(model, max_cells)
+    graph = with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
+    classes = model.classes_
+    assert classes is not None
+    return DyadicProblem(model, graph, graph.stats, Sample(n, p, len(classes), cyclic))
+
+
+def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
+    """Levels for n rows and p features: ``log2(n / ln n)``, less if the cells might be more than four million.
+
+    Cells of side ``ln n / n`` adapt to noise and dimension alike (Scott 2004, theorems 6 to 9).
+
+    Examples
+    --------
+    >>> default_levels(2_000, 2), default_levels(2_000, 6), default_levels(2_000, 6, cyclic=True)
+    (9, 3, 9)
+    """
+    levels = max(1, math.ceil(math.log2(n / max(1.0, math.log(n)))))
+    while levels > 1 and not _is_quick(n, p, levels, cyclic):
+        levels -= 1
+    return levels
+
+
+def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
+    """Whether any coordinate at each split might make more than four million cells, with ``levels`` or a single one.
+
+    Examples
+    --------
+    >>> needs_cyclic(1_000, 10), needs_cyclic(1_000, 30)
+    (False, True)
+    """
+    return not _is_quick(n, p, 1 if levels is None else check_count("levels", levels, 1, MAX_LEVELS), False)
+
+
+def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:
+    """Whether cells, counted by how often each coordinate is halved, and the rows to sort into them are few enough."""
+    ways = np.ones(1)
+    for _ in range(p):
+        ways = np.convolve(ways, np.ones(levels + 1))
+        if ways.max() > DEFAULT_CELLS:
+            break
+    ways = np.ones(p * levels + 1) if cyclic else ways
+    at_depth = np.exp2(np.minimum(np.arange(len(ways)), 60.0))
+    return bool(ways @ np.minimum(n, at_depth) <= DEFAULT_CELLS and n * ways.sum() <= MOST_SORTED)
+
+
+def _minimise_over_cells(
+    problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
+) -> PenalisedTree:
+    graph, n = problem.graph, problem.sample.n
+    price = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
+    priced = with_terms(graph, log_stop=-(errors + n * price))
+    tree, cells = grown_tree(problem, priced, Best(best_sums(priced)), 0)
+    return _report(problem, tree, errors[cells].sum(), float(price[cells].sum()))
+
+
+def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
+    n, sample = problem.sample.n, problem.sample
+    graph = with_terms(problem.graph, log_stop=-errors)
+
+    def price(leaves: np.ndarray) -> np.ndarray:
+        return strength * sizes_penalty(lambda k: rule.of_sizes(k, sample), leaves)
+
+    found = best_for_sizes(graph, lambda leaves: n * price(leaves))
+    tree, _ = grown_tree(problem, graph, found.semiring, found.wanted)
+    return _report(problem, tree, -found.log_weight, found.penalty / n)
+
+
+def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
+    levels, n = int(problem.model.questions.levels), problem.sample.n
+    return PenalisedTree(tree, float(n_errors) / n + 0.0, penalty, levels, problem.graph.n_cells)
+
+
+def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:
+    """The tree that a semiring chooses, and the cells of its leaves in the order of its nodes."""
+    model = problem.model
+    grown = grow(model, graph, semiring, [wanted])
+    tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
+    value = inherited(np.array(tree.value), graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
+    return replace(tree, value=value), nodes[nodes[:, FEATURE] == LEAF, CELL]
+
+
+def inherited(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> np.ndarray:
+    """Values of nodes in preorder, those of empty nodes replaced by their parents'."""
+    for i in np.flatnonzero(is_empty):
+        if parent[i] >= 0:
+            value[i] = value[parent[i]]
+    return value
+
+
+def check_factor(name: str, value: Any) -> None:
+    """Refuse a factor that is negative or not finite."""
+    check_number(name, value, "a finite number >= 0", 0.0, LARGEST_PENALTY)

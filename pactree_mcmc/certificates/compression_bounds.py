@@ -1,0 +1,252 @@
+"""Shah's bounds for one tree: sample compression, and Occam's razor with coded thresholds.
+
+``n_nodes`` counts every node of the tree, leaves too, as the paper's table does; a leaf's label is coded as a feature
+would be, so there must be at least as many features as classes. The messages sum to less than one over the trees of all
+sizes, as the bounds without a compression set need: there are at most 4^k binary trees of k nodes, one for k = 1, and
+``1/4 + sum over k >= 2 of 4^k (2 (k + 1))^-k`` is below .86.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import MOST, check_count, check_number, in_words, read_array
+from ..tree.tree import LARGEST
+from .bound import Bound, check_delta, check_errors
+from .inversions import binomial_tail_inversion, log_choose
+
+
+def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: float = 0.05) -> Bound:
+    """Risk of a tree whose thresholds are values of training rows, by the binomial tail inversion.
+
+    Parameters
+    ----------
+    n_nodes, n_features, n : int
+        Nodes of the tree, leaves included; features; rows. ``n_nodes < n``.
+    errors : int
+        Training errors on the ``n - n_nodes`` rows outside the compression set, which has a row for each node.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(errors). Shah (2007), Theorem 1 with equations 4 and 5.
+
+    Examples
+    --------
+    >>> round(compression_tail(11, 17, 435, 9).value, 3)
+    0.312
+    """
+    n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
+    return _by_tail(
+        "sample compression, binomial tail", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta
+    )
+
+
+def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float = 0.05) -> Bound:
+    """Risk of a tree whose thresholds are values of training rows, in closed form.
+
+    ``1 - exp(-[ln C(n - d, errors) + ln(1 / (P_I P_M delta))] / (n - d - errors))`` with ``d = n_nodes``.
+
+    Parameters, returns, errors raised as for `compression_tail`, which it never beats.
+
+    Notes
+    -----
+    Cost O(1). Shah (2007), Corollary 2 with equations 4 and 5: the bounds of its Table 1.
+
+    Examples
+    --------
+    >>> round(compression(11, 17, 435, 9).value, 3)
+    0.329
+    """
+    n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
+    return _closed("sample compression", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta)
+
+
+def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, errors: int, delta: float = 0.05) -> Bound:
+    """Risk of a tree whose thresholds come from a list made beforehand, in closed form.
+
+    ``1 - exp(-[ln C(n, errors) + ln(1 / (P_M delta))] / (n - errors))``, with ``1 / n_thresholds`` a node in ``P_M``.
+
+    Parameters
+    ----------
+    n_nodes, n_features, n_thresholds, n : int
+        Nodes of the tree, leaves included; features; thresholds a feature may have; rows.
+    errors : int
+        Training errors.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(1). Shah (2007), Theorem 3.
+
+    Examples
+    --------
+    >>> round(occam_discrete(11, 17, 2, 435, 9).value, 3)
+    0.243
+    """
+    n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
+    n_thresholds = check_count("n_thresholds", n_thresholds, 1)
+    nats = _message_nats(n_nodes, n_features) | {"thresholds": n_nodes * math.log(n_thresholds)}
+    return _closed("Occam, discrete thresholds", nats, n, errors, delta)
+
+
+def occam_continuous(
+    n_nodes: int, n_features: int, lengths: Any, n: int, errors: int, delta: float = 0.05, *, halvings: Any = 0
+) -> Bound:
+    """Risk of a tree whose thresholds are coded dyadically, by the binomial tail inversion.
+
+    A threshold costs ``-ln[zeta(kappa) zeta(kappa') zeta(l) 2^-l]``, ``zeta(a) = 6 / (pi^2 (a + 1)^2)``.
+
+    Parameters
+    ----------
+    n_nodes, n_features : int
+        Nodes of the tree, leaves included; features.
+    lengths : array-like of int of shape (m,)
+        Bits l of each of the m <= n_nodes thresholds (`dyadic_length`).
+    n : int
+        Rows.
+    errors : int
+        Training errors.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+    halvings : int, or array of int that broadcasts to (2, m)
+        How often the interval of each threshold was halved below (kappa) and above (kappa') its middle.
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(errors). Shah (2007), Theorem 5 with equation 8.
+
+    Examples
+    --------
+    >>> round(occam_continuous(11, 17, [1, 0, 2, 3, 1], 435, 9).value, 3)
+    0.242
+    """
+    n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
+    bits, kappa = read_array("lengths", lengths), read_array("halvings", halvings)
+    if bits.ndim != 1 or len(bits) > n_nodes:
+        raise ValueError(f"lengths has shape {bits.shape}; give one a threshold, at most {n_nodes} of them.")
+    for name, array in (("lengths", bits), ("halvings", kappa)):
+        if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() > MOST):
+            raise ValueError(f"{name}={in_words(array)}; give integers 0..{MOST}.")
+    if kappa.shape not in ((), (len(bits),), (2, 1), (2, len(bits)), (1,), (1, 1), (1, len(bits))):
+        raise ValueError(f"halvings has shape {kappa.shape}; give one number, or two a threshold: (2, {len(bits)}).")
+    bits, kappa = bits.astype(np.float64), kappa.astype(np.float64)
+    kappa = np.broadcast_to(kappa, (2, len(bits)))
+    coded = float(len(bits) and (_zeta_nats(bits) + bits * math.log(2.0) + _zeta_nats(kappa).sum(axis=0)).sum())
+    nats = _message_nats(n_nodes, n_features) | {"thresholds": coded}
+    return _by_tail("Occam, continuous thresholds", nats, n, errors, delta)
+
+
+def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
+    """Fewest bits that code a threshold in ``[low, high]``, a part of the interval ``[lower, upper]``.
+
+    l bits code the points ``lower + (2j - 1) / 2^(l+1) * (upper - lower)``, j = 1, ..., 2^l.
+
+    Raises
+    ------
+    ValueError
+        Unless ``lower <= low < high <= upper``, or if the interval is too short for 60 bits.
+
+    Notes
+    -----
+    Shah (2007), section 4.2.
+
+    Examples
+    --------
+    >>> dyadic_length(0.2, 0.3, 0.0, 1.0)
+    1
+    """
+    given = {"low": low, "high": high, "lower": lower, "upper": upper}
+    low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in given.items())
+    if upper - lower > LARGEST:
+        raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
+    if not lower <= low < high <= upper:
+        raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is no interval of thresholds; give the smaller first.")
+    for length in range(61):
+        scale = 2.0 ** (length + 1)
+        first = math.ceil(((low - lower) / (upper - lower) * scale + 1.0) / 2.0)
+        if lower + (2 * max(first, 1) - 1) / scale * (upper - lower) <= high and first <= 2**length:
+            return length
+    raise ValueError(f"[{low}, {high}] is too short a part of [{lower}, {upper}]: no threshold of 60 bits lies in it.")
+
+
+def _zeta_nats(a: np.ndarray) -> np.ndarray:
+    """Minus the log of ``zeta(a) = 6 / (pi^2 (a + 1)^2)``."""
+    return math.log(math.pi**2 / 6.0) + 2.0 * np.log(np.asarray(a) + 1.0)
+
+
+def _message_nats(n_nodes: int, n_features: int) -> dict[str, float]:
+    """Minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``."""
+    return {
+        "features": n_nodes * math.log(n_features),
+        "structure": n_nodes * (math.log(n_nodes + 1.0) + math.log(2.0)),
+    }
+
+
+def _compression_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
+    chosen = float(log_choose(n, n_nodes) + _zeta_nats(np.array(n_nodes)))
+    return _message_nats(n_nodes, n_features) | {"compression set": chosen}
+
+
+def _closed(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+    total = float(log_choose(n, errors)) + sum(nats.values()) - math.log(delta)
+    raw = 1.0 - math.exp(-total / (n - errors)) if errors < n else 1.0
+    return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
+
+
+def _by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+    raw = binomial_tail_inversion(errors, n, math.log(delta) - sum(nats.values()))
+    return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
+
+
+def _in_nats(nats: dict[str, float]) -> dict[str, float]:
+    return {f"{name}, nats": value for name, value in nats.items()}
+
+
+Checked = tuple[int, int, int, int, float]
+
+
+def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> Checked:
+    check_errors(errors, n)
+    sizes = check_count("n_nodes", n_nodes, 1), check_count("n_features", n_features, 1)
+    return *sizes, int(n), int(errors), check_delta(delta)
+
+
+def _check_compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> Checked:
+    n_nodes, n_features, n, _, delta = _check(n_nodes, n_features, n, 0, delta)
+    if n_nodes >= n:
+        raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")
+    check_errors(errors, n - n_nodes)
+    return n_nodes, n_features, n, int(errors), delta

@@ -1,0 +1,173 @@
+"""Risks found from their tails: the inverse of the binary divergence and that of the binomial tail."""
+
+from __future__ import annotations
+
+from math import exp, inf, log, log1p
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import check_flag, check_number, in_words, read_numbers
+from ..core.compile.jit import jit
+from ..core.special import gammaln
+from .bound import check_errors
+
+HALVINGS = 80
+"""Steps of bisection: an interval of length 1 shrinks below 1e-24."""
+
+
+def binary_kl(p: Any, q: Any) -> Any:
+    """Divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, arrays allowed.
+
+    Raises
+    ------
+    ValueError
+        If p or q is outside [0, 1], or their shapes do not fit.
+
+    Examples
+    --------
+    >>> round(float(binary_kl(0.1, 0.2)), 6)
+    0.03669
+    """
+    p, q = _together(p=p, q=q)
+    for name, array in (("p", p), ("q", q)):
+        if not np.all((array >= 0.0) & (array <= 1.0)):
+            raise ValueError(f"{name} is {in_words(array)}; give probabilities, 0 <= {name} <= 1.")
+    return np.array([_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
+
+
+def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> Any:
+    """Largest (or smallest) q whose divergence ``kl(p || q)`` is at most ``complexity``.
+
+    Parameters
+    ----------
+    p : float or array, in [0, 1]
+        Empirical mean.
+    complexity : float or array, >= 0
+        Nats.
+    upper : bool, default True
+        The largest q >= p; else the smallest q <= p.
+
+    Returns
+    -------
+    float, or array of the broadcast shape
+
+    Raises
+    ------
+    ValueError
+        If p is outside [0, 1] or the complexity is negative.
+
+    Notes
+    -----
+    Bisection, 80 evaluations of `binary_kl`; exact to rounding. The end of the last interval that lies farther from p
+    is returned. Seeger (2002), Journal of Machine Learning Research 3; Langford (2005).
+
+    Examples
+    --------
+    >>> round(kl_inverse(0.0, 0.05), 6), round(kl_inverse(0.1, 0.05), 6)
+    (0.048771, 0.220079)
+    """
+    p, c = _together(p=p, complexity=complexity)
+    check_flag("upper", upper)
+    if not np.all((p >= 0.0) & (p <= 1.0)):
+        raise ValueError(f"p={p[~((p >= 0.0) & (p <= 1.0))].flat[0]} is out of range; give 0 <= p <= 1.")
+    if not np.all(c >= 0.0):
+        raise ValueError(f"complexity={c[~(c >= 0.0)].flat[0]} is out of range; give complexity >= 0.")
+    far = np.array([_kl_end(a, b, float(upper)) for a, b in zip(p.flat, c.flat, strict=True)])
+    return far.reshape(p.shape) if p.ndim else float(far[0])
+
+
+def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
+    """Largest risk at which at most ``errors`` errors in ``n`` rows have probability ``exp(log_delta)`` or more.
+
+    Parameters
+    ----------
+    errors, n : int
+        0 <= errors <= n.
+    log_delta : float
+        Log of a probability, <= 0; probabilities too small for a float are no trouble.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Bisection on the log of the tail, 80 sums of ``errors + 1`` terms. Langford (2005), Journal of Machine Learning
+    Research 6; Shah (2007), section 3.
+
+    Examples
+    --------
+    >>> round(binomial_tail_inversion(0, 100, np.log(0.05)), 6) == round(1 - 0.05 ** (1 / 100), 6)
+    True
+    """
+    check_errors(errors, n)
+    log_delta = check_number("log_delta", log_delta, "the log of a probability, <= 0", most=0.0)
+    if errors == n:
+        return 1.0
+    return float(_tail_end(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
+
+
+def _together(**given: Any) -> list[np.ndarray]:
+    arrays = {name: read_numbers(name, value) for name, value in given.items()}
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except (ValueError, RuntimeError) as error:  # the latter where there are more than 32 dimensions
+        shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{shapes}; give numbers, or arrays that broadcast together.") from error
+
+
+def log_choose(n: Any, k: Any) -> Any:
+    """Log of the binomial coefficient, arrays allowed."""
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+@jit
+def _kl(p: float, q: float) -> float:
+    if (p > 0.0 and q <= 0.0) or (p < 1.0 and q >= 1.0):
+        return inf
+    out = 0.0
+    if p > 0.0:
+        out += p * log(p / q)
+    if p < 1.0:
+        out += (1.0 - p) * log((1.0 - p) / (1.0 - q))
+    return out
+
+
+@jit
+def _kl_end(p: float, complexity: float, far: float) -> float:
+    """End of the q between p and ``far`` whose divergence from p is at most ``complexity``."""
+    near = p
+    for _ in range(HALVINGS):
+        middle = (near + far) / 2.0
+        if _kl(p, middle) <= complexity:
+            near = middle
+        else:
+            far = middle
+    return far
+
+
+@jit
+def _tail_end(log_ways: np.ndarray, n: int, log_delta: float) -> float:
+    """Risk q at which ``sum over k of exp(log_ways[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        q = (low + high) / 2.0
+        if q <= 0.0 or q >= 1.0:
+            break
+        log_q, log_rest, largest = log(q), log1p(-q), -inf
+        for k in range(len(log_ways)):
+            largest = max(largest, log_ways[k] + k * log_q + (n - k) * log_rest)
+        total = 0.0
+        for k in range(len(log_ways)):
+            total += exp(log_ways[k] + k * log_q + (n - k) * log_rest - largest)
+        if largest + log(total) >= log_delta:
+            low = q
+        else:
+            high = q
+    return high

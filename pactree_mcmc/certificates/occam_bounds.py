@@ -1,0 +1,395 @@
+"""Bounds on the risk of one tree, for all trees of a prefix code at once: the tree may be chosen by the counted rows.
+
+A question costs as many bits as the prefix code of the questions gives it; the code must not depend on the rows.
+A list of N questions made beforehand codes each with ``log2(N)`` bits; lengths need not be whole.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
+from ..core.compile.jit import jit
+from ..table.columns import Table
+from ..tree.tree import LEAF, Tree
+from .bound import Bound, check_delta
+
+MOST_LEVEL = 500.0
+"""Largest ``ln(2/delta)`` of the root fragment's bound; with one bit for the path and two below it 524 is the limit."""
+
+
+class _Counted(NamedTuple):
+    errors: np.ndarray
+    """(m,) int64: errors of the tree on the rows that end in each leaf; 0 at other nodes."""
+    rows: np.ndarray
+    """(m,) int64: rows that pass through each node."""
+
+    @property
+    def n(self) -> int:
+        return int(self.rows[0])
+
+    @property
+    def risk(self) -> float:
+        return float(self.errors.sum() / self.rows[0])
+
+
+def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
+    """Code length of the subtree below each node, bits.
+
+    ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m questions and K classes; ``2 + 3 m + sum |B|`` for two classes.
+
+    Parameters
+    ----------
+    tree : Tree
+        Any tree.
+    question_bits : float, or array of shape (n_nodes,)
+        Code length of a question, >= 0; entries of leaves do not count.
+    n_classes : int, default 2
+        Labels a leaf can have.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+        Entry 0 is that of the tree.
+
+    Raises
+    ------
+    ValueError
+        If a length is negative or not finite, or their number is not that of the nodes.
+
+    Notes
+    -----
+    Cost O(n_nodes). Mansour and McAllester (2000), section 2.
+
+    Examples
+    --------
+    >>> tree_bits(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
+    [9.0, 2.0, 2.0]
+    """
+    n_classes, asked = check_count("n_classes", n_classes), _asked_bits(tree, question_bits)
+    own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + asked)
+    return _sum_below(tree.feature, tree.left, tree.right, own)
+
+
+def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
+    """Risk of a tree by its code length: ``risk + sqrt((|T| ln 2 + ln(1/delta)) / (2 n))``.
+
+    Parameters
+    ----------
+    tree : Tree
+        With values and classes, as a posterior gives it.
+    X : table of shape (n, p)
+        The counted rows; they may have chosen the tree.
+    y : array-like of shape (n,)
+        Their labels.
+    question_bits : float, or array of shape (n_nodes,)
+        Code length of the questions, bits.
+    n_classes : int, default 2
+        Labels a leaf can have, known before the rows were seen: the code must not depend on them.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If the tree has no classes or more than ``n_classes``, X and y do not fit, or an argument is out of range.
+
+    Notes
+    -----
+    Cost O(n depth). Mansour and McAllester (2000), Lemma 2.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> x = np.arange(100.0)
+    >>> round(naive_occam(tree, x[:, None], x > 49, question_bits=np.log2(10)).value, 4)
+    0.2093
+    """
+    delta = check_delta(delta)
+    counted = _count(tree, X, y, n_classes)
+    bits = float(tree_bits(tree, question_bits, n_classes)[0])
+    penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * counted.n))
+    terms = {"empirical risk": counted.risk, "penalty": penalty, "bits of the tree": bits}
+    return Bound("Occam, naive", counted.risk + penalty, delta, terms)
+
+
+class RootFragment(NamedTuple):
+    """The root fragment with the smallest penalty."""
+
+    penalty: float
+    """What the bound adds to the empirical risk."""
+    leaves: np.ndarray
+    """Nodes of the tree at which the fragment ends, in preorder."""
+    subtrees: float
+    """The part of the penalty that codes the subtrees below them."""
+    paths: float
+    """The part that codes the ways to them."""
+    confidence: float
+    """The part due to delta."""
+
+
+def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> RootFragment:
+    """The root fragment that minimises the penalty of Mansour and McAllester.
+
+    Parameters
+    ----------
+    tree : Tree
+        Any tree.
+    rows : array of shape (n_nodes,)
+        Rows that pass through each node, >= 1: the bound is for trees in which every node holds data.
+    question_bits : float, or array of shape (n_nodes,)
+        Code length of the questions, bits.
+    n_classes : int, default 2
+        Labels a leaf can have, >= 2.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1), not below 1.4e-217.
+
+    Returns
+    -------
+    RootFragment
+
+    Raises
+    ------
+    ValueError
+        If a node holds no row, a child more than its parent, or an argument is out of range.
+
+    Notes
+    -----
+    From the leaves up each node either ends the fragment or takes the best fragments of its children: O(n_nodes).
+    Mansour and McAllester (2000), section 5.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    >>> compute_R(tree, [1000, 900, 100], question_bits=4.0).leaves.tolist()
+    [0]
+    """
+    check_type("tree", tree, Tree, "a Tree")
+    delta, n, n_classes = check_delta(delta), read_numbers("rows", rows), check_count("n_classes", n_classes, 2)
+    if n.shape == (tree.n_nodes,) and not np.isfinite(n).all():
+        raise ValueError("rows holds NaN or infinity; give the rows of each node.")
+    inner = np.flatnonzero(tree.feature != LEAF)
+    if n.shape != (tree.n_nodes,) or np.any(n[tree.left[inner]] + n[tree.right[inner]] != n[inner]):
+        raise ValueError(f"rows has shape {n.shape}; give the rows of each of the {tree.n_nodes} nodes, adding up.")
+    if n.min() < 1.0:
+        raise ValueError(
+            f"node {int(np.argmin(n))} holds no row; the bound is for trees in which every node does: prune it first."
+        )
+    asked = _asked_bits(tree, question_bits)
+    below, path = tree_bits(tree, asked, n_classes), np.ones(tree.n_nodes)
+    for i in inner:
+        path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
+    level = math.log(2.0 / delta)
+    if level > MOST_LEVEL:
+        raise ValueError(
+            f"delta={delta} is too small: the theorem's terms are proved up to ln(2/delta) = {MOST_LEVEL:g}; give "
+            f"delta >= {2.0 * math.exp(-MOST_LEVEL):.2g}."
+        )
+    subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
+    paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
+    ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
+    parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
+    return RootFragment(sum(parts), ends, *parts)
+
+
+def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
+    """Risk of a tree by its best root fragment: ``risk + min over R of f(T, S, R, delta)``.
+
+    Parameters, returns and errors as for `naive_occam`; every node of the tree must hold a row.
+
+    Notes
+    -----
+    Cost O(n depth). Mansour and McAllester (2000), Theorem 3. The last line of its proof bounds the coefficient of
+    ``sqrt(ln(2/delta) / n_v)``, which is ``sqrt 2 + 1 / sqrt 2 = 2.12``, by 2; with two labels or more the slack of
+    the other terms makes up for it while ``ln(2/delta) <= 500``. Smaller deltas are refused.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> x = np.arange(10_000.0) / 100
+    >>> round(root_fragment(tree, x[:, None], x > 49.5, question_bits=np.log2(10)).value, 4)
+    0.0763
+    """
+    counted = _count(tree, X, y, n_classes)
+    best = compute_R(tree, counted.rows, question_bits=question_bits, n_classes=n_classes, delta=delta)
+    terms = {
+        "empirical risk": counted.risk,
+        "subtrees": best.subtrees,
+        "paths": best.paths,
+        "confidence": best.confidence,
+        "leaves of the fragment": float(len(best.leaves)),
+    }
+    return Bound("Mansour-McAllester, root fragment", counted.risk + best.penalty, delta, terms)
+
+
+def dyadic_bits(depth: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
+    """Code length of a dyadic cell: ``2 (depth + 1) + depth log2 p`` bits, without ``log2 p`` when cyclic.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> dyadic_bits([0, 2], 4).tolist()
+    [2.0, 10.0]
+    """
+    depth, n_features = read_numbers("depth", depth), check_count("n_features", n_features)
+    check_flag("cyclic", cyclic)
+    if not np.all((depth >= 0.0) & (depth <= MOST)):
+        raise ValueError(f"depth is {in_words(depth)}; give depths 0..{MOST}.")
+    return 2.0 * (depth + 1.0) + (0.0 if cyclic else depth * math.log2(n_features))
+
+
+def dyadic_penalty(
+    rows: Any, depth: Any, n: int, n_features: int, delta: float, *, n_classes: int = 2, cyclic: bool = False
+) -> np.ndarray:
+    """Spatially adaptive penalty of each cell of a dyadic tree.
+
+    ``sqrt(2 p' ([A] ln 2 + ln(K / delta)) / n)`` with ``p' = 4 max(rows / n, ([A] ln 2 + ln(1 / delta)) / n)``.
+
+    Parameters
+    ----------
+    rows, depth : array-like of the same shape
+        Rows that each cell holds, and its depth.
+    n, n_features : int
+        Rows and features.
+    delta : float
+        The paper's, in (0, 1): the bound fails with probability at most ``2 delta``.
+    n_classes : int, default 2
+        K above; the paper has 2.
+    cyclic : bool, default False
+        Whether depth tells the coordinate.
+
+    Returns
+    -------
+    ndarray of the shape of ``rows``
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the shapes of ``rows`` and ``depth`` do not fit.
+
+    Notes
+    -----
+    Scott (2004), equation 2.9.
+
+    Examples
+    --------
+    >>> dyadic_penalty([1000], [0], 1000, 2, 0.025).round(4).tolist()
+    [0.2148]
+    """
+    delta, n, n_classes = check_delta(delta), check_count("n", n), check_count("n_classes", n_classes)
+    nats, rows = dyadic_bits(depth, n_features, cyclic=cyclic) * math.log(2.0), read_numbers("rows", rows)
+    if not np.all((rows >= 0.0) & (rows <= n)):
+        raise ValueError(f"rows is {in_words(rows)}; give counts 0..{n}.")
+    if rows.ndim and nats.ndim and rows.shape != nats.shape:
+        raise ValueError(f"rows has shape {rows.shape} and depth {nats.shape}; give one depth a cell.")
+    share = 4.0 * np.maximum(rows, nats - math.log(delta)) / n
+    return np.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
+
+
+def dyadic_tree(tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False) -> Bound:
+    """Risk of a dyadic tree: the empirical one plus the spatially adaptive penalty of its leaves.
+
+    Parameters
+    ----------
+    tree : Tree
+        Its questions must be midpoints of a dyadic partition whose bounds do not depend on the rows.
+    X, y, n_classes, delta
+        As for `naive_occam`; each of the two events of the theorem takes half of delta.
+    cyclic : bool, default False
+        Whether depth tells the coordinate.
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        As for `naive_occam`.
+
+    Notes
+    -----
+    Cost O(n depth). Scott (2004), Theorem 2, with the root at depth 0 in the code length.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> x = (np.arange(10_000.0) + 0.5) / 10_000
+    >>> round(dyadic_tree(tree, x[:, None], x > 0.5).value, 4)
+    0.107
+    """
+    delta = check_delta(delta)
+    counted = _count(tree, X, y, n_classes)
+    leaf = tree.feature == LEAF
+    p = Table(X).n_features
+    sizes = {"n_classes": n_classes, "cyclic": cyclic}
+    penalty = dyadic_penalty(counted.rows[leaf], tree.node_depth[leaf], counted.n, p, delta / 2.0, **sizes)
+    terms = {"empirical risk": counted.risk, "penalty": float(penalty.sum()), "leaves": float(leaf.sum())}
+    return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
+
+
+def _asked_bits(tree: Tree, question_bits: Any) -> np.ndarray:
+    check_type("tree", tree, Tree, "a Tree")
+    bits = read_numbers("question_bits", question_bits)
+    if bits.ndim and bits.shape != (tree.n_nodes,):
+        raise ValueError(f"question_bits has shape {bits.shape}; give one number, or one a node: ({tree.n_nodes},).")
+    bits = np.where(tree.feature == LEAF, 0.0, bits)
+    if not np.all((bits >= 0.0) & (bits <= MOST)):
+        raise ValueError("question_bits has a negative or infinite entry; give the lengths of a prefix code, >= 0.")
+    return bits
+
+
+def _count(tree: Tree, X: Any, y: Any, n_classes: int) -> _Counted:
+    check_type("tree", tree, Tree, "a Tree")
+    if tree.classes is None or tree.value is None:
+        raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
+    if check_count("n_classes", n_classes, 2) < len(tree.classes):
+        raise ValueError(
+            f"the tree has {len(tree.classes)} classes and n_classes={n_classes}; give how many labels there can be, "
+            "known before the rows were seen: classes learnt from counted rows make the code depend on them."
+        )
+    labels = read_labels(y)
+    leaf = tree.apply(X)
+    if labels.shape != leaf.shape or len(leaf) == 0:
+        raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
+    wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
+    errors = np.bincount(leaf[wrong], minlength=tree.n_nodes)
+    rows = _sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
+    return _Counted(errors, rows.astype(np.int64))
+
+
+@jit
+def _sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Sum of ``own`` over the nodes at or below each node."""
+    out = own.copy()
+    for i in range(len(own) - 1, -1, -1):
+        if feature[i] != LEAF:
+            out[i] += out[left[i]] + out[right[i]]
+    return out
+
+
+@jit
+def _best_fragment(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Nodes, in preorder, at which the cheapest fragment ends when ending at a node costs ``cost``."""
+    m = len(cost)
+    best, ends = cost.copy(), np.ones(m, dtype=np.bool_)
+    for i in range(m - 1, -1, -1):
+        if feature[i] != LEAF and best[left[i]] + best[right[i]] < cost[i]:
+            best[i], ends[i] = best[left[i]] + best[right[i]], False
+    reached = np.zeros(m, dtype=np.bool_)
+    reached[0] = True
+    for i in range(m):
+        if reached[i] and not ends[i]:
+            reached[left[i]] = reached[right[i]] = True
+    return np.flatnonzero(reached & ends)

@@ -1,0 +1,321 @@
+"""PAC-Bayes bounds: the risk of a tree drawn from Q, and of the vote of all trees.
+
+All hold at once for every Q with the stated probability over ``n`` counted rows, which the prior P must not depend on.
+The losses may be anything in [0, 1]. ``2 sqrt(n)`` bounds Maurer's constant for every n >= 1 (equality at n = 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core.checks import check_count, check_number
+from .bound import Bound, check_delta, check_kl, check_share
+from .inversions import kl_inverse
+
+
+def _log_confidence(n: int, delta: float) -> float:
+    return math.log(2.0 * math.sqrt(n) / delta)
+
+
+def _check(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
+    return check_share(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
+
+
+def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
+    """Risk of a tree drawn from Q, by the inverse of the binary divergence.
+
+    ``kl(risk || R(Q)) <= (KL(Q || P) + log(2 sqrt(n) / delta)) / n``.
+
+    Parameters
+    ----------
+    risk : float, in [0, 1]
+        Empirical risk of Q: mean loss of a tree drawn from Q.
+    kl : float
+        Divergence of Q from the prior, nats, >= 0.
+    n : int
+        Counted rows, >= 1.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(1). Seeger (2002), with the constant of Maurer (2004), "A note on the PAC Bayesian theorem".
+
+    Examples
+    --------
+    >>> print(pac_bayes_kl(0.1, 5.0, 1000))
+    PAC-Bayes, kl inverse: 0.1531 with probability 0.95
+        empirical risk: 0.1
+        KL / n: 0.005
+        log(2 sqrt(n) / delta) / n: 0.00714276
+    """
+    risk, kl, n, delta = _check(risk, kl, n, delta)
+    confidence = _log_confidence(n, delta)
+    terms = {"empirical risk": risk, "KL / n": kl / n, "log(2 sqrt(n) / delta) / n": confidence / n}
+    return Bound("PAC-Bayes, kl inverse", kl_inverse(risk, (kl + confidence) / n), delta, terms)
+
+
+def optimal_lambda(risk: float, kl: float, n: int, delta: float = 0.05) -> float:
+    """The lambda at which `pac_bayes_lambda` is smallest.
+
+    ``2 / (sqrt(2 n risk / (KL + log(2 sqrt(n) / delta)) + 1) + 1)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range (as for `pac_bayes_kl`).
+
+    Examples
+    --------
+    >>> optimal_lambda(0.0, 5.0, 1000)
+    1.0
+    """
+    risk, kl, n, delta = _check(risk, kl, n, delta)
+    return 2.0 / (math.sqrt(2.0 * n * risk / (kl + _log_confidence(n, delta)) + 1.0) + 1.0)
+
+
+def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: float | None = None) -> Bound:
+    """Risk of a tree drawn from Q, relaxed to a sum.
+
+    ``R(Q) <= risk / (1 - lam/2) + (KL + log(2 sqrt(n) / delta)) / (lam (1 - lam/2) n)``, for all lambda at once.
+
+    Parameters
+    ----------
+    risk, kl, n, delta
+        As for `pac_bayes_kl`.
+    lam : float in (0, 2), optional
+        Default: `optimal_lambda`.
+
+    Returns
+    -------
+    Bound
+        Never below that of `pac_bayes_kl`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(1). Thiemann, Igel, Wintenberger, Seldin (2017); Nguyen and Kpotufe (2018), Proposition 1.
+
+    Examples
+    --------
+    >>> round(pac_bayes_lambda(0.1, 5.0, 1000).value, 4)
+    0.1629
+    """
+    risk, kl, n, delta = _check(risk, kl, n, delta)
+    if lam is None:
+        lam = optimal_lambda(risk, kl, n, delta)
+    lam = check_number("lam", lam, "0 < lam < 2, for which the bound holds", 1e-300, 2.0 - 2.0**-52)
+    shrink = 1.0 - lam / 2.0
+    terms = {
+        "lambda": lam,
+        "empirical risk / (1 - lambda/2)": risk / shrink,
+        "KL / (lambda (1 - lambda/2) n)": kl / (lam * shrink * n),
+        "log(2 sqrt(n) / delta) / (lambda (1 - lambda/2) n)": _log_confidence(n, delta) / (lam * shrink * n),
+    }
+    return Bound("PAC-Bayes, relaxed", sum(list(terms.values())[1:]), delta, terms)
+
+
+def vote_factor_two(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
+    """Risk of the vote: twice that of a tree drawn from Q, for a wrong vote takes half of the trees.
+
+    Parameters, errors and cost as for `pac_bayes_kl`.
+
+    Examples
+    --------
+    >>> round(vote_factor_two(0.02, 5.0, 1000).value, 4)
+    0.1
+    """
+    gibbs = pac_bayes_kl(risk, kl, n, delta)
+    return Bound("vote, factor two", 2.0 * gibbs.raw, delta, {"bound on R(Q)": gibbs.raw, **gibbs.terms})
+
+
+def vote_tandem(tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
+    """Risk of the vote: four times the tandem loss, that two independent trees from Q both err.
+
+    ``kl(tandem || T(Q)) <= (2 KL + log(2 sqrt(n) / delta)) / n`` and ``R(vote) <= 4 T(Q)``.
+
+    Parameters
+    ----------
+    tandem : float, in [0, 1]
+        Empirical tandem loss: the mean over rows of the squared mean loss of a tree drawn from Q.
+    kl, n, delta
+        As for `pac_bayes_kl`; ``kl`` is that of Q, not of pairs.
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(1). Masegosa, Lorenzen, Igel, Seldin (2020), "Second order PAC-Bayesian bounds for the weighted majority
+    vote", with the inverse of the divergence in place of its relaxation.
+
+    Examples
+    --------
+    >>> round(vote_tandem(0.02, 5.0, 1000).value, 4)
+    0.2302
+    """
+    tandem, kl, n, delta = _check(tandem, kl, n, delta, "tandem")
+    confidence = _log_confidence(n, delta)
+    upper = kl_inverse(tandem, (2.0 * kl + confidence) / n)
+    terms = {
+        "bound on T(Q)": upper,
+        "empirical tandem loss": tandem,
+        "2 KL / n": 2.0 * kl / n,
+        "log(2 sqrt(n) / delta) / n": confidence / n,
+    }
+    return Bound("vote, tandem", 4.0 * upper, delta, terms)
+
+
+def c_bound(risk: float, tandem: float) -> float:
+    """Risk of the vote from the true risk and tandem loss of Q: ``(T - R^2) / (T - R + 1/4)``.
+
+    The smallest of the Chebyshev-Cantelli bounds ``(T - 2 mu R + mu^2) / (1/2 - mu)^2`` over mu < 1/2; for two
+    classes it is the C-bound ``1 - (1 - 2R)^2 / (1 - 2D)`` with the disagreement ``D = 2 (R - T)``.
+
+    Parameters
+    ----------
+    risk : float, in [0, 1]
+        Above 1/2 the bound is 1.
+    tandem : float
+        Between ``risk**2`` and ``risk``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Breiman (2001); Germain, Lacasse, Laviolette, Marchand, Roy (2015); Wu, Masegosa, Lorenzen, Igel, Seldin (2021).
+
+    Examples
+    --------
+    >>> round(c_bound(0.3, 0.1), 6)  # factor two gives .6, the tandem bound .4
+    0.2
+    """
+    risk = check_share("risk", risk)
+    tandem = check_share("tandem", tandem)
+    if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
+        raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
+    if risk >= 0.5:
+        return 1.0
+    return max(tandem - risk * risk, 0.0) / (tandem - risk + 0.25)
+
+
+def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
+    """Risk of the vote by the Chebyshev-Cantelli inequality, the PAC-Bayes form of the C-bound.
+
+    ``R(vote) <= (T+ - 2 mu R + mu^2) / (1/2 - mu)^2`` at the best mu < 1/2, where T+ is the upper bound on the tandem
+    loss and R the lower bound on the risk of Q when mu >= 0, the upper one when mu < 0. Each of the bounds takes half
+    of delta. mu = 0 is the tandem bound.
+
+    Parameters
+    ----------
+    risk, tandem : float, in [0, 1]
+        Empirical risk of Q and its tandem loss.
+    kl, n, delta
+        As for `pac_bayes_kl`.
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(1); the best mu is ``(R/2 - T+) / (1/2 - R)``. Wu, Masegosa, Lorenzen, Igel, Seldin (2021),
+    "Chebyshev-Cantelli PAC-Bayes-Bennett inequality for the weighted majority vote".
+
+    Examples
+    --------
+    >>> round(vote_cantelli(0.3, 0.1, 5.0, 10_000).value, 4)
+    0.4632
+    """
+    risk, kl, n, delta = _check(risk, kl, n, delta)
+    upper = vote_tandem(tandem, kl, n, delta / 2.0).terms["bound on T(Q)"]
+    complexity = (kl + _log_confidence(n, delta / 2.0)) / n
+    low, high = kl_inverse(risk, complexity, upper=False), kl_inverse(risk, complexity)
+    upper = max(upper, low * low)  # no tandem loss is smaller than the square of the risk
+    best, best_mu, best_risk = 4.0 * upper, 0.0, low
+    for bound in (low, high):
+        if bound < 0.5:
+            mu = (bound / 2.0 - upper) / (0.5 - bound)
+            value = (upper - 2.0 * mu * bound + mu * mu) / (0.5 - mu) ** 2 if mu < 0.5 else math.inf
+            if (mu >= 0.0) == (bound == low) and value < best:
+                best, best_mu, best_risk = value, mu, bound
+    terms = {"mu": best_mu, "bound on T(Q)": upper, "bound on R(Q)": best_risk, "empirical risk": risk}
+    terms |= {"empirical tandem loss": tandem, "KL / n": kl / n}
+    return Bound("vote, Chebyshev-Cantelli", best, delta, terms)
+
+
+def vote_disagreement(
+    risk: float, disagreement: float, kl: float, n: int, delta: float = 0.05, n_unlabelled: int | None = None
+) -> Bound:
+    """Risk of the vote between two classes: ``R(vote) <= 4 R(Q) - 2 D(Q)``, D the disagreement of two trees from Q.
+
+    The disagreement needs no labels, so rows without may be counted for it. Each of the two bounds takes half of delta.
+
+    Parameters
+    ----------
+    risk : float, in [0, 1]
+        Empirical risk of Q on the ``n`` rows with labels.
+    disagreement : float, in [0, 1]
+        Probability that two independent trees from Q differ, on average over the rows.
+    kl, n, delta
+        As for `pac_bayes_kl`.
+    n_unlabelled : int, optional
+        Rows the disagreement was counted on. Default: ``n``.
+
+    Returns
+    -------
+    Bound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(1). Masegosa et al. (2020), Theorem 9, with inverses of the divergence.
+
+    Examples
+    --------
+    >>> round(vote_disagreement(0.3, 0.4, 5.0, 10_000).value, 4)
+    0.5582
+    """
+    risk, kl, n, delta = _check(risk, kl, n, delta)
+    disagreement = check_share("disagreement", disagreement)
+    m = n if n_unlabelled is None else check_count("n_unlabelled", n_unlabelled, 1)
+    high = kl_inverse(risk, (kl + _log_confidence(n, delta / 2.0)) / n)
+    low = kl_inverse(disagreement, (2.0 * kl + _log_confidence(m, delta / 2.0)) / m, upper=False)
+    terms = {
+        "bound on R(Q)": high,
+        "bound on D(Q)": low,
+        "empirical risk": risk,
+        "empirical disagreement": disagreement,
+    }
+    return Bound("vote, disagreement", max(4.0 * high - 2.0 * low, 0.0), delta, terms | {"KL / n": kl / n})

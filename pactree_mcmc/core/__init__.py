@@ -1,0 +1,1 @@
+"""What knows nothing of trees: checks, bits, special functions, compilation."""

@@ -1,0 +1,135 @@
+"""Where compiled code is kept between processes.
+
+numba keeps it as long as the file of the function stays as it is; but the code has everything built in that the
+function calls, from whatever file. Here it is kept as long as none of the sources changes that compiled code of its
+package can reach by imports, and a cache that cannot be read or written costs time, nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+
+ADVICE = "it is compiled again in every process; set NUMBA_CACHE_DIR to a folder that can be written"
+
+
+IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+COMPILED = re.compile(r"^@jit|^@by_class|struct\(", re.MULTILINE)
+
+
+@functools.cache
+def sources(package: str = "") -> str:
+    """A hash of the sources that compiled code in the folder of ``package`` depends on; of all for another package.
+
+    These are the files of the folder that hold compiled code, and whatever they import when they are imported.
+    """
+    texts = _texts()
+    reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
+    ahead = list(reached)
+    while ahead:
+        new = {name for name in _imports(ahead.pop()) if name in texts} - reached
+        reached |= new
+        ahead += new
+    digest = hashlib.sha256()
+    for name in sorted(reached or texts):
+        digest.update(texts[name].encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """The sources of the library by the names of their modules."""
+    root = Path(__file__).parents[3]
+    paths = (path for package in ("pactree_mcmc", "exact") for path in (root / package).rglob("*.py"))
+    return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _module(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(module: str) -> Iterator[str]:
+    """Names that may be modules which ``module`` imports; those inside functions are not among them."""
+    yield from re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE)
+    is_package = any(name.startswith(f"{module}.") for name in _texts())
+    for dots, base, names in IMPORT.findall(_texts()[module]):
+        above = module.split(".")[: 1 - len(dots) or None] if is_package else module.split(".")[: -len(dots)]
+        start = ".".join([*(above if dots else []), *([base] if base else [])])
+        yield start
+        yield from (f"{start}.{name}" for name in re.findall(r"\w+", names))
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    warnings.warn(f"compiled code is not kept: {message}; {ADVICE}.", RuntimeWarning, stacklevel=2)
+
+
+class _Files(IndexDataCacheFile):
+    def _load_index(self) -> dict[Any, str]:
+        """The index; empty if it is damaged."""
+        try:
+            return super()._load_index()
+        except Exception:  # whatever unpickling raises
+            return {}
+
+
+watchers: list[Callable[[CodeCache], None]] = []
+"""Called with the cache of a function that is about to be compiled, since its code is not there."""
+
+
+class CodeCache:
+    """The compiled forms of one function on disk, in the terms of numba's caches; looked for at the first call."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    @functools.cached_property
+    def _kept(self) -> FunctionCache | NullCache:
+        """Numba's cache, or one that keeps nothing where no folder can be written."""
+        try:
+            kept = FunctionCache(self._function)
+        except (RuntimeError, OSError) as error:
+            _warn(str(error).splitlines()[0])
+            return NullCache()
+        stamp = sources(self._function.__module__.rpartition(".")[0])
+        kept._cache_file = _Files(kept.cache_path, kept._impl.filename_base, stamp)
+        # read before the rest of the index, which names classes that may be gone from a newer library
+        kept._cache_file._version = f"{numba.__version__} {stamp}"
+        return kept
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder."""
+        return self._kept.cache_path
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The form for the types ``sig``, or None if there is none or its file is damaged."""
+        try:
+            found = self._kept.load_overload(sig, target_context)
+        except Exception:  # whatever unpickling raises
+            found = None
+        for tell in list(watchers) if found is None else []:
+            tell(self)
+        return found
+
+    @property
+    def has_code(self) -> bool:
+        """Whether code of the function is on disk, for whatever types."""
+        file = getattr(self._kept, "_cache_file", None)
+        return file is not None and bool(file._load_index())
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a form if it can be written."""
+        try:
+            self._kept.save_overload(sig, data)
+        except OSError as error:
+            _warn(str(error))

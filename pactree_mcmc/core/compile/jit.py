@@ -1,0 +1,80 @@
+"""The one place that sets compiler options, and the form in which compiled code takes groups of arrays."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.experimental import structref
+from numba.extending import overload
+
+from .cache import CodeCache
+from .linking import EntryCompiler, PartCompiler
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
+
+    Compiled callers get a *part* of the same code, optimised and cached as one with the function that Python calls (see
+    `_linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
+    as values of their type: numba would compile the function once more for each of them.
+    """
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    if numba.config.DISABLE_JIT:
+        return numba.njit(**options)(function)
+    entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
+    entry._cache = CodeCache(function)
+
+    @functools.cache
+    def part() -> Any:
+        made = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
+        made.add_overload = lambda form: made.overloads.update({form.signature.args: form})
+        # a function that calls itself asks whether it is being compiled
+        made._compiling_counter = entry._compiling_counter
+        return made
+
+    entry.get_call_template = lambda args, kws: part().get_call_template(tuple(map(types.unliteral, args)), kws)
+    entry.get_overload = lambda sig: part().get_overload(sig)
+    return entry
+
+
+def by_class(function: Callable[..., Any]) -> Any:
+    """Let ``function`` be another one for each class of its first argument, a NamedTuple of arrays.
+
+    ``@function.register(Class)`` adds one, as with `functools.singledispatch`. Compiled callers have theirs built in,
+    so a loop written once is compiled once for each class, and found again in the disk cache.
+    """
+    registry = functools.singledispatch(function)
+    if not numba.config.DISABLE_JIT:
+
+        def implementation(*args: Any) -> Any:
+            return registry.dispatch(args[0].instance_class) if isinstance(args[0], types.BaseNamedTuple) else None
+
+        overload(registry, strict=False, jit_options={"error_model": "numpy"})(implementation)
+    return registry
+
+
+class _Struct(types.StructRef):
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+def struct(fields: type) -> Any:
+    """Constructor, for compiled code, of a record with the fields of the NamedTuple ``fields``.
+
+    A NamedTuple of arrays reaches a compiled function as some hundred separate values, and compiling slows down
+    accordingly; the struct made here is one pointer with the same attributes. Without compilation it is the
+    NamedTuple itself.
+    """
+    if numba.config.DISABLE_JIT:
+        return fields
+    name, module = fields.__name__ + "Struct", fields.__module__
+    kind = structref.register(type(name, (_Struct,), {"__module__": module, "__qualname__": name}))
+    # compiled code in the disk cache finds the type by this name
+    setattr(sys.modules[module], name, kind)
+    proxy = type(fields.__name__, (structref.StructRefProxy,), {"__module__": module})
+    structref.define_constructor(proxy, kind, list(fields._fields))  # type: ignore[attr-defined]
+    structref.define_boxing(kind, proxy)
+    return proxy

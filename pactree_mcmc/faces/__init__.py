@@ -1,0 +1,1 @@
+"""Ways in for people and programs: scikit-learn, pictures, the command line."""

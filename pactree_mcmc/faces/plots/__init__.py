@@ -1,0 +1,16 @@
+"""Pictures of trees and posteriors with matplotlib: axes in, axes out.
+
+Trees: plot_tree, plot_partition.
+Laws, with the exact one beside where it is known: plot_n_leaves, plot_depth, plot_inclusion.
+Predictions: plot_surface (with their spread), plot_partial_dependence.
+Chains: plot_trace, plot_ranks, plot_ladder, and plot_posterior, four pictures at once.
+
+Exact against sampled is drawn by the ``plot`` of what ``exact.compare`` returns. Every function takes the axes to draw
+on and returns them; without them it makes a figure. A posterior without draws gives axes that say so.
+"""
+
+from .chains import plot_ladder, plot_posterior, plot_ranks, plot_trace
+from .dependence import plot_partial_dependence
+from .laws import plot_depth, plot_inclusion, plot_n_leaves
+from .plane import plot_partition, plot_surface
+from .tree import plot_tree

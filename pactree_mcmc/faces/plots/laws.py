@@ -1,0 +1,139 @@
+"""Pictures of laws: number of leaves, depth, features asked about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.checks import check_count
+from ...posterior.sampled import Posterior
+from .axes import ERRORS, axes_or_new, has_no_draws, is_sampled, say_no_draws, shortened, two_errors
+
+NEGLIGIBLE = 1e-4
+
+
+def plot_n_leaves(posterior: Posterior, ax: Any = None, truth: Posterior | None = None) -> Any:
+    """Bars of the law of the number of leaves; an end below 1e-4 is left out.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled or exact; two Monte-Carlo standard errors are drawn when it is sampled.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    truth : Posterior, optional
+        An exact posterior, its law drawn beside.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    >>> len(plot_n_leaves(truth.sample(100, rng=1), truth=truth).patches)
+    8
+    """
+    return _plot_law(posterior, ax, truth, ("n_leaves", "n_leaves_pmf", "number of leaves"))
+
+
+def plot_depth(posterior: Posterior, ax: Any = None, truth: Posterior | None = None) -> Any:
+    """Bars of the law of the depth, that of the deepest leaf; an end below 1e-4 is left out.
+
+    Parameters
+    ----------
+    posterior, ax, truth
+        As of `plot_n_leaves`.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        If a posterior does not know the law of its depth: a progressive mixture.
+    """
+    for one in (posterior, truth):
+        if one is not None and not hasattr(one, "depth_pmf"):
+            raise TypeError(f"{type(one).__name__} does not know its law of the depth; give one sampled or solved.")
+    return _plot_law(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
+
+
+def _plot_law(posterior: Posterior, ax: Any, truth: Posterior | None, what: tuple[str, str, str]) -> Any:
+    """Bars of the law of a whole number of the tree: its name by draw, the name of its law, its name in words."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax, (by_draw, pmf, words) = axes_or_new(ax, 5.0, 3.2), what
+    ax.set(xlabel=words, ylabel="probability")
+    if has_no_draws(posterior):
+        return say_no_draws(ax)
+    laws = [getattr(p, pmf)() for p in (posterior, truth) if p is not None]
+    laws = np.array([np.pad(law, (0, max(map(len, laws)) - len(law))) for law in laws])
+    shown = np.flatnonzero(laws.max(axis=0) > NEGLIGIBLE)
+    values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(laws)
+    place = values + width * (np.arange(len(laws))[:, None] - (len(laws) - 1) / 2.0)
+    for here, law, label in zip(place, laws, (_label(posterior), "exact"), strict=False):
+        ax.bar(here, law[values], width, label=label)
+    if is_sampled(posterior):
+        drawn = getattr(posterior, by_draw)
+        ax.errorbar(place[0], laws[0, values], yerr=two_errors([drawn == m for m in values]), **ERRORS)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
+    if truth is not None:
+        ax.legend(frameon=False)
+    return ax
+
+
+def _label(posterior: Posterior) -> str:
+    return "sampled" if is_sampled(posterior) else "posterior"
+
+
+def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20, truth: Posterior | None = None) -> Any:
+    """Bars of the probability that each feature is asked about, the largest on top.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled or exact; two Monte-Carlo standard errors are drawn when it is sampled.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    max_features : int, default 20
+        The most probable ones, at most this many.
+    truth : Posterior, optional
+        An exact posterior, its probabilities drawn as strokes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If ``max_features`` is below 1 or no integer.
+    """
+    check_count("max_features", max_features, 1)
+    names = posterior.model.columns.names
+    n_shown = min(max_features, len(names))
+    ax = axes_or_new(ax, 5.5, 0.26 * n_shown + (1.0 if truth is None else 1.4))
+    if has_no_draws(posterior):
+        return say_no_draws(ax)
+    inclusion = posterior.feature_inclusion()
+    order = np.argsort(-inclusion, kind="stable")[:n_shown]
+    inclusion, place = inclusion[order], np.arange(n_shown)
+    bars = ax.barh(place, inclusion, 0.75, label=_label(posterior))
+    if is_sampled(posterior):
+        asked = posterior.split_counts > 0
+        error = two_errors([asked[:, :, k] for k in order])
+        ax.errorbar(inclusion, place, xerr=error, **ERRORS)
+    if truth is not None:
+        known = truth.feature_inclusion()[order]
+        style = {"color": "C1", "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
+        points = ax.plot(known, place, "|", label="exact", **style)[0]
+        ax.legend(handles=[bars, points], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    ax.set_yticks(place, [shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
+    few = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
+    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being asked about{few}")
+    return ax

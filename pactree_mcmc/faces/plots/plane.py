@@ -1,0 +1,286 @@
+"""Pictures over two features: the partition of a tree, the predictive surface of a posterior and its spread.
+
+Trees are constant between their thresholds: surfaces are computed once for each rectangle between neighbouring ones,
+on a regular grid only where there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...model import TreeModel
+from ...posterior.convergence import training_points
+from ...posterior.sampled import Posterior
+from ...tree.tree import Tree
+from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, shortened, value_column, value_name
+
+MOST_PIECES = 150
+"""Pieces of an axis; beyond, a regular grid of as many."""
+N_ROWS, N_TREES = 1000, 300
+MARGIN = 0.04
+
+
+class Axis(NamedTuple):
+    """A feature cut into pieces on which trees are constant."""
+
+    feature: int
+    name: str
+    edges: np.ndarray
+    """(m + 1,) increasing."""
+    middles: np.ndarray
+    """(m,): a value in each piece; the number of a category."""
+    labels: list[str] | None
+    """Categories of a nominal feature; None for an ordered one."""
+
+
+class Plane(NamedTuple):
+    """A slice through the table: two features vary, the others stay."""
+
+    x: Axis
+    y: Axis
+    rows: np.ndarray
+    """(len(y) * len(x), p): a row of numbers for each rectangle."""
+
+    def grid(self, values: np.ndarray) -> np.ndarray:
+        """Values by rectangle, (len(y), len(x))."""
+        return values.reshape(len(self.y.middles), len(self.x.middles))
+
+
+def plot_surface(
+    posterior: Posterior,
+    features: Sequence[Any] = (0, 1),
+    ax: Any = None,
+    *,
+    spread: bool = False,
+    label: Any = None,
+    at: Mapping[Any, Any] | None = None,
+    points: bool | None = None,
+) -> Any:
+    """Prediction of the posterior over two features, or how much its trees disagree.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled or exact.
+    features : two names or indices, default (0, 1)
+        Across and up.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure. A colour bar takes part of its room.
+    spread : bool, default False
+        Show the standard deviation over trees (``predict_std_over_trees``) instead of the mean.
+    label : class label, optional
+        Whose probability is shown; default the last class. Not for a regression.
+    at : mapping of names or indices to values, optional
+        Where the other features stay. Default: the median training value, the most frequent category.
+    points : bool, optional
+        Draw up to 1,000 training rows, filled by class or value, or white over the spread. Default: if there are no
+        other features.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If a feature, a label or a category is unknown, or the two features are one.
+    TypeError
+        If the posterior does not know its spread: a progressive mixture.
+
+    Notes
+    -----
+    Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows stand where the
+    model's coding puts them, exactly so under LocalCuts without ``max_cuts``.
+    """
+    model = posterior.model
+    if spread and not hasattr(posterior, "predict_std_over_trees"):
+        raise TypeError(f"{type(posterior).__name__} does not know its spread; leave spread out.")
+    column, pair = value_column(model, label), _pair(model, features)
+    fixed = _fixed_values(model, pair, at)
+    ax = axes_or_new(ax, 5.4, 4.2)
+    if has_no_draws(posterior):
+        return say_no_draws(ax)
+    plane = _plane(model, pair, fixed, posterior.draw_trees(N_TREES, 0))
+    if spread:
+        values = posterior.predict_std_over_trees(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
+    else:
+        values = posterior._values(plane.rows)[:, column]
+    name = f"{'sd of ' if spread else ''}{value_name(model, column)}"
+    limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
+    mesh = _draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
+    if points or (points is None and model.n_features == 2):
+        _draw_rows(ax, model, plane, column, None if spread else mesh)
+    return ax
+
+
+def plot_partition(
+    posterior: Posterior,
+    features: Sequence[Any] = (0, 1),
+    ax: Any = None,
+    *,
+    tree: Tree | None = None,
+    label: Any = None,
+    at: Mapping[Any, Any] | None = None,
+    fill: bool = True,
+) -> Any:
+    """The cells of one tree over two features, filled by what their leaves predict.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Gives the names and the range of the features.
+    features, label, at
+        As of `plot_surface`.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    tree : Tree, optional
+        Default: the posterior's best.
+    fill : bool, default True
+        False: only the borders, for a picture of `plot_surface` that is there already.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If a feature, a label or a category is unknown, the two features are one, or a tree to be filled has no values.
+    """
+    model = posterior.model
+    column, pair = value_column(model, label), _pair(model, features)
+    fixed = _fixed_values(model, pair, at)
+    if fill and tree is not None and tree.value is None:
+        raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
+    ax = axes_or_new(ax, 5.4, 4.2)
+    if has_no_draws(posterior):
+        return say_no_draws(ax)
+    tree = posterior.map_tree() if tree is None else tree
+    plane = _plane(model, pair, fixed, [tree])
+    leaf = tree.routes().leaves(plane.rows)
+    if fill:
+        limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
+        _draw_surface(ax, plane, tree.value[leaf, column], value_name(model, column), "viridis", limits)
+    _draw_borders(ax, plane, plane.grid(leaf))
+    return ax
+
+
+def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> Axis:
+    """A feature over the range of its training values, cut at the thresholds of trees."""
+    name, categories = model.columns.names[feature], model.columns.categories[feature]
+    if categories is not None:
+        middles = np.arange(float(len(categories)))
+        edges = np.arange(len(categories) + 1.0) - 0.5
+        return Axis(feature, name, edges, middles, [str(c) for c in categories.tolist()])
+    asked = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
+    thresholds = np.unique(np.concatenate([np.empty(0), *asked]))
+    thresholds = thresholds[np.isfinite(thresholds)]
+    rows = training_points(model, N_ROWS)[1][:, feature]
+    known = np.concatenate([rows[np.isfinite(rows)], thresholds])
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    margin = MARGIN * (high - low) or 0.5
+    ends = np.array([low - margin, high + margin])
+    edges = np.concatenate([ends[:1], thresholds, ends[1:]])
+    if len(edges) > most_pieces + 1:
+        edges = np.linspace(*ends, most_pieces + 1)
+    return Axis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
+
+
+def name_categories(axis: Any, ours: Axis) -> None:
+    """Ticks of a nominal feature."""
+    axis.set_ticks(ours.middles, [shortened(text, 14) for text in ours.labels], parse_math=False)
+    if axis.axis_name == "x" and sum(map(len, ours.labels)) > 40:
+        axis.set_tick_params(rotation=45)
+
+
+def _pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
+    if isinstance(features, str) or len(features) != 2:
+        raise ValueError(f"features is {features!r}; give two names or indices.")
+    x, y = (feature_number(model, one) for one in features)
+    if x == y:
+        raise ValueError(f"features is {tuple(features)!r}: both are {model.columns.names[x]!r}; give two.")
+    return x, y
+
+
+def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any] | None) -> np.ndarray:
+    """A number for each feature, (p,): the one given, or a middle one."""
+    rows = training_points(model, N_ROWS)[1]
+    out = np.empty(model.n_features)
+    for k in range(model.n_features):
+        column = rows[np.isfinite(rows[:, k]), k]
+        if model.columns.is_nominal[k]:
+            out[k] = np.argmax(np.bincount(column.astype(np.int64)))
+        else:
+            out[k] = np.quantile(column, 0.5, method="lower") if len(column) else 0.0
+    for name, value in (at or {}).items():
+        k = feature_number(model, name)
+        if k in pair:
+            raise ValueError(f"at holds {name!r}, which varies; give values of the other features.")
+        categories = model.columns.categories[k]
+        if categories is not None and value not in categories.tolist():
+            raise ValueError(f"at[{name!r}] is {value!r}, no category; give one of {categories.tolist()[:10]}.")
+        out[k] = float(value) if categories is None else categories.tolist().index(value)
+    return out
+
+
+def _plane(model: TreeModel, pair: tuple[int, int], fixed: np.ndarray, trees: Sequence[Tree]) -> Plane:
+    x, y = (axis_of(model, k, trees, MOST_PIECES) for k in pair)
+    rows = np.tile(fixed, (len(x.middles) * len(y.middles), 1))
+    rows[:, x.feature] = np.tile(x.middles, len(y.middles))
+    rows[:, y.feature] = np.repeat(y.middles, len(x.middles))
+    return Plane(x, y, rows)
+
+
+def _as_input(model: TreeModel, rows: np.ndarray) -> Any:
+    """Rows of numbers as the model's columns take them: categories by their labels."""
+    if not model.columns.is_nominal.any():
+        return rows
+    out = rows.astype(object)
+    for k in np.flatnonzero(model.columns.is_nominal):
+        out[:, k] = np.array(model.columns.categories[k].tolist(), dtype=object)[rows[:, k].astype(np.int64)]
+    return out
+
+
+def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> Any:
+    """Filled rectangles, the colour bar, names; returns the rectangles."""
+    low, high = limits
+    mesh = ax.pcolormesh(
+        plane.x.edges, plane.y.edges, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True
+    )
+    ax.get_figure().colorbar(mesh, ax=ax).set_label(name, parse_math=False)
+    for axis, ours in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
+        axis.set_label_text(shortened(ours.name, 40), parse_math=False)
+        if ours.labels is not None:
+            name_categories(axis, ours)
+    ax.set(xlim=plane.x.edges[[0, -1]], ylim=plane.y.edges[[0, -1]])
+    return mesh
+
+
+def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
+    """Lines between neighbouring rectangles of different leaves, thinner when there are many."""
+    from matplotlib.collections import LineCollection
+
+    x, y = plane.x.edges, plane.y.edges
+    i, j = np.nonzero(leaf[:, 1:] != leaf[:, :-1])
+    upright = [[(x[b + 1], y[a]), (x[b + 1], y[a + 1])] for a, b in zip(i, j, strict=True)]
+    i, j = np.nonzero(leaf[1:] != leaf[:-1])
+    level = [[(x[b], y[a + 1]), (x[b + 1], y[a + 1])] for a, b in zip(i, j, strict=True)]
+    n_lines = np.any(leaf[:, 1:] != leaf[:, :-1], axis=0).sum() + np.any(leaf[1:] != leaf[:-1], axis=1).sum()
+    width = min(1.4, max(0.3, 30.0 / max(n_lines, 1)))
+    ax.add_collection(LineCollection(upright + level, colors="white", linewidths=width, capstyle="projecting"))
+
+
+def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
+    """Training rows in the colours of ``mesh``, or white; nominal ones spread within their category."""
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(N_ROWS, model.n_rows)).astype(np.int64))
+    X = model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
+    place = X[:, [plane.x.feature, plane.y.feature]]
+    spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
+    place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
+    values = model.target.values[rows]
+    shown = values if model.classes_ is None else (values == column).astype(float)
+    colors = {"color": "white"} if mesh is None else {"c": shown, "cmap": mesh.cmap, "norm": mesh.norm}
+    ax.scatter(*place.T, s=14, edgecolors="0.6" if mesh is None else "white", linewidths=0.6, **colors)

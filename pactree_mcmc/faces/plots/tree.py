@@ -1,0 +1,215 @@
+"""Pictures of trees.
+
+Trees are laid out in inches, for text of ``FONT`` points. Leaves stand side by side in slots; questions are less than
+two slots wide, and the middle of a question keeps a slot from the ends of its subtree: boxes cannot overlap.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from ...core.checks import check_count, check_type
+from ...posterior.sampled import Posterior, SampledPosterior
+from ...tree.export import rows_words
+from ...tree.tree import LEAF, Tree
+from .axes import shortened
+
+# points and letters a line; inches
+FONT, LETTERS = 8.0, 22
+LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
+SLOT, QUESTION, BARS = 0.8, 1.5, 0.36
+MOST_COLORS = 20
+
+
+def plot_tree(tree: Tree | Posterior, ax: Any = None, max_depth: int | None = None) -> Any:
+    """Draw a tree: questions in the nodes, yes to the left, no to the right.
+
+    Parameters
+    ----------
+    tree : Tree or posterior
+        A leaf shows a bar for each class, with the most probable one and its probability, or its mean, or nothing; each
+        node the training rows in it, where they are known. Of a posterior the most probable tree (of draws, of them),
+        with a title that says so and how probable it is.
+    ax : matplotlib Axes, optional
+        The drawing, text included, is scaled down to it. Default: a new figure, large enough to read all text.
+    max_depth : int, optional
+        Subtrees below this depth are drawn as "..." and their number of leaves.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If ``max_depth`` is negative or no integer.
+    TypeError
+        If ``tree`` is neither a tree nor a posterior.
+
+    Examples
+    --------
+    >>> ax = plot_tree(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+    >>> ax.texts[0].get_text()
+    'x0 ≤ 2.5'
+    """
+    check_count("max_depth", 0 if max_depth is None else max_depth, 0)
+    if isinstance(tree, Posterior):
+        tree, title = _most_probable(tree)
+        ax = plot_tree(tree, ax, max_depth)
+        ax.set_title(title, fontsize=FONT + 1.0)
+        return ax
+    check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
+    drawing = _Drawing(tree, ax, max_depth)
+    for node in drawing.inner:
+        drawing.draw_question(node)
+    for node in drawing.cut:
+        drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
+    (drawing.draw_classes if drawing.labels else drawing.draw_means)()
+    return drawing.ax
+
+
+def _most_probable(post: Posterior) -> tuple[Tree, str]:
+    tree = post.map_tree()
+    if isinstance(post, SampledPosterior):
+        best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
+        return (
+            tree,
+            f"most probable of {post.n_distinct_trees} trees drawn, {post.weight_of_tree[best]:.2g} of the draws",
+        )
+    log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
+    if log_joint is None or log_evidence is None:
+        return tree, "most probable tree"
+    return tree, f"most probable tree, probability {math.exp(log_joint - log_evidence):.2g}"
+
+
+class _Drawing:
+    """Where the visible nodes of a tree go, the middle and the top of their boxes in inches; and how they look."""
+
+    def __init__(self, tree: Tree, ax: Any, max_depth: int | None) -> None:
+        import matplotlib as mpl
+        import matplotlib.pyplot as plt
+
+        depth, inner = tree.node_depth, tree.feature != LEAF
+        deepest = int(depth.max()) if max_depth is None else max_depth
+        ends = (depth <= deepest) & (~inner | (depth == deepest))
+        self.tree, self.labels, self.colormaps = tree, _class_labels(tree), mpl.colormaps
+        self.inner, self.cut = np.flatnonzero(inner & (depth < deepest)), np.flatnonzero(ends & inner)
+        self.leaves = np.flatnonzero(ends & ~inner)
+        self.n_leaves, self.x = np.ones(tree.n_nodes, dtype=np.int64), np.zeros(tree.n_nodes)
+        self.x[ends] = (np.arange(ends.sum()) + 0.5) * SLOT
+        for i in np.flatnonzero(inner)[::-1]:
+            children = [tree.left[i], tree.right[i]]
+            self.n_leaves[i] = self.n_leaves[children].sum()
+            self.x[i] = self.x[children].mean() if depth[i] < deepest else self.x[i]
+        self.questions = {i: _question_lines(tree, i) for i in self.inner}
+        self.height = max(map(len, self.questions.values()), default=0) * LINE
+        self.y = -depth * (self.height + 2.0 * PADDING + GAP)
+        below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + bool(self.labels) * BARS
+        foot = float(self.y[depth <= deepest].min()) - below
+        # the legend below: columns of one width
+        self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
+        self.legend_top, width = foot - 0.1, max(ends.sum(), 3) * SLOT
+        self.column = max(map(_text_width, self.legend), default=0.0) + 0.35
+        self.n_columns = max(1, min(len(self.legend), int(width / self.column)))
+        bottom = self.legend_top - math.ceil(len(self.legend) / self.n_columns) * 1.2 * LINE
+        self.middle = np.array([ends.sum() * SLOT, bottom]) / 2.0
+        size = np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN
+        # a unit becomes an inch of the axes, or less when the drawing does not fit
+        if ax is None:
+            ax = plt.figure(figsize=(size[0], size[1] + 0.3)).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
+        room = ax.get_window_extent().size / ax.get_figure().dpi
+        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
+        (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0
+        ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+        ax.set_axis_off()
+
+    def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
+        """Text centred at a point unless told otherwise, made smaller if wider than ``width``."""
+        fit = min(1.0, width / max(map(_text_width, text.split("\n"))))
+        options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
+        self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
+
+    def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
+        """Rectangles standing on ``bottom``, ``x`` in their middle."""
+        style = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
+        self.ax.bar(x, height, width, bottom, facecolor=color, **style)
+
+    def box(self, node: int, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
+        """A node as a frame around text that takes ``height``."""
+        x, height = self.x[node], height + 2.0 * PADDING
+        self.bars(x, self.y[node] - height, width, height, color, **kwargs)
+        self.text(x, self.y[node] - height / 2.0, text, width - 2.0 * PADDING)
+
+    def draw_question(self, node: int) -> None:
+        """The box of an internal node, and the elbows to its children with their answers."""
+        self.box(node, QUESTION, self.height, "\n".join(self.questions[node]), "0.95")
+        x, foot = self.x[node], self.y[node] - self.height - 2.0 * PADDING
+        bend = foot - GAP / 2.0
+        for child, answer, side in ((self.tree.left[node], "yes ", "right"), (self.tree.right[node], " no", "left")):
+            way = [x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]]
+            self.ax.plot(*way, color="0.55", linewidth=0.9 * self.scale, zorder=0)
+            self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
+
+    def draw_means(self) -> None:
+        """Leaves of a regression: the mean, shaded from the smallest to the largest one shown; or empty leaves."""
+        value, at = self.tree.value, self.leaves
+        mean = np.zeros(len(at)) if value is None else value[at, 0]
+        shade = np.interp(mean, [mean.min(initial=np.inf), mean.max(initial=-np.inf)], [0.05, 0.65])
+        for node, number, color in zip(at, mean, self.colormaps["Blues"](shade), strict=True):
+            text, face = ("leaf", "none") if value is None else (f"{number:.4g}", color)
+            lines = [text, *_rows_lines(self.tree, node)]
+            self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), face)
+
+    def draw_classes(self) -> None:
+        """Leaves of a classification: a bar for each class, below them the most probable one; the legend."""
+        k, width, share = len(self.labels), 0.8 * SLOT, self.tree.value[self.leaves]
+        name = "tab10" if k <= 10 else "tab20" if k <= MOST_COLORS else "turbo"
+        colors = self.colormaps[name](np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k))
+        x, low = self.x[self.leaves], self.y[self.leaves] - BARS
+        self.bars(x, low, width, BARS, "none", edgecolor="0.7")
+        for j in range(k):
+            here = x + ((j + 0.5) / k - 0.5) * width
+            self.bars(here, low, width / k, share[:, j] * BARS, colors[j], edgecolor="none")
+        for i, best in enumerate(np.argmax(share, axis=1)):
+            lines = [shortened(self.labels[best], 12), f"{share[i, best]:.2f}", *_rows_lines(self.tree, self.leaves[i])]
+            self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * SLOT, va="top")
+        for j, label in enumerate(self.legend):
+            row, column = divmod(j, self.n_columns)
+            left = self.middle[0] + (column - self.n_columns / 2.0) * self.column
+            y = self.legend_top - (row + 0.5) * 1.2 * LINE
+            self.bars(left + 0.05, y - 0.05, 0.1, 0.1, colors[j], edgecolor="none")
+            self.text(left + 0.15, y, label, ha="left")
+
+
+def _class_labels(tree: Tree) -> list[str]:
+    """Class labels as text; empty for a regression, or without values."""
+    if tree.value is None or (tree.classes is None and tree.value.shape[1] == 1):
+        return []
+    labels = range(tree.value.shape[1]) if tree.classes is None else tree.classes.tolist()
+    return [shortened(label if isinstance(label, str) else f"class {label}", 30) for label in labels]
+
+
+def _question_lines(tree: Tree, node: int) -> list[str]:
+    """The question of a node in a few lines; a long name loses its middle, never the threshold."""
+    k = int(tree.feature[node])
+    name = f"x{k}" if tree.columns is None else tree.columns.names[k]
+    rest = tree.question(node)[len(name) :].replace(" <= ", " ≤\u00a0")
+    lines = textwrap.wrap(shortened(name, 2 * LETTERS) + rest, LETTERS, max_lines=5, placeholder=" ...")
+    return [*(line.replace("\u00a0", " ") for line in lines), *_rows_lines(tree, node)]
+
+
+def _rows_lines(tree: Tree, node: int) -> list[str]:
+    """The line that tells the rows of a node, if they are known."""
+    return [] if tree.rows is None else [rows_words(tree, node)]
+
+
+def _text_width(text: str) -> float:
+    """Width of a line of text in inches, at least that of a letter."""
+    from matplotlib import font_manager, textpath
+
+    font = font_manager.FontProperties(size=FONT)
+    return textpath.text_to_path.get_text_width_height_descent(text or "x", font, False)[0] / 72.0

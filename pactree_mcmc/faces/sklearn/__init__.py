@@ -1,0 +1,1 @@
+"""The posterior over trees as scikit-learn estimators."""

@@ -1,0 +1,265 @@
+"""scikit-learn estimators: the posterior over trees as a classifier and as a regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ...model import DirichletMultinomial, NormalInverseGamma
+from ...posterior.predictive import Predictive
+from .base import BayesianTree, Rows
+from .prior_search import Choice, class_leaves, number_leaves, number_starts
+from .validation import read_column
+
+
+class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
+    """Classes by the posterior over decision trees.
+
+    The model is that of `pt.TreeModel`; its prior and the pseudo counts of its leaves, where they are left out, are
+    chosen by the evidence. The posterior is the sum over all trees where `exact.solve` does it quickly, else draws of
+    ``pt.sample``'s default run, which ends when its chains agree or its work is used up; then a warning says so.
+
+    Parameters
+    ----------
+    tree_prior : tree prior, optional
+        Left out, ``ChipmanPrior(0.95, 0.5)`` or what ``prior`` chooses. Its parameters are ``tree_prior__alpha``, ...
+        of `set_params`, which starts from the default where none is given.
+    questions : question prior, optional
+        Default ``LocalCuts()``, of more than 20,000 rows ``LocalCuts(max_cuts=254)``: fewer cuts of a feature, at
+        quantiles, make fits faster.
+    leaf : leaf model, optional
+        Left out, ``DirichletMultinomial(0.5 / K)``, half a row of prior in a leaf, spread over K classes, or what
+        ``prior`` chooses.
+    prior : {"auto", "stated"}, default "auto"
+        "auto": a tree prior and a leaf that are left out are chosen from a grid by the evidence of the training rows
+        (Notes). "stated": they are the defaults above.
+    power : float > 0 or "auto", default 1.0
+        Power of the likelihood: below 1 the posterior learns less from each row, as is right where the model is wrong
+        (Grünwald 2012). "auto": 1, 1/2, 1/4 or 1/8, by the density of rows that are left out, which
+        ``PacBayesLoss`` and ``NormalSharedVariance`` do not have.
+    max_depth : int or None, default None
+        Depth of the deepest leaf, >= 0.
+    min_samples_leaf : int or float, default 1
+        Rows of a leaf at least, or, in (0, 1), their part of all rows.
+    nominal : column names or indices, optional
+        Nominal columns beside those of text or categories in a frame; at most 63 categories each.
+    missing : {"error", "branch"}, default "error"
+        As of ``pt.TreeModel``: "branch" allows missing values, and each question says where they go.
+    n_estimators : int, optional
+        Trees drawn by all chains together, >= 1, rounded up to a multiple of their number; default 1000, of more than
+        20,000 rows fewer, 100 of 200,000.
+    chains : int, default 4
+        Chains, >= 1.
+    work : float, optional
+        Rows that the fit visits at most, about, >= 1, whatever the machine; default 8e7 up to 1,000 rows, and more by
+        the root of their number: some five seconds of processor time for 1,000 rows of 10 features.
+    n_jobs : int or None, default None
+        Chains run side by side, in threads; -1: as many as there are cores. Draws do not depend on it.
+    random_state : int, RandomState or None, default None
+        The same integer gives the same draws.
+    verbose : int, default 0
+        0: silent; 1: progress on the standard error, a bar on a terminal, else a line every 30 seconds.
+
+    Attributes
+    ----------
+    posterior_ : SampledPosterior or exact.ExactPosterior
+        The posterior, with all that can be asked of it (``map_tree``, ``draw_trees``, ``summary``, ``to_arviz``, ...).
+    prior_ : Choice
+        The ``tree_prior``, ``leaf`` and ``power`` of its model.
+    rows_ : ndarray of shape (m,), int64
+        Row of X that each row of ``posterior_.model`` is: those of weight zero are left out.
+    feature_importances_ : ndarray of shape (p,)
+        Probability that a tree asks about the feature, divided by the sum over features.
+    split_counts_ : ndarray of shape (p,)
+        Mean number of questions of a tree about the feature.
+    monte_carlo_error_ : float
+        Monte-Carlo standard error of a probability, from the spread of the chains: of a row the largest over the
+        classes, of the rows the 0.9 quantile over up to 200 training rows, so nine rows in ten are known at least so
+        well in every class; 0 of an exact posterior, NaN with one chain.
+    classes_ : ndarray of shape (K,)
+        Sorted labels.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (p,)
+        Of a frame whose column names are strings.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if the input or a parameter cannot be used.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `pt.sample` would warn of the draws. Deep trees on many rows seldom converge within the default ``work``;
+        ``monte_carlo_error_`` says how well the predictions are known all the same.
+
+    Notes
+    -----
+    ``prior="auto"`` is empirical Bayes by expectation-maximisation: a short run draws trees, and the prior and the leaf
+    under which these are most likely are taken for the next one, up to five times. More than 2,000 rows are represented
+    by so many, chosen at random, and one of each class these lack; a leaf holds as many times fewer rows. None of it is
+    counted in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from
+    (0.95, 2) to (0.99, 0), pseudo rows of a leaf from .001 to 8. What
+    is chosen by the training rows is not a prior that a certificate may use.
+
+    `benchmarks/estimators.py` prints the held-out loss on 21 tables beside tuned CART, a forest, bagged trees, boosting
+    and BART: see `benchmarks/README.md`.
+
+    See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93; Grünwald (2012), The safe Bayesian,
+    ALT.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(60.0)
+    >>> fitted = BayesianTreeClassifier(random_state=0).fit(x[:, None], np.where(x > 29, "high", "low"))
+    >>> fitted.predict([[5.0], [50.0]]).tolist()
+    ['low', 'high']
+    """
+
+    def _default_leaf(self, y: np.ndarray) -> Any:
+        return DirichletMultinomial(0.5 / len(np.unique(y)))
+
+    def _leaves(self, rows: Rows) -> list[Any]:
+        return class_leaves(len(np.unique(rows.y)))
+
+    def _read_y(self, y: Any) -> np.ndarray:
+        check_classification_targets(y)
+        return read_column(y, warn=True)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels (K,)."""
+        check_is_fitted(self, "posterior_")
+        return self.posterior_.model.classes_
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        numbers = self._numbers(X)
+        return self.posterior_._values(numbers)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable labels (n,)."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+
+class BayesianTreeRegressor(RegressorMixin, BayesianTree):
+    """Numbers by the posterior over decision trees.
+
+    Model and posterior are made as `BayesianTreeClassifier` makes them.
+
+    Parameters
+    ----------
+    leaf : leaf model, optional
+        Left out, ``NormalInverseGamma()``, a mean and a variance for each leaf, or what ``prior`` chooses;
+        ``NormalSharedVariance()`` has one variance for all leaves, ``PoissonGamma()`` is for counts.
+    tree_prior, questions, prior, power, max_depth, min_samples_leaf, nominal, missing, n_estimators, chains, work,
+    n_jobs, random_state, verbose
+        As for `BayesianTreeClassifier`.
+
+    Attributes
+    ----------
+    posterior_, prior_, rows_, feature_importances_, split_counts_, n_features_in_, feature_names_in_
+        As for `BayesianTreeClassifier`.
+    monte_carlo_error_ : float
+        Monte-Carlo standard error of a mean, in standard deviations of y, from the spread of the chains: the 0.9
+        quantile over up to 200 training rows; 0 of an exact posterior, NaN with one chain.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if the input or a parameter cannot be used.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As for `BayesianTreeClassifier`.
+
+    Notes
+    -----
+    ``prior="auto"`` chooses, beside the tree prior, the noise of a leaf: its part r of the variance of y, from 4^-7 to
+    1, and how alike it is in all leaves: ``NormalInverseGamma(k0=r, a0=a, b0=a r var(y))`` with a from 3/2, each leaf
+    its own, to 80, nearly one for all. No r is below what the smallest gap between two y leaves by rounding. The search
+    begins at r = 1/4, 1/16 and 1/64, and what gives rows that are left out the highest density is taken.
+
+    `benchmarks/estimators.py` prints the RMSE on fifteen tables beside tuned CART, a forest, bagged trees, boosting and
+    BART. How often intervals hold a new y: `benchmarks/intervals.py`.
+
+    See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(60.0)
+    >>> fitted = BayesianTreeRegressor(random_state=0).fit(x[:, None], np.where(x > 29, 5.0, 1.0) + np.sin(x))
+    >>> fitted.predict([[5.0], [50.0]]).round(0).tolist()
+    [1.0, 5.0]
+    >>> fitted.predict_interval([[5.0], [50.0]], 0.9).shape
+    (2, 2)
+    """
+
+    def _default_leaf(self, y: np.ndarray) -> Any:
+        return NormalInverseGamma()
+
+    def _leaves(self, rows: Rows) -> list[Any]:
+        return number_leaves(rows.y, rows.variance)
+
+    def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
+        return number_starts(first, trees, rows.variance) if self.leaf is None else [first]
+
+    def _read_y(self, y: Any) -> np.ndarray:
+        return read_column(y, warn=True, dtype=np.float64)
+
+    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
+
+        As in scikit-learn's BayesianRidge the deviation is that of a new y, noise and all, which posteriors call
+        `predict_std_new_y`; how far trees disagree about the mean is ``posterior_.predict_std_over_trees``.
+        """
+        numbers = self._numbers(X)
+        if not return_std:
+            return self.posterior_._values(numbers)[:, 0]
+        mean, variance = Predictive(self.posterior_).mean_and_variance(numbers)
+        return mean, np.sqrt(variance)
+
+    def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
+        """Quantiles of the predictive law of a new y.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As in `fit`.
+        q : float or array-like of shape (m,)
+            Probabilities in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n, m); (n,) for a single number q
+
+        Raises
+        ------
+        ValueError
+            If q is out of range, or X does not fit.
+
+        Notes
+        -----
+        `SampledPosterior.predict_quantiles` says what the law is and what it costs.
+        """
+        numbers = self._numbers(X)
+        return Predictive(self.posterior_).quantiles(numbers, q)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Ends (n, 2) of the central interval that holds a new y with probability ``coverage``, at least so for counts.
+
+        Raises
+        ------
+        ValueError
+            If ``coverage`` is not in (0, 1), or X does not fit.
+        """
+        numbers = self._numbers(X)
+        return Predictive(self.posterior_).interval(numbers, coverage)

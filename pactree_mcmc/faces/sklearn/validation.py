@@ -1,0 +1,36 @@
+"""scikit-learn's checks of what an estimator is given, with one kind of error for what they do not foresee."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from ...core.checks import in_words, refuse_endless
+from ...table.columns import refuse_missing
+
+
+def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
+    """`validate_data`; what is too large or no table at all is a ValueError, and one says which row of y is missing."""
+    for labels in y:
+        refuse_missing(labels)
+    return _checked(validate_data, estimator, X, *y, given=(X, *y), **settings)
+
+
+def read_column(y: Any, **settings: Any) -> Any:
+    """`column_or_1d`, likewise."""
+    return _checked(column_or_1d, y, given=(y,), **settings)
+
+
+def _checked(check: Any, *args: Any, given: tuple, **settings: Any) -> Any:
+    for value in given:
+        refuse_endless("X or y", value)
+    try:
+        return check(*args, **settings)
+    except (ValueError, TypeError):
+        raise
+    except Exception as error:
+        words = " and ".join(in_words(value) for value in given)
+        raise ValueError(
+            f"{words} cannot be used ({type(error).__name__}: {error}); give tables of numbers."
+        ) from error

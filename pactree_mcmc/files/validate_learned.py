@@ -1,0 +1,123 @@
+"""Whether what a file says of a learned density makes sense: its guides and anchors, strata, and the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..mcmc.learned.terms import WAY_BITS
+from ..mcmc.state.arrays import (
+    DENSITY_LEVELS,
+    GROWING,
+    GUIDE,
+    LINK,
+    MOST_ANCHORS,
+    MOST_GUIDES,
+    MOST_PATTERNS,
+    N_CELL_TERMS,
+    N_LINKS,
+    N_PIECES,
+    N_STRATA,
+    PIECE,
+    Graph,
+)
+from ..model import TreeModel
+from .require import array_of, between, require
+
+N_TRIVIAL = 2
+"""Ways of parting a cell, of each feature, that leave one side empty."""
+
+
+def check_strata(strata: Any, model: TreeModel) -> None:
+    """Refuse evidences of strata that are none."""
+    if strata is not None:
+        array_of(strata, "f", (len(model.scales),), "strata")
+        require(strata < np.inf, "the evidence of a stratum is none")
+
+
+def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
+    """Refuse what the learned density cannot have said of cells."""
+    m, p = len(cells.guided), len(model.scales)
+    array_of(cells.guided, "i", (m,), "guides")
+    require(is_guided or m == 0, "there are guides without a density")
+    between(cells.guided, 0, min(cells.n_cells, MOST_GUIDES), "a guide")
+    require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
+    array_of(cells.shares, "f", (m, p), "shares")
+    array_of(cells.own, "f", (m, p), "own")
+    require(~np.isnan(cells.own) & (cells.own < np.inf), "own is not finite")
+    require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
+    require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
+    for name in ("weight", "log_learned", "log_even"):
+        require(cells.guide[name] < np.inf, f"{name} is not finite")
+    require(cells.guide["weight"] > 0.0, "a guide has no weight")
+    for name in ("log_split", "log_stop"):
+        require(cells.guide[name] <= 1e-9, f"{name} is no probability")
+    for name in ("odds", "odds_ahead"):
+        require(~np.isnan(cells.guide[name]), f"{name} is NaN")
+    _check_anchors(cells, model, MOST_ANCHORS if is_guided else 1)
+
+
+def _check_anchors(cells: Any, model: TreeModel, room: int) -> None:
+    """Refuse anchors that are no questions of the model, or stand in another order."""
+    shape, n = (len(cells.guided), room), cells.guide["n_anchors"]
+    array_of(cells.anchors, "i", shape, "anchors")
+    array_of(cells.ahead, "f", shape, "ahead")
+    between(n, 0, room + 1, "a number of anchors")
+    used = np.arange(room) < n[:, None]
+    between(cells.anchors[used] >> WAY_BITS, 0, len(model.scales), "the feature of an anchor")
+    ways = max(int(model.n_codes.max()), MOST_PATTERNS) + N_TRIVIAL
+    between(cells.anchors[used] & ((1 << WAY_BITS) - 1), 0, ways, "the way of an anchor")
+    require((np.diff(cells.anchors) > 0) | ~used[:, 1:], "the anchors are in another order")
+    require(np.isfinite(cells.ahead[used]), "ahead is not finite")
+
+
+def check_graph(graph: Any, model: TreeModel) -> None:
+    """Refuse a graph in which compiled code would lose its way, or that draws with other probabilities than it says."""
+    require(isinstance(graph, Graph), "a chain has no graph")
+    array_of(graph.used, "i", (GROWING + 1,), "the graph")
+    m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
+    require(graph.piece.dtype == PIECE and graph.piece.ndim == 1, "the pieces are none")
+    require(graph.link.dtype == LINK and graph.link.ndim == 1, "the links are none")
+    require(0 <= m <= len(graph.piece) and 0 <= n <= len(graph.link) and graph.used[GROWING] == 0, "the graph is none")
+    array_of(graph.terms, "f", (-1, N_CELL_TERMS), "terms")
+    array_of(graph.rule, "f", (DENSITY_LEVELS, N_CELL_TERMS + 1), "rule")
+    slots = len(graph.slot)
+    array_of(graph.slot, "i", (slots,), "slots")
+    require(slots & (slots - 1) == 0 and slots > m, "the slots are too few")
+    between(graph.slot, -1, max(m, 1), "a slot")
+    require(np.unique(graph.slot[graph.slot >= 0]).size == m == (graph.slot >= 0).sum(), "a piece has no slot")
+    piece, link = graph.piece[:m], graph.link[:n]
+    between(piece.stratum, 0, N_STRATA, "a stratum")
+    between(piece.depth, 0, 1 << 30, "the depth of a piece")
+    between(piece.first, -1, max(n, 1), "a link")
+    require((link.next >= -1) & (link.next < np.arange(n)), "the links lead astray")
+    between(link.feature, 0, len(model.scales), "the feature of a link")
+    nominal = model.lowered.questions.feature.nominal[link.feature]
+    require((link.categories >= 0) == nominal, "a link asks what its feature cannot be asked")
+    codes = model.n_codes[link.feature]
+    require(nominal | ((link.cut >= -1) & (link.cut < codes) & (link.upper <= codes)), "the cut of a link")
+    for side in (link.left, link.right):
+        between(side, -1, max(m, 1), "a child")
+    _check_chances(piece, link)
+
+
+def _check_chances(piece: np.ndarray, link: np.ndarray) -> None:
+    """Refuse pieces whose decisions have no probabilities, or such that do not add up."""
+    owner, at, follows = np.full(len(link), -1), np.flatnonzero(piece.first >= 0), piece.first[piece.first >= 0]
+    while len(at):
+        require(owner[follows] == -1, "the links lead astray")
+        owner[follows] = at
+        follows = link.next[follows]
+        at, follows = at[follows >= 0], follows[follows >= 0]
+    require(owner >= 0, "a link has no piece")
+    for name in ("weight", "g", "log_rule"):
+        require(np.isfinite(link[name]), f"{name} of a link is not finite")
+    require((piece.log_tried <= 0.0) & np.isfinite(piece.log_tried), "log_tried is no probability")
+    require(piece.floor < np.inf, "the least value of a piece is none")
+    require(~np.isnan(piece.seen) & (piece.seen >= 0.0), "seen is no probability")
+    with np.errstate(over="ignore", invalid="ignore"):
+        chance = np.exp(piece.stop + piece.log_norm)
+        chance += np.bincount(owner, np.exp(link.weight + piece.log_norm[owner]), minlength=len(piece))
+        tried = np.exp(piece.log_tried) * np.maximum(1.0 - piece.seen, 0.0)
+    require(np.abs(chance + tried - 1.0) < 1e-9, "the probabilities of a piece do not add up")

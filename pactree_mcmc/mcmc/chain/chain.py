@@ -1,0 +1,193 @@
+"""One chain: its arrays, packed for compiled code, and the proposals it makes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.bits import all_bits, mixed
+from ...core.compile.jit import jit, struct
+from ...model import Lowered, pack_model
+from ...model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL
+from ..edits.grow import grow_as_given, side_hash
+from ..kernel import Kernel
+from ..state.arrays import (
+    CHANGED,
+    N_FREE,
+    N_NODES,
+    NONE,
+    ROWS,
+    ChainState,
+    Graph,
+    enlarged,
+    list_growable,
+    new_state,
+    pack_state,
+    score_node,
+)
+from ..state.noise import follow_noise, redraw_noise
+from ..state.splits import is_splittable
+from .draw_store import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
+
+FIRST_ROOM = 64
+
+
+class Walk(NamedTuple):
+    """What a step needs: a source of randomness, the model, the state."""
+
+    rng: Any
+    model: Any
+    state: Any
+
+
+_walk = struct(Walk)
+
+
+@jit
+def pack_walk(rng: np.random.Generator, model: Any, state: Any) -> Any:
+    """The three as one pointer: handing a Generator to compiled code takes long, so it is done once."""
+    return _walk(rng, model, state)
+
+
+class Chain:
+    """A chain between calls into compiled code: the arrays, and the same arrays packed."""
+
+    def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
+        if not model.leaf.is_fixed:
+            leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
+            model = model._replace(leaf=leaf, guess=guess)
+        self.lowered, self.kernel, self.rng = model, kernel, rng
+        self.model = pack_model(model)
+        scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
+        self.state = new_state(model, FIRST_ROOM, scans=scans, replaces=replaces, lines=lines, guided=kernel.guided)
+        self._pack()
+        plant_root(self.model, self.packed)
+        self.blocks = 0
+        self.cost = np.zeros((2, len(kernel.names)))
+        self.tuning = False
+        self.reserve(0)
+
+    def _pack(self) -> None:
+        self.packed = pack_state(self.state)
+        self.walk = pack_walk(self.rng, self.model, self.packed)
+
+    def reserve(self, n_draws: int) -> None:
+        """Make room for ``n_draws`` draws, dropping those made before."""
+        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats)
+        self.packed_saved = pack_saved(self.saved)
+
+    @property
+    def n_saved(self) -> int:
+        """Draws saved so far."""
+        return int(self.saved.used[DRAWS])
+
+    def enlarge(self) -> None:
+        """Double the room for nodes."""
+        self.state = enlarged(self.state)
+        self._pack()
+
+    def take(self, graph: Graph) -> None:
+        """Draw subtrees by a graph, shared with whoever has it."""
+        self.state = self.state._replace(graph=graph)
+        self._pack()
+
+    def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
+        """Grow a splittable leaf by the question that parts its rows as the given one does."""
+        if self.state.count[N_FREE] < 2:
+            self.enlarge()
+        grow_as_given(self.model, self.packed, node, feature, cut, categories)
+
+    def make(self, run: Any, n: int) -> None:
+        """Make ``n`` proposals of one kind."""
+        while n > 0:
+            made = run(self.walk, n)
+            n -= made
+            if n > 0:
+                self.enlarge()
+
+    def make_step(self, step: int, n: int) -> None:
+        """Make ``n`` proposals of one step of the kernel, and count them and the rows they visit in ``cost``."""
+        before = int(self.state.count[ROWS])
+        self.make(self.kernel.runs[step], n)
+        self.cost[:, step] += n, int(self.state.count[ROWS]) - before
+
+    def proceed(self, n_blocks: int) -> None:
+        """Make ``n_blocks`` blocks of proposals, as the kernel shares them out among its steps."""
+        if self.kernel.is_single and self.lowered.leaf.is_fixed:
+            self.make_step(0, n_blocks * self.kernel.block)
+            self.blocks += n_blocks
+            return
+        for _ in range(n_blocks):
+            for step, n in enumerate(self.kernel.shares(self.blocks)):
+                if n > 0:
+                    self.make_step(step, n)
+            self.blocks += 1
+            if not self.lowered.leaf.is_fixed:
+                redraw_noise(self.walk)
+                if self.tuning:
+                    follow_noise(self.model, self.packed)
+
+    def tune(self, n_blocks: int, done: int, planned: int) -> None:
+        """Make ``n_blocks`` blocks that are not counted; ``done`` of the ``planned`` will have been made."""
+        self.tuning = True
+        self.proceed(n_blocks)
+        self.tuning = False
+        self.state.moves[:] = 0
+
+    @property
+    def all_chains(self) -> list[Chain]:
+        """The chain itself."""
+        return [self]
+
+    @property
+    def report(self) -> None:
+        """A plain chain has no ladder to report on."""
+        return
+
+    def save(self, anew: bool = False) -> None:
+        """Save the present tree as the next draw; ``anew``: even if it did not change since the last one."""
+        if anew:
+            self.state.count[CHANGED] = 1
+        missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
+        if missing > 0:
+            self.saved = with_more_nodes(self.saved, missing)
+            self.packed_saved = pack_saved(self.saved)
+        save_draw(self.model, self.packed, self.packed_saved)
+
+
+@jit
+def plant_root(model: Lowered, state: ChainState) -> None:
+    """Make the state the tree of one leaf that holds every unit."""
+    cap = len(state.node)
+    for i in range(cap - 1):
+        state.node[i].free = cap - 1 - i
+    for i in range(len(state.count)):
+        state.count[i] = 0
+    state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
+    state.node[0].parent = state.node[0].left = state.node[0].right = state.node[0].feature = NONE
+    state.node[0].growable_at = state.node[0].prunable_at = state.node[0].internal_at = NONE
+    state.node[0].categories, state.node[0].hash = NONE, 0
+    state.node[0].start, state.node[0].stop = 0, len(state.order)
+    units, rule = model.units, model.questions
+    for u in range(len(state.order)):
+        weight = units.weight[u & units.weight_all]
+        state.node[0].rows += units.rows[u & units.rows_all]
+        if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+            state.node[0].hash += mixed(np.int64(u))
+        if units.counts:
+            state.stats[0, units.label[u]] += weight
+        else:
+            state.stats[0, 0] += weight
+            state.stats[0, 1] += units.moments[0, u]
+            state.stats[0, 2] += units.moments[1, u]
+    for k in range(state.box.shape[1]):
+        if rule.feature[k].nominal:
+            state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)
+        else:
+            state.box[0, k, 1] = rule.feature[k].n_codes
+        state.node[0].hash += side_hash(state, np.int64(0), k)
+    root = np.int64(0)
+    score_node(model, state, root)
+    state.node[0].splittable = is_splittable(model, state, root)
+    list_growable(state, root)

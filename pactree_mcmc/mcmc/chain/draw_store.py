@@ -1,0 +1,152 @@
+"""Saved draws of a chain: compacted copies of its trees."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit, struct
+from ...model import Lowered
+from ...model.leaf.compiled import SHARED_NORMAL
+from ...tree.drawn import SAVED_TREE, Saved
+from ...tree.tree import CODED_NODE
+from ..state.arrays import CHANGED, NONE, ChainState, is_leaf, next_node, stop_at, subtree_log_prior
+from ..state.noise import log_score_of
+
+DRAWS, TREES, NODES = range(3)
+
+_saved = struct(Saved)
+
+
+@jit
+def pack_saved(s: Saved) -> Any:
+    """The draws as one pointer; the arrays are shared."""
+    return _saved(s.tree_of_draw, s.noise, s.moves, s.tree, s.node, s.stats, s.used)
+
+
+def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
+    """Room for ``n_draws`` draws, and a first guess for their nodes."""
+    return Saved(
+        tree_of_draw=np.zeros(n_draws, dtype=np.int64),
+        noise=np.zeros(n_draws),
+        moves=np.zeros((n_draws, 2, n_moves), dtype=np.int64),
+        tree=np.zeros(n_draws + 1, dtype=SAVED_TREE).view(np.recarray),
+        node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
+        stats=np.zeros((1024, n_stats)),
+        used=np.zeros(3, dtype=np.int64),
+    )
+
+
+def with_more_nodes(saved: Saved, needed: int) -> Saved:
+    """The same draws with room for at least ``needed`` more nodes."""
+    extra = max(needed, len(saved.node))
+    node = np.concatenate([saved.node, np.zeros(extra, dtype=CODED_NODE)]).view(np.recarray)
+    return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
+
+
+def trimmed(saved: Saved) -> Saved:
+    """The draws without spare room."""
+    n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
+    return Saved(
+        saved.tree_of_draw[:n_draws].copy(),
+        saved.noise[:n_draws].copy(),
+        saved.moves[:n_draws].copy(),
+        saved.tree[: n_trees + 1].copy(),
+        saved.node[:n_nodes].copy(),
+        saved.stats[:n_nodes].copy(),
+        saved.used.copy(),
+    )
+
+
+def joined(first: Saved, second: Saved) -> Saved:
+    """Draws of a chain, and those that followed."""
+    n_trees, n_nodes = len(first.tree) - 1, len(first.node)
+    later = second.tree.copy()
+    later.start += n_nodes
+    return Saved(
+        np.concatenate([first.tree_of_draw, second.tree_of_draw + n_trees]),
+        np.concatenate([first.noise, second.noise]),
+        np.concatenate([first.moves, second.moves]),
+        np.concatenate([first.tree[:-1], later]).view(np.recarray),
+        np.concatenate([first.node, second.node]).view(np.recarray),
+        np.concatenate([first.stats, second.stats]),
+        first.used + second.used,
+    )
+
+
+def chosen(saved: Saved, which: np.ndarray) -> Saved:
+    """The draws with the given numbers, increasing; proposals since the draw before count from the one kept before."""
+    trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
+    start = np.asarray(saved.tree)["start"]
+    sizes = start[trees + 1] - start[trees]
+    ends = np.cumsum(sizes)
+    nodes = np.arange(ends[-1]) + np.repeat(start[trees] - ends + sizes, sizes)
+    tree = np.zeros(len(trees) + 1, dtype=SAVED_TREE).view(np.recarray)
+    tree[:-1] = saved.tree[trees]
+    tree.start = np.concatenate([[0], ends])
+    first = np.concatenate([[0], which[:-1] + 1])
+    return Saved(
+        number.astype(np.int64),
+        saved.noise[which],
+        np.add.reduceat(saved.moves[: which[-1] + 1], first, axis=0),
+        tree,
+        saved.node[nodes],
+        saved.stats[nodes],
+        np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
+    )
+
+
+@jit
+def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
+    """Write the present tree as the next draw."""
+    used = saved.used
+    draw = used[DRAWS]
+    if state.count[CHANGED] == 1 or used[TREES] == 0:
+        save_tree(model, state, saved)
+    saved.tree_of_draw[draw] = used[TREES] - 1
+    saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
+    for j in range(state.moves.shape[1]):
+        for i in range(2):
+            saved.moves[draw, i, j] = state.moves[i, j]
+            state.moves[i, j] = 0
+    used[DRAWS] += 1
+
+
+@jit
+def log_prior_of(model: Lowered, state: ChainState) -> float:
+    """Log prior of the present tree."""
+    return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
+
+
+@jit
+def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
+    """Append a compacted copy of the present tree."""
+    used = saved.used
+    base = used[NODES]
+    root = np.int64(0)
+    at, node = base, root
+    while node != NONE:
+        here, copy = state.node[node], saved.node[at]
+        here.saved_at = at - base
+        if node != 0 and state.node[here.parent].right == node:
+            saved.node[base + state.node[here.parent].saved_at].right = at - base
+        copy.feature, copy.right = here.feature, 0
+        if is_leaf(state, node):
+            copy.cut, copy.upper, copy.categories, copy.default_left = 0, 0, NONE, False
+        else:
+            copy.cut, copy.upper, copy.categories = here.cut, here.upper, here.categories
+            copy.default_left = here.default_left
+        for j in range(state.stats.shape[1]):
+            saved.stats[at, j] = state.stats[node, j]
+        at += 1
+        node = next_node(state, node, root)
+    used[NODES] = at
+    tree = saved.tree[used[TREES]]
+    tree.log_prior, tree.log_score = log_prior_of(model, state), log_score_of(model, state)
+    if not isfinite(tree.log_score):
+        stop_at(state, root, False)
+    used[TREES] += 1
+    saved.tree[used[TREES]].start = at
+    state.count[CHANGED] = 0

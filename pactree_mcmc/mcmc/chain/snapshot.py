@@ -1,0 +1,179 @@
+"""A chain stopped between two draws: all that decides how it goes on, as arrays and numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...model import Lowered
+from ..kernel import Kernel
+from ..state.arrays import NONE, Graph
+from .chain import Chain
+from .tempering import Ladder
+
+ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
+"""What a chain's state is, apart from scratch and what is kept of cells."""
+GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+
+
+class Cells(NamedTuple):
+    """What was computed of cells, where it may not be computed again: sums of fractions depend on the order of rows."""
+
+    n_cells: int
+    """Places there are."""
+    place: np.ndarray
+    """(m,) int64: places in use."""
+    cell: np.recarray
+    """(m,) records of dtype CELL."""
+    ways: np.ndarray
+    """(m, p) float64."""
+    table: np.ndarray
+    """(m, p) float64."""
+    guided: np.ndarray
+    """(g,) int64: places of what the learned density says that are in use."""
+    guide: np.recarray
+    """(g,) records of dtype GUIDE."""
+    anchors: np.ndarray
+    """(g, MOST_ANCHORS) int64."""
+    ahead: np.ndarray
+    """(g, MOST_ANCHORS) float64."""
+    shares: np.ndarray
+    """(g, p) float64."""
+    own: np.ndarray
+    """(g, p) float64."""
+
+
+class Replica(NamedTuple):
+    """One chain of trees; a ladder has one a level."""
+
+    state: tuple[np.ndarray, ...]
+    """The arrays of the state named in ARRAYS."""
+    cells: Cells
+    noise: tuple[np.ndarray, np.ndarray] | None
+    """Parameters of the leaf and of its guess, where the variance moves."""
+    blocks: int
+    graph: Graph
+    """Of what trees met in tuning; shared, not copied, as it is frozen."""
+
+
+class Rungs(NamedTuple):
+    """What a ladder knows beside its replicas."""
+
+    betas: np.ndarray
+    adapts: bool
+    generation: int
+    odd: bool
+    tried: np.ndarray
+    acceptance: np.ndarray
+    trips: int
+    journey: list[bool]
+
+
+class Snapshot(NamedTuple):
+    """A chain, or a ladder, stopped between two draws."""
+
+    generator: dict
+    """State of its source of randomness."""
+    replicas: tuple[Replica, ...]
+    rungs: Rungs | None
+    tuned: int
+    """Draws of tuning done."""
+
+
+def generator_state(rng: np.random.Generator) -> dict:
+    """State of a generator as a dict of numbers and arrays."""
+    return rng.bit_generator.state
+
+
+def generator_from(source: Any) -> np.random.Generator:
+    """A generator from the state of one, or from whatever NumPy takes as a seed."""
+    if not isinstance(source, dict):
+        return np.random.default_rng(source)
+    if source["bit_generator"] not in GENERATORS:
+        raise ValueError(
+            f"a chain that draws from {source['bit_generator']} cannot be continued; use {', '.join(GENERATORS)}."
+        )
+    bits = getattr(np.random, source["bit_generator"])()
+    bits.state = source
+    return np.random.Generator(bits)
+
+
+def snapshot_of(chain: Any, tuned: int) -> Snapshot:
+    """Copy what decides how a chain or a ladder goes on."""
+    rungs = None
+    if isinstance(chain, Ladder):
+        rungs = Rungs(
+            chain.betas.copy(),
+            chain.adapts,
+            chain.generation,
+            chain.odd,
+            chain.tried.copy(),
+            chain.acceptance.copy(),
+            int(chain.trips),
+            [bool(step) for step in chain.journey],
+        )
+    return Snapshot(generator_state(chain.rng), tuple(_replica(one) for one in chain.all_chains), rungs, tuned)
+
+
+def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
+    """The chain or ladder of a snapshot, with a generator of its own."""
+    rng = generator_from(snapshot.generator)
+    may_grow = snapshot.replicas[0].cells.n_cells > 1
+    if snapshot.rungs is None:
+        chain: Any = Chain(model, kernel, rng, may_grow)
+    else:
+        rungs = snapshot.rungs
+        chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow)
+        chain.generation, chain.odd, chain.trips = rungs.generation, rungs.odd, rungs.trips
+        chain.tried, chain.acceptance, chain.journey = rungs.tried.copy(), rungs.acceptance.copy(), list(rungs.journey)
+    try:
+        for one, replica in zip(chain.all_chains, snapshot.replicas, strict=True):
+            _restore(one, replica)
+    except (IndexError, TypeError) as error:
+        raise ValueError(f"the chain is not one of this model and release: {error}.") from error
+    return chain
+
+
+def has_exact_sums(model: Lowered) -> bool:
+    """Whether statistics are the same in whichever order rows are added: they are whole numbers."""
+    weight = model.units.weight
+    return bool(model.units.counts and np.all(weight == np.floor(weight)))
+
+
+def _replica(chain: Chain) -> Replica:
+    state, known, guided = chain.state, *np.empty((2, 0), dtype=np.int64)
+    if not has_exact_sums(chain.lowered):
+        known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
+        guided = np.flatnonzero(state.guide.hash != NONE)
+    tables = (state.cell[known], state.ways[known], state.table[known])
+    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.shares, state.own))
+    cells = Cells(len(state.cell), known, *tables, guided, *guides)
+    noise = None
+    if not chain.lowered.leaf.is_fixed:
+        noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
+    return Replica(tuple(getattr(state, name).copy() for name in ARRAYS), cells, noise, chain.blocks, state.graph)
+
+
+def _restore(chain: Chain, replica: Replica) -> None:
+    """Make a new chain the one that the replica was taken from."""
+    given = dict(zip(ARRAYS, replica.state, strict=True))
+    while len(chain.state.node) < len(given["node"]):
+        chain.enlarge()
+    for name, array in given.items():
+        kept = getattr(chain.state, name)
+        if name != "node" and kept.shape[1:] != array.shape[1:]:
+            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {kept.shape}.")
+        kept[...] = array
+    cells, state = replica.cells, chain.state
+    if cells.n_cells != len(state.cell):
+        raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.cell)}.")
+    state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
+    state.table[cells.place] = cells.table
+    state.guide[cells.guided], state.shares[cells.guided] = cells.guide, cells.shares
+    state.anchors[cells.guided], state.ahead[cells.guided] = cells.anchors, cells.ahead
+    state.own[cells.guided] = cells.own
+    if replica.noise is not None:
+        chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
+    chain.blocks = replica.blocks
+    chain.take(replica.graph)

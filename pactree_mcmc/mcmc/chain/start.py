@@ -1,0 +1,188 @@
+"""Where a chain starts: the stump, a given tree, one drawn from the prior, one grown on the data.
+
+By default the chains of a run start further apart than the posterior is wide, so that chains that have not mixed
+disagree (Gelman and Rubin 1992): each has another feature at the root and grows its tree by another power of the
+likelihood.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import TreeModel
+from ...model.prior_draws import draw_prior
+from ...posterior.sampled import SampledPosterior
+from ...tree.tree import LEAF, Tree
+from ..edits.grow import hang_children, keep_growth
+from ..kernel import read_kernel
+from ..state.arrays import N_FREE, NONE, SCAN, is_leaf, next_node, node_log_stop, prior_index
+from ..state.random import flip
+from ..sums.lookahead import log_z
+from ..sums.split_sums import draw_scanned, draw_scanned_about, scanned
+from .chain import Chain
+from .draw_store import trimmed
+
+PRIOR_BLOCKS = 200
+MOST_OF_ONE = 0.25
+"""Probability that one feature may have to be at the root of a dispersed start."""
+OFFSET = (5.0**0.5 - 2.0) / 2.0
+"""Of the places of starts: as far as can be from the ends of features that are equally likely."""
+POWERS = (1.0, 0.5, 0.25)
+"""Of the likelihood by which dispersed starts grow below the root, one chain after the other."""
+PASSING = -2
+"""Number of the tables that are made while a start grows; no chain has it."""
+
+
+class Dispersed(NamedTuple):
+    """Start at a grown tree unlike those of the other chains."""
+
+    chain: int
+    """Which of the chains of the run it is, from 0."""
+
+    @property
+    def place(self) -> float:
+        """A point of [0, 1): the first four chains lie in four different quarters, the first eight in eighths, ..."""
+        bits = f"{self.chain:b}"[::-1]
+        return (int(bits, 2) / (1 << len(bits)) + OFFSET) % 1.0
+
+    @property
+    def power(self) -> float:
+        """Power of the likelihood."""
+        return POWERS[self.chain % len(POWERS)]
+
+
+def put_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
+    """Bring a chain, or each of a ladder's, from the stump to its start."""
+    for one in chain.all_chains:
+        tree = draw_prior_tree(model, rng) if isinstance(start, str) and start == "prior" else start
+        if isinstance(tree, Tree):
+            load_tree(model, one, tree)
+        elif isinstance(tree, Dispersed):
+            grow_apart(one, tree)
+        elif tree == "grown":
+            grow_tree(one)
+
+
+def may_grow(start: Any) -> bool:
+    """Whether a start grows trees, for which a chain needs room."""
+    return isinstance(start, Dispersed) or (isinstance(start, str) and start == "grown")
+
+
+def grow_apart(chain: Chain, start: Dispersed) -> None:
+    """Grow a tree from the root feature at the start's place, the likelihood taken to the start's power."""
+    state = chain.state
+    beta, number = float(state.beta[0]), int(state.count[SCAN])
+    state.beta[0], state.count[SCAN] = start.power * beta, PASSING
+    sums = np.full(len(state.feature_weight), -np.inf)
+    if root_sums_into(sums, chain.walk):
+        split_root(chain.walk, feature_at(sums, start.place))
+    grow_tree(chain)
+    # the arrays may be others by now
+    state = chain.state
+    state.beta[0], state.count[SCAN] = beta, number
+    state.cell.scan[:] = NONE
+
+
+def feature_at(sums: np.ndarray, place: float) -> int:
+    """The feature at a place of [0, 1), where features lie likeliest first, each with its probability.
+
+    ``sums`` (q,) their log weights, flattened by a power until none has more than ``MOST_OF_ONE``, or all are alike.
+    """
+    features = np.flatnonzero(sums > -np.inf)
+    below = sums[features] - sums[features].max()
+    power = 1.0
+    weight = np.exp(below)
+    while weight.max() > MOST_OF_ONE * weight.sum() and -power * below.min() > 1e-3:
+        power /= 2.0
+        weight = np.exp(power * below)
+    order = np.argsort(-weight, kind="stable")
+    ends = np.cumsum(weight[order])
+    return int(features[order[np.searchsorted(ends, place * ends[-1], side="right")]])
+
+
+@jit
+def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
+    """Log of the sum over the questions of each feature (q,) of the lookahead sum of the root; whether it can split."""
+    model, state, root = walk.model, walk.state, np.int64(0)
+    if (
+        not state.node[root].splittable
+        or model.prior.table[prior_index(model, 0, state.node[root].design)].log_split == -inf
+    ):
+        return False
+    place = scanned(model, state, root)
+    for k in range(len(sums)):
+        sums[k] = state.table[place, k]
+    return state.cell[place].log_w > -inf
+
+
+@jit
+def split_root(walk: Any, k: int) -> None:
+    """Split the root of a stump by a question about feature ``k``, in proportion to its term."""
+    model, state, root = walk.model, walk.state, np.int64(0)
+    hang_children(model, state, root, draw_scanned_about(walk.rng, model, state, root, k))
+    keep_growth(model, state, root)
+
+
+def grow_tree(chain: Chain) -> None:
+    """Grow a tree, each leaf split or not as its lookahead sum of one level says."""
+    node = 0
+    while node != NONE:
+        node = grow_from(chain.walk, np.int64(node))
+        if node != NONE:
+            chain.enlarge()
+
+
+@jit
+def grow_from(walk: Any, node: int) -> int:
+    """Go on from ``node`` in preorder; -1 when done, else the node at which there was no room."""
+    model, state, root = walk.model, walk.state, np.int64(0)
+    while node != NONE:
+        if is_leaf(state, node) and state.node[node].splittable:
+            if state.count[N_FREE] < 2:
+                return node
+            stop = node_log_stop(model, state, node) - log_z(model, state, node, 1)
+            if not flip(walk.rng, exp(min(stop, 0.0))):
+                hang_children(model, state, node, draw_scanned(walk.rng, model, state, node))
+                keep_growth(model, state, node)
+        node = next_node(state, node, root)
+    return NONE
+
+
+def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
+    """Grow the chain, a stump, into ``tree``; the part with the smallest category is put left."""
+    todo: list[tuple[int, int]] = [(0, 0)]
+    for number, cell, question in model.visit(tree):
+        _, node = todo.pop()
+        if tree.feature[number] == LEAF:
+            continue
+        left, right = int(tree.left[number]), int(tree.right[number])
+        k, categories = question.feature, question.categories
+        if categories >= 0:
+            inside = model.categories_in(cell, k)
+            if categories & inside and not categories & inside & -inside:
+                raise ValueError(
+                    f"node {number} of the start tree sends its smallest category right; swap its children."
+                )
+        chain.grow_as_given(node, k, question.cut, categories)
+        grown = chain.state.node[node]
+        todo += [(right, int(grown.right)), (left, int(grown.left))]
+
+
+def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
+    """A tree from the prior: drawn directly, or, under LeafPenalty, the end of a long chain that sees no data."""
+    grown = draw_prior(model, rng)
+    return grown.tree if grown is not None else _prior_by_chain(model, rng)
+
+
+def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
+    lowered = model.lowered
+    blind = lowered._replace(units=lowered.units._replace(weight=np.zeros(1), weight_all=0))
+    chain = Chain(blind, read_kernel("grow-prune"), rng)
+    chain.proceed(PRIOR_BLOCKS)
+    chain.reserve(1)
+    chain.save()
+    return SampledPosterior.from_chains(model, [trimmed(chain.saved)], (), 0.0).distinct_tree(0)

@@ -1,0 +1,63 @@
+"""What stopped a chain: the cell whose score is not finite, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...model import TreeModel
+from ...model.leaf.compiled import leaf_score
+from ...model.not_finite import Answer, NotFinite, not_finite
+from ..state.arrays import NONE, ChainState
+
+
+@contextmanager
+def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
+    """Where compiled code stopped a chain (`_state.stop_at`), raise the error that names the cell."""
+    try:
+        yield
+    except FloatingPointError as error:
+        for chain in chains:
+            found = _cell_of(model, chain)
+            if found is not None:
+                raise found from error
+        # a chain that was not made yet, or a score that is not a sum over cells
+        root = model.root_cell()
+        stats = root.stats(model.leaf.n_stats(model.target))
+        score = model.leaf.log_tree_score(stats[None], model.target)
+        raise not_finite(model, [], "a tree, whose cells are all finite,", root.n_rows, stats, score) from error
+
+
+def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
+    """The error about the cell that stopped this chain; None if it was another."""
+    state = chain.state
+    node, below = int(state.way[0]), bool(state.way[1])
+    if not 0 <= node < len(state.node):
+        return None
+    here = state.node[node]
+    if not np.isfinite(here.score + here.guess):
+        return not_finite(model, _path(state, node), "a cell", here.rows, state.stats[node], here.score)
+    if below and np.isnan(state.gains).any():
+        way = int(np.argmax(np.isnan(state.gains)))
+        scores = [float(leaf_score(chain.lowered.guess, side, way)) for side in (state.lefts, state.rights)]
+        rows = int(state.codes[3, way])
+        path = _path(state, node)
+        if not np.isfinite(scores[0]):
+            return not_finite(model, path, "the left side of a way to part a cell", rows, state.lefts[way], scores[0])
+        rows = int(here.rows) - rows
+        return not_finite(model, path, "the right side of a way to part a cell", rows, state.rights[way], scores[1])
+    return None
+
+
+def _path(state: ChainState, node: int) -> list[Answer]:
+    """Questions and answers from the root to a node."""
+    out: list[Answer] = []
+    while (parent := int(state.node[node].parent)) != NONE:
+        asked = state.node[parent]
+        left = int(asked.left) == node
+        out.append(Answer(int(asked.feature), int(asked.cut), int(asked.upper), int(asked.categories), left))
+        node = parent
+    return out[::-1]

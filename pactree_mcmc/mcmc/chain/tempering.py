@@ -1,0 +1,223 @@
+"""Parallel tempering of the score: replicas of a chain at ``prior * exp(beta * score)``, exchanging their betas.
+
+Two neighbours exchange with probability ``min(1, exp((beta_i - beta_j) (score_j - score_i)))``, even and odd pairs in
+turn. During tuning the ladder is moved so that all pairs exchange equally often, then frozen (Syed et al. 2022). The
+log evidence is that of the prior plus, level by level, the log ratio of the two normalisers (`evidence`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.checks import in_words, read_numbers
+from ...model import Lowered
+from ..kernel import Kernel
+from ..state.arrays import N_NODES, SCAN
+from ..state.noise import SIGMA2, conditional_score, guess_noise
+from .chain import Chain
+from .draw_store import DRAWS
+
+CURVATURE = 3.0
+"""The first ladder lies at equal steps of the third root of beta: near the prior a little score changes much."""
+ADAPTATIONS = 8
+FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
+
+
+class LadderReport(NamedTuple):
+    """What a tempered chain found out."""
+
+    betas: np.ndarray
+    """(n,) the ladder, decreasing from 1."""
+    scores: np.ndarray
+    """(draws, n) log score at each level."""
+    is_stump: np.ndarray
+    """(draws,) bool: whether the tree at the last level had one leaf."""
+    swap_rates: np.ndarray
+    """(n - 1,) share of exchanges accepted between neighbours, after tuning."""
+    round_trips: int
+    """How often a replica went from the last level to the first and back, after tuning."""
+
+    def behind(self, before: LadderReport) -> LadderReport:
+        """The report with the draws of the one before put first; rates and trips count from the start anyway."""
+        return self._replace(
+            scores=np.concatenate([before.scores, self.scores]),
+            is_stump=np.concatenate([before.is_stump, self.is_stump]),
+        )
+
+
+def first_ladder(n: int) -> np.ndarray:
+    """``n`` levels from 1 to 0."""
+    return np.linspace(1.0, 0.0, n) ** CURVATURE
+
+
+def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
+    """Check ``betas``; the ladder to begin with, and whether it may be adapted."""
+    if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
+        if not FEWEST_LEVELS <= int(betas) <= MOST_LEVELS:
+            allowed = f"{FEWEST_LEVELS} to {MOST_LEVELS:,} levels, or a ladder"
+            raise ValueError(f"betas={in_words(betas)} is too few or too many; give {allowed}.")
+        return first_ladder(int(betas)), True
+    try:
+        ladder = read_numbers("betas", betas)
+    except ValueError as error:
+        given = in_words(betas)
+        raise TypeError(f"betas is {given}; give how many, or a ladder decreasing from 1.") from error
+    if ladder.ndim != 1 or len(ladder) < FEWEST_LEVELS:
+        given = in_words(betas)
+        raise ValueError(f"betas={given}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
+    if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
+        given = in_words(ladder.tolist())
+        raise ValueError(f"betas={given} is no ladder; give powers of the score decreasing from 1.")
+    return ladder, False
+
+
+class Ladder:
+    """Replicas of a chain, one a level; what it saves is the tree of the first level."""
+
+    def __init__(
+        self,
+        model: Lowered,
+        kernel: Kernel,
+        rng: np.random.Generator,
+        ladder: tuple[np.ndarray, bool],
+        may_grow: bool = False,
+    ) -> None:
+        self.betas, self.adapts = ladder
+        self.rng = rng
+        self.replicas = [Chain(model, kernel, rng, may_grow) for _ in self.betas]
+        self.generation = 0
+        self.odd = False
+        self._number_levels()
+        self._reset_counts()
+        self.reserve(0)
+
+    @property
+    def all_chains(self) -> list[Chain]:
+        """The replicas, first level first."""
+        return self.replicas
+
+    @property
+    def state(self) -> Any:
+        """State of the first level's replica."""
+        return self.replicas[0].state
+
+    @property
+    def n_saved(self) -> int:
+        """Draws saved so far."""
+        return int(self.saved.used[DRAWS])
+
+    def reserve(self, n_draws: int) -> None:
+        """Make room for ``n_draws`` draws, dropping those made before."""
+        self.replicas[0].reserve(n_draws)
+        self.saved, self.packed_saved = self.replicas[0].saved, self.replicas[0].packed_saved
+        self.scores = np.zeros((n_draws, len(self.betas)))
+        self.is_stump = np.zeros(n_draws, dtype=bool)
+
+    def tune(self, n_blocks: int, done: int, planned: int) -> None:
+        """Make blocks that are not counted, and adapt the ladder whenever an eighth of the planned ones is done."""
+        self._set_tuning(True)
+        for block in range(done - n_blocks, done):
+            self.proceed(1)
+            if self.adapts and (block + 1) * ADAPTATIONS // planned > block * ADAPTATIONS // planned:
+                self._adapt()
+                self._reset_counts()
+        self._set_tuning(False)
+        if done == planned:
+            self._reset_counts()
+        for chain in self.replicas:
+            chain.state.moves[:] = 0
+
+    def _set_tuning(self, tuning: bool) -> None:
+        for chain in self.replicas:
+            chain.tuning = tuning
+
+    def proceed(self, n_blocks: int) -> None:
+        """Make blocks of proposals at every level, with exchanges after each."""
+        for _ in range(n_blocks):
+            for chain in self.replicas:
+                chain.proceed(1)
+            self._exchange()
+
+    def save(self) -> None:
+        """Save the tree of the first level as the next draw, and the scores of all."""
+        cold = self.replicas[0]
+        cold.saved, cold.packed_saved = self.saved, self.packed_saved
+        draw = self.n_saved
+        self.scores[draw] = self._scores()
+        self.is_stump[draw] = self.replicas[-1].state.count[N_NODES] == 1
+        cold.save(anew=True)
+        self.saved, self.packed_saved = cold.saved, cold.packed_saved
+
+    @property
+    def report(self) -> LadderReport:
+        """What was found out since tuning."""
+        n = self.n_saved
+        rates = self.acceptance / np.maximum(self.tried, 1)
+        return LadderReport(self.betas.copy(), self.scores[:n].copy(), self.is_stump[:n].copy(), rates, self.trips)
+
+    def _scores(self) -> np.ndarray:
+        return np.array([conditional_score(chain.packed) for chain in self.replicas])
+
+    def _exchange(self) -> None:
+        scores = self._scores()
+        for i in range(int(self.odd), len(self.betas) - 1, 2):
+            log_ratio = (self.betas[i] - self.betas[i + 1]) * (scores[i + 1] - scores[i])
+            chance = math.exp(min(log_ratio, 0.0))
+            self.tried[i] += 1
+            self.acceptance[i] += chance
+            if self.rng.random() < chance:
+                self._swap(i)
+        self.odd = not self.odd
+
+    def _swap(self, i: int) -> None:
+        replicas, journey = self.replicas, self.journey
+        replicas[i], replicas[i + 1] = replicas[i + 1], replicas[i]
+        if not replicas[i].lowered.leaf.is_fixed:
+            exchange_guesses(replicas[i], replicas[i + 1])
+        journey[i], journey[i + 1] = journey[i + 1], journey[i]
+        self._put_level(i)
+        self._put_level(i + 1)
+        if i == 0:
+            replicas[0].state.moves[:] = 0
+            self.trips += journey[0]
+            journey[0] = False
+        if i + 2 == len(replicas):
+            journey[-1] = True
+
+    def _put_level(self, i: int) -> None:
+        state = self.replicas[i].state
+        state.beta[0] = self.betas[i]
+        if self.replicas[i].lowered.leaf.is_fixed:
+            # tables made at this level of this ladder stay good
+            state.count[SCAN] = self.generation * len(self.betas) + i
+        else:
+            state.count[SCAN] += 1
+
+    def _number_levels(self) -> None:
+        for i in range(len(self.betas)):
+            self._put_level(i)
+
+    def _reset_counts(self) -> None:
+        n = len(self.betas)
+        self.tried, self.acceptance = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
+        self.trips = 0
+        self.journey = [False] * (n - 1) + [True]
+
+    def _adapt(self) -> None:
+        """Put the levels at equal steps of the barrier, the sum of the shares refused up to a beta."""
+        refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
+        barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
+        inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
+        self.betas[1:-1] = np.interp(inner, barrier, self.betas[::-1])[::-1]
+        self.generation += 1
+        self._number_levels()
+
+
+def exchange_guesses(a: Chain, b: Chain) -> None:
+    """The guesses of the variance belong to the levels that two chains exchange."""
+    guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
+    for chain, guess in zip((a, b), guesses, strict=True):
+        guess_noise(chain.model, chain.packed, guess)

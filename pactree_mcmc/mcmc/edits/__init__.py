@@ -1,0 +1,1 @@
+"""Changes of a tree in place that moves are made of."""

@@ -1,0 +1,213 @@
+"""Questions carried from one cell to another: moves that change a question ask those below it again in new cells.
+
+Under local questions a question is a way of parting the rows of a cell, and many thresholds, or sets of categories, do
+it alike. To ask it in another cell a node's question is first made *raw*: one of these thresholds or sets is drawn
+uniformly (`loosen`); there the raw question is fitted to the new cell (`fit_question`). A move that does so is an
+exchange between raw trees: its proposal ratio holds the number of raw forms of each question that was carried,
+``log_freedom``, of the new tree minus that of the old, with a minus sign.
+"""
+
+from math import inf, log
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.bits import all_bits, n_bits
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ..state.arrays import NONE, ChainState
+from ..state.random import flip, pick
+from ..state.splits import Question, collect_codes, cut_range, ends, fixed_question, n_ways, span, weigh_features
+
+MIDPOINT = -2
+"""As a raw cut: wherever the middle of the box is."""
+LOG_2 = log(2.0)
+
+
+class Freedom(NamedTuple):
+    """The raw forms of a question: any of ``n`` cuts from ``first`` on; the categories ``free`` on either side."""
+
+    first: int
+    n: int
+    free: int
+    swaps: bool
+    """Whether the form with its sides exchanged is another one."""
+
+
+class Raw(NamedTuple):
+    """A question as it can be asked in any cell."""
+
+    cut: int
+    categories: int
+    swapped: bool
+    """The side written as left is the present right side."""
+    log_freedom: float
+
+
+@jit
+def fit_question(
+    model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
+) -> tuple[Question, bool]:
+    """The question of a leaf that parts its cell as the given one does, and whether its sides changed places.
+
+    ``log_rule`` is ``-inf`` where it cannot be asked. Under nominal questions the smallest category goes left.
+    """
+    rule = model.questions
+    if rule.kind == FIXED:
+        return fixed_question(model, state, node), False
+    refused = Question(feature, cut, cut + 1, categories, -inf)
+    if not state.node[node].splittable:
+        return refused, False
+    upper, swapped, possible = cut + 1, False, True
+    if categories >= 0:
+        categories, swapped, possible = _fit_categories(model, state, node, feature, categories)
+        cut = upper = np.int64(-1)
+    elif rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+        n = collect_codes(model, state, node, feature)
+        below = 0
+        while below < n and state.codes[0, below] <= cut:
+            below += 1
+        if rule.kind == LOCAL:
+            first, last = cut_range(model, state, node, feature, n)
+            possible = first < below <= last
+        if possible:
+            cut, upper = ends(model, state, feature, n, below)
+    else:
+        low, high = span(model, state, node, feature)
+        middle = (low + high) // 2 - 1
+        if cut == MIDPOINT:
+            cut = middle
+        possible = low <= cut < high - 1 if rule.kind == GRID else high - low >= 2 and cut == middle
+        upper = cut + 1
+    if not possible:
+        return refused, False
+    total = weigh_features(model, state, node)
+    if not state.feature_weight[feature] > 0.0:
+        return refused, False
+    log_rule = log(state.feature_weight[feature] / total) - log(n_ways(model, state, node, feature))
+    return Question(feature, cut, upper, categories, log_rule), swapped
+
+
+@jit
+def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
+    """Categories going left, whether the sides changed places, whether the question can be asked."""
+    rule = model.questions
+    present = cell_bits(model, state, node, k)
+    left = categories & present
+    if rule.kind == LOCAL_TRIVIAL and (left == 0 or left == present):
+        everything = left == present
+        return all_bits(rule.feature[k].n_codes) if everything else np.int64(0), False, True
+    if left == 0 or left == present:
+        return left, False, False
+    swapped = left & present & -present == 0
+    if swapped:
+        left = present & ~left
+    if rule.kind == LOCAL and rule.min_leaf > 1:
+        rows = rows_with(model, state, node, k, left)
+        return left, swapped, min(rows, state.node[node].rows - rows) >= rule.min_leaf
+    return left, swapped, True
+
+
+@jit
+def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """Bits of the categories a question of the cell parts: those of its box under grid questions, else of its rows."""
+    if model.questions.kind == GRID:
+        return state.box[node, k, 0]
+    codes, order = model.units.codes, state.order
+    seen, every = np.int64(0), all_bits(model.questions.feature[k].n_codes)
+    for i in range(state.node[node].start, state.node[node].stop):
+        seen |= np.int64(1) << np.int64(codes[k, order[i]])
+        if seen == every:
+            break
+    return seen
+
+
+@jit
+def rows_with(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> int:
+    """Rows of the node whose category is one of the given bits."""
+    units, total = model.units, np.int64(0)
+    for i in range(state.node[node].start, state.node[node].stop):
+        u = state.order[i]
+        if (categories >> np.int64(units.codes[k, u])) & 1:
+            total += units.rows[u & units.rows_all]
+    return total
+
+
+@jit
+def freedom(model: Lowered, state: ChainState, node: int) -> Freedom:
+    """The raw forms of an internal node's question."""
+    rule, here = model.questions, state.node[node]
+    k = here.feature
+    if rule.kind == DYADIC or rule.kind == CYCLIC:
+        return Freedom(np.int64(MIDPOINT), np.int64(1), np.int64(0), False)
+    if rule.kind == FIXED:
+        return Freedom(here.cut, np.int64(1), np.int64(0), False)
+    if here.categories >= 0:
+        present = cell_bits(model, state, node, k)
+        left = here.categories & present
+        swaps = left != 0 and left != present
+        return Freedom(here.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
+    if rule.kind == GRID:
+        return Freedom(here.cut, np.int64(1), np.int64(0), False)
+    first = here.cut
+    if here.upper == rule.feature[k].n_codes:
+        first = code_range(model, state, node, k)[1] if here.stop > here.start else np.int64(-1)
+    return Freedom(first, here.upper - first, np.int64(0), False)
+
+
+@jit
+def log_freedom(free: Freedom) -> float:
+    """Log of the number of raw forms."""
+    return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)
+
+
+@jit
+def loosen(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Raw:
+    """A raw form of an internal node's question, drawn uniformly."""
+    free, here = freedom(model, state, node), state.node[node]
+    if here.categories < 0:
+        cut = free.first + pick(rng, free.n) if free.n > 1 else free.first
+        return Raw(cut, np.int64(-1), False, log_freedom(free))
+    categories = here.categories & ~free.free
+    left = free.free
+    while left:
+        lowest = left & -left
+        if flip(rng, 0.5):
+            categories |= lowest
+        left &= left - 1
+    swapped = False
+    if free.swaps and flip(rng, 0.5):
+        categories = all_bits(model.questions.feature[here.feature].n_codes) & ~categories
+        swapped = True
+    return Raw(np.int64(-1), categories, swapped, log_freedom(free))
+
+
+@jit
+def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
+    """0 if the question sends the whole cell left, 1 if right, -1 if it parts it."""
+    kind = model.questions.kind
+    local = kind == LOCAL or kind == LOCAL_TRIVIAL
+    if categories >= 0:
+        present = cell_bits(model, state, node, k)
+        if categories & present == present:
+            return 0
+        return 1 if categories & present == 0 else NONE
+    if local:
+        low, high = code_range(model, state, node, k)
+    else:
+        low, high = state.box[node, k, 0], state.box[node, k, 1] - 1
+    if high <= cut:
+        return 0
+    return 1 if low > cut else NONE
+
+
+@jit
+def code_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
+    """Smallest and largest code of feature ``k`` among the rows of a node."""
+    codes, order, start = model.units.codes, state.order, state.node[node].start
+    low = high = np.int64(codes[k, order[start]])
+    for i in range(start + 1, state.node[node].stop):
+        c = np.int64(codes[k, order[i]])
+        low, high = min(low, c), max(high, c)
+    return low, high

@@ -1,0 +1,287 @@
+"""Growing a leaf and pruning a pair of leaves: the proposal as a value, the decision, the change of state.
+
+Both ways of choosing where to grow or prune (`grow_prune`, `blanchard`) share what stands here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.bits import mixed
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...tree.tree import LEAF
+from ..state.arrays import (
+    ACCEPTED,
+    CHANGED,
+    GROW,
+    N_FREE,
+    N_NODES,
+    N_PRUNABLE,
+    NONE,
+    PROPOSED,
+    ROWS,
+    ChainState,
+    is_leaf,
+    list_growable,
+    list_internal,
+    list_prunable,
+    next_node,
+    node_log_stop,
+    prior_index,
+    score_node,
+    sibling,
+    unlist_growable,
+    unlist_internal,
+    unlist_prunable,
+)
+from ..state.random import flip_log
+from ..state.splits import Question, absent_categories, is_splittable
+from .carry_over import fit_question
+
+
+class Proposal(NamedTuple):
+    """A move that may be made: the node it concerns and the three terms of its log acceptance ratio."""
+
+    kind: int
+    """Place of the move in MOVES."""
+    node: int
+    """The leaf to grow, the parent of the leaves to prune, or the top of the subtree to replace."""
+    log_prior_ratio: float
+    """Log prior of the new tree minus that of the old, question prior included."""
+    log_score_ratio: float
+    log_proposal_ratio: float
+    """Log probability of proposing the way back minus that of proposing the way there."""
+
+
+@jit
+def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
+    """Log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a leaf."""
+    split = (
+        model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+        + state.node[node].log_rule
+    )
+    stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
+    return split + stops - node_log_stop(model, state, node)
+
+
+@jit
+def growth_score_ratio(state: ChainState, node: int) -> float:
+    """Log score ratio of the same two trees."""
+    here = state.node[node]
+    return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
+
+
+@jit
+def guessed_score_ratio(state: ChainState, node: int) -> float:
+    """The same by the scores in which tables are kept."""
+    here = state.node[node]
+    return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
+
+
+@jit
+def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
+    """The Metropolis-Hastings decision."""
+    log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
+    return flip_log(rng, log_ratio)
+
+
+@jit
+def decide(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> None:
+    """Accept or refuse a proposal whose growth, if it is one, hangs in the state already; count it."""
+    accepted = accept(rng, proposal)
+    state.moves[PROPOSED, proposal.kind] += 1
+    state.moves[ACCEPTED, proposal.kind] += accepted
+    if proposal.kind == GROW:
+        if accepted:
+            keep_growth(model, state, proposal.node)
+        else:
+            drop_children(state, proposal.node)
+    elif accepted:
+        prune(state, proposal.node)
+
+
+@jit
+def hang_children(model: Lowered, state: ChainState, node: int, question: Question) -> None:
+    """Give a leaf two children as ``question`` parts it, with their statistics and scores; lists stay untouched."""
+    here = state.node[node]
+    left = state.node[state.count[N_FREE] - 1].free
+    right = state.node[state.count[N_FREE] - 2].free
+    state.count[N_FREE] -= 2
+    here.left, here.right, here.feature = left, right, question.feature
+    here.cut, here.upper, here.categories = question.cut, question.upper, question.categories
+    here.log_rule = question.log_rule
+    middle = part_range(model, state, node)
+    _place_child(state, node, left, here.start, middle)
+    _place_child(state, node, right, middle, here.stop)
+    state.node[right].rows = here.rows - state.node[left].rows
+    state.node[right].hash = here.hash - state.node[left].hash
+    if model.questions.kind == FIXED:
+        state.node[left].design = here.design + 1
+        state.node[right].design = model.questions.design[here.design].right
+        state.node[left].hash = state.node[left].design
+        state.node[right].hash = state.node[right].design
+    _narrow_boxes(model, state, node)
+    for child in (left, right):
+        score_node(model, state, child)
+        state.node[child].splittable = is_splittable(model, state, child)
+
+
+@jit
+def part_range(model: Lowered, state: ChainState, node: int) -> int:
+    """Bring the units going left to the front of the node's range; sum the statistics of both children.
+
+    Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
+    """
+    order, side, stats = state.order, state.side, state.stats
+    codes, rows, weights = model.units.codes, model.units.rows, model.units.weight
+    rows_all, weight_all, counts = model.units.rows_all, model.units.weight_all, model.units.counts
+    label, moments = model.units.label, model.units.moments
+    k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
+    children = (state.node[node].left, state.node[node].right)
+    for j in range(stats.shape[1]):
+        stats[children[0], j] = 0.0
+        stats[children[1], j] = 0.0
+    n_left, n_right, rows_left = 0, 0, 0
+    hashes = model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
+    hash_left = np.int64(0)
+    start = state.node[node].start
+    state.count[ROWS] += state.node[node].stop - start
+    for i in range(start, state.node[node].stop):
+        u = order[i]
+        code = np.int64(codes[k, u])
+        right = 1 - ((categories >> code) & 1) if categories >= 0 else np.int64(code > cut)
+        order[start + n_left] = u
+        side[n_right] = u
+        n_left += 1 - right
+        n_right += right
+        rows_left += (1 - right) * rows[u & rows_all]
+        if hashes and right == 0:
+            hash_left += mixed(np.int64(u))
+        weight = weights[u & weight_all]
+        if counts:
+            stats[children[right], label[u]] += weight
+        else:
+            stats[children[right], 0] += weight
+            stats[children[right], 1] += moments[0, u]
+            stats[children[right], 2] += moments[1, u]
+    for i in range(n_right):
+        order[start + n_left + i] = side[i]
+    state.node[children[0]].rows = rows_left
+    state.node[children[0]].hash = hash_left
+    return start + n_left
+
+
+@jit
+def _place_child(state: ChainState, node: int, child: int, start: int, stop: int) -> None:
+    new = state.node[child]
+    new.parent, new.depth = node, state.node[node].depth + 1
+    new.left, new.right, new.feature = NONE, NONE, NONE
+    new.categories, new.log_rule, new.design = NONE, 0.0, 0
+    new.start, new.stop = start, stop
+    new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
+
+
+@jit
+def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
+    kind = model.questions.kind
+    if kind == GRID or kind == DYADIC or kind == CYCLIC:
+        left, right, k = state.node[node].left, state.node[node].right, state.node[node].feature
+        for j in range(state.box.shape[1]):
+            for end in range(2):
+                state.box[left, j, end] = state.box[right, j, end] = state.box[node, j, end]
+        if state.node[node].categories >= 0:
+            state.box[left, k, 0] &= state.node[node].categories
+            state.box[right, k, 0] &= ~state.node[node].categories
+        else:
+            state.box[left, k, 1] = state.node[node].cut + 1
+            state.box[right, k, 0] = state.node[node].cut + 1
+        without = state.node[node].hash - side_hash(state, node, k)
+        state.node[left].hash = without + side_hash(state, left, k)
+        state.node[right].hash = without + side_hash(state, right, k)
+
+
+@jit
+def side_hash(state: ChainState, node: int, k: int) -> int:
+    """What one feature adds to the hash of a box."""
+    return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
+
+
+@jit
+def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
+    """Make a hung pair of children part of the tree: bring the lists up to date."""
+    unlist_growable(state, node)
+    if state.node[node].parent != NONE:
+        unlist_prunable(state, state.node[node].parent)
+    list_prunable(state, node)
+    list_internal(state, node)
+    list_growable(state, state.node[node].left)
+    list_growable(state, state.node[node].right)
+    set_default(model, state, node)
+    state.count[N_NODES] += 2
+    state.count[CHANGED] = 1
+
+
+@jit
+def set_default(model: Lowered, state: ChainState, node: int) -> None:
+    """Send what an internal node has not seen the way more of its rows go."""
+    here = state.node[node]
+    here.default_left = 2 * state.node[here.left].rows >= here.rows
+    if here.categories >= 0 and here.default_left:
+        here.categories |= absent_categories(model, state, node, here.feature)
+
+
+@jit
+def drop_children(state: ChainState, node: int) -> None:
+    """Take two leaves off their parent and return them to the pool; lists stay untouched."""
+    state.node[state.count[N_FREE]].free = state.node[node].right
+    state.node[state.count[N_FREE] + 1].free = state.node[node].left
+    state.count[N_FREE] += 2
+    state.node[node].left = state.node[node].right = state.node[node].feature = NONE
+    state.node[node].categories, state.node[node].log_rule = NONE, 0.0
+
+
+@jit
+def prune(state: ChainState, node: int) -> None:
+    """Turn a prunable node into a leaf."""
+    unlist_growable(state, state.node[node].left)
+    unlist_growable(state, state.node[node].right)
+    unlist_prunable(state, node)
+    unlist_internal(state, node)
+    drop_children(state, node)
+    list_growable(state, node)
+    other = sibling(state, node)
+    if other != NONE and is_leaf(state, other):
+        list_prunable(state, state.node[node].parent)
+    state.count[N_NODES] -= 2
+    state.count[CHANGED] = 1
+
+
+@jit
+def cut_down(state: ChainState) -> None:
+    """Make the present tree a stump."""
+    while state.count[N_PRUNABLE] > 0:
+        prune(state, state.node[0].prunable)
+
+
+@jit
+def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
+    """Grow a splittable leaf by the question that parts its rows as the given one does."""
+    hang_children(model, state, node, fit_question(model, state, node, feature, cut, categories)[0])
+    keep_growth(model, state, node)
+
+
+@jit
+def grow_into(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
+    """Make the present tree a saved one, ``nodes[start:stop]`` in preorder; whether there is room for it."""
+    cut_down(state)
+    node = np.int64(0)
+    for at in range(start, stop):
+        saved = nodes[at]
+        if saved.feature != LEAF:
+            if state.count[N_FREE] < 2:
+                return False
+            grow_as_given(model, state, node, np.int64(saved.feature), np.int64(saved.cut), np.int64(saved.categories))
+        node = next_node(state, node, np.int64(0))
+    return True

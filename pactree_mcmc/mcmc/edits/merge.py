@@ -1,0 +1,178 @@
+"""Merging two subtrees that a question v parts: all trees that, cut by v, leave the two.
+
+A tree on the union of the cells of ``a`` and ``b`` is a merge of them if it becomes ``a`` on the side of v that holds
+a, and ``b`` on the other, once questions that send a whole cell one way are left out. Its root is v itself, above both;
+or a question of which the roots of a and b are the two halves; or the root of one, the other lying all on one side.
+"""
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import GRID, LOCAL
+from ..state.arrays import NONE, ChainState, is_leaf, next_node
+from .carry_over import cell_bits, code_range
+from .replace_subtree import plan_copy, plan_node
+
+MOST_MERGED = 10
+"""Leaves two subtrees to be merged may have in all."""
+
+
+@jit
+def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
+    """Whether the root question of a can be asked above both so that the cell of b goes all left, all right."""
+    here = state.node[a]
+    if here.categories >= 0:
+        present = cell_bits(model, state, a, here.feature)
+        other = cell_bits(model, state, b, here.feature)
+        return other & present & ~here.categories == 0, other & present & here.categories == 0
+    if model.questions.kind == LOCAL:
+        low, high = code_range(model, state, b, here.feature)
+        return high < here.upper, low > here.cut
+    if model.questions.kind == GRID:
+        low, high = state.box[b, here.feature, 0], state.box[b, here.feature, 1]
+        return high - 1 <= here.cut, low > here.cut
+    return False, False
+
+
+@jit
+def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
+    """Whether the root questions of a and b are halves of one question: left to left, and left to right."""
+    if is_leaf(state, a) or is_leaf(state, b):
+        return False, False
+    one, other = state.node[a], state.node[b]
+    if one.feature != other.feature:
+        return False, False
+    if one.categories < 0:
+        return max(one.cut, other.cut) < min(one.upper, other.upper), False
+    both = cell_bits(model, state, a, one.feature) & cell_bits(model, state, b, one.feature)
+    apart = (one.categories ^ other.categories) & both
+    return apart == 0, apart == both
+
+
+@jit
+def plan_root(
+    model: Lowered, state: ChainState, at: int, a: int, b: int, b_goes_left: bool, b_goes_right: bool, swapped: bool
+) -> None:
+    """Plan the root question of a at place ``at``, asked above a and b; b goes one way, or is the other half."""
+    here, other = state.node[a], state.node[b]
+    k, cut, categories = here.feature, here.cut, np.int64(-1)
+    if here.categories >= 0:
+        categories = here.categories & cell_bits(model, state, a, k)
+        of_b = cell_bits(model, state, b, k)
+        if not (b_goes_left or b_goes_right):
+            of_b &= ~other.categories if swapped else other.categories
+        if not b_goes_right:
+            categories |= of_b
+    elif b_goes_left and model.questions.kind == LOCAL:
+        cut = max(cut, code_range(model, state, b, k)[1])
+    elif not (b_goes_left or b_goes_right):
+        cut = max(cut, other.cut)
+    plan_node(state, at, k, cut, categories)
+
+
+@jit
+def n_leaves_of(state: ChainState, node: int) -> int:
+    """Leaves at and below a node."""
+    n, at = np.int64(0), np.int64(node)
+    while at != NONE:
+        n += is_leaf(state, at)
+        at = next_node(state, at, node)
+    return n
+
+
+@jit
+def too_large(state: ChainState, a: int, b: int) -> bool:
+    """Whether two subtrees have more leaves than are merged."""
+    return n_leaves_of(state, a) + n_leaves_of(state, b) > MOST_MERGED
+
+
+@jit
+def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
+    """How many merges a and b have."""
+    if is_leaf(state, a) and is_leaf(state, b):
+        return np.int64(2)
+    total = np.int64(1)
+    if not is_leaf(state, a):
+        left, right = sides_of(model, state, a, b)
+        if left:
+            total += n_merges(model, state, state.node[a].left, b)
+        if right:
+            total += n_merges(model, state, state.node[a].right, b)
+    if not is_leaf(state, b):
+        left, right = sides_of(model, state, b, a)
+        if left:
+            total += n_merges(model, state, a, state.node[b].left)
+        if right:
+            total += n_merges(model, state, a, state.node[b].right)
+    straight, crossed = halves(model, state, a, b)
+    one, other = state.node[a], state.node[b]
+    if straight:
+        total += n_merges(model, state, one.left, other.left) * n_merges(model, state, one.right, other.right)
+    if crossed:
+        total += n_merges(model, state, one.left, other.right) * n_merges(model, state, one.right, other.left)
+    return total
+
+
+@jit
+def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
+    """Plan the question of node v above a and b; the first free place is returned."""
+    here = state.node[v]
+    plan_node(state, at, here.feature, here.cut, here.categories)
+    behind = plan_copy(state, a, at + 1)
+    after = plan_copy(state, b, behind)
+    state.plan[at].left, state.plan[at].right = (at + 1, behind) if a_is_left else (behind, at + 1)
+    return after
+
+
+@jit
+def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
+    """Plan merge ``number`` of a and b, which the question of v parts; the first free place is returned."""
+    if number == 0:
+        return plan_parted(state, at, v, a, b, a_is_left)
+    if is_leaf(state, a) and is_leaf(state, b):
+        plan_node(state, at, np.int64(NONE), np.int64(0), np.int64(NONE))
+        return at + 1
+    number -= 1
+    for turn in range(2):
+        x, y = (a, b) if turn == 0 else (b, a)
+        if is_leaf(state, x):
+            continue
+        left, right = sides_of(model, state, x, y)
+        for goes_right in range(2):
+            if not (right if goes_right else left):
+                continue
+            inner = state.node[x].right if goes_right else state.node[x].left
+            ways = n_merges(model, state, inner, y) if turn == 0 else n_merges(model, state, y, inner)
+            if number < ways:
+                plan_root(model, state, at, x, y, goes_right == 0, goes_right == 1, False)
+                if goes_right:
+                    behind = plan_copy(state, state.node[x].left, at + 1)
+                    state.plan[at].left, state.plan[at].right = at + 1, behind
+                else:
+                    behind = at + 1
+                    state.plan[at].left = behind
+                if turn == 0:
+                    after = plan_merge(model, state, behind, v, inner, y, a_is_left, number)
+                else:
+                    after = plan_merge(model, state, behind, v, y, inner, a_is_left, number)
+                if goes_right:
+                    return after
+                state.plan[at].right = after
+                return plan_copy(state, state.node[x].right, after)
+            number -= ways
+    straight = halves(model, state, a, b)[0]
+    one, other = state.node[a], state.node[b]
+    for crossed in range(2):
+        if crossed == 0 and not straight:
+            continue
+        to_left, to_right = (other.right, other.left) if crossed else (other.left, other.right)
+        ways_left = n_merges(model, state, one.left, to_left)
+        ways = ways_left * n_merges(model, state, one.right, to_right)
+        if number < ways or crossed == 1:
+            plan_root(model, state, at, a, b, False, False, crossed == 1)
+            behind = plan_merge(model, state, at + 1, v, one.left, to_left, a_is_left, number % ways_left)
+            state.plan[at].left, state.plan[at].right = at + 1, behind
+            return plan_merge(model, state, behind, v, one.right, to_right, a_is_left, number // ways_left)
+        number -= ways
+    return at

@@ -1,0 +1,229 @@
+"""Replacing a subtree: the new one is built beside the old on the same rows, then one of the two is dropped.
+
+The rows of the old subtree are kept aside while the new one sorts them its way; dropping the new one puts them back.
+"""
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..state.arrays import (
+    ACCEPTED,
+    CHANGED,
+    N_FREE,
+    N_NODES,
+    NONE,
+    PROPOSED,
+    ChainState,
+    is_leaf,
+    list_growable,
+    list_internal,
+    list_prunable,
+    next_node,
+    sibling,
+    subtree_log_prior,
+    subtree_log_score,
+    unlist_growable,
+    unlist_internal,
+    unlist_prunable,
+)
+from .carry_over import fit_question, loosen, one_way
+from .grow import Proposal, accept, hang_children, set_default
+
+ROOM = 520
+"""Nodes a proposal may need beside twice those in use."""
+
+
+@jit
+def has_room(state: ChainState) -> bool:
+    """Whether any proposal can be built."""
+    return state.count[N_FREE] >= 2 * state.count[N_NODES] + ROOM
+
+
+@jit
+def begin(state: ChainState, node: int) -> int:
+    """A leaf outside the tree that holds the cell of ``node``; the order of its rows is kept aside."""
+    here = state.node[node]
+    state.count[N_FREE] -= 1
+    top = state.node[state.count[N_FREE]].free
+    new = state.node[top]
+    new.parent, new.left, new.right, new.feature = NONE, NONE, NONE, NONE
+    new.categories, new.log_rule = NONE, 0.0
+    new.depth, new.design, new.rows = here.depth, here.design, here.rows
+    new.score, new.guess = here.score, here.guess
+    new.start, new.stop, new.splittable = here.start, here.stop, here.splittable
+    new.hash = here.hash
+    new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
+    for j in range(state.stats.shape[1]):
+        state.stats[top, j] = state.stats[node, j]
+    for j in range(state.box.shape[1]):
+        state.box[top, j, 0], state.box[top, j, 1] = state.box[node, j, 0], state.box[node, j, 1]
+    order, kept = state.order, state.kept
+    for i in range(here.start, here.stop):
+        kept[i] = order[i]
+    return top
+
+
+@jit
+def drop(state: ChainState, node: int, top: int) -> None:
+    """Drop what was built at ``top`` beside ``node``."""
+    order, kept = state.order, state.kept
+    for i in range(state.node[node].start, state.node[node].stop):
+        order[i] = kept[i]
+    at = top
+    while at != NONE:
+        following = next_node(state, at, top)
+        _free(state, at)
+        at = following
+
+
+@jit
+def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
+    """Put what was built at ``top`` in the place of ``node`` and what is below it."""
+    here, new = state.node[node], state.node[top]
+    was_leaf = is_leaf(state, node)
+    at = np.int64(node)
+    while at != NONE:
+        following = next_node(state, at, node)
+        unlist_growable(state, at)
+        unlist_prunable(state, at)
+        if not is_leaf(state, at):
+            unlist_internal(state, at)
+        if at != node:
+            _free(state, at)
+            state.count[N_NODES] -= 1
+        at = following
+    here.left, here.right, here.feature, here.cut = new.left, new.right, new.feature, new.cut
+    here.upper, here.categories, here.log_rule = new.upper, new.categories, new.log_rule
+    _free(state, top)
+    if not is_leaf(state, node):
+        state.node[here.left].parent = state.node[here.right].parent = node
+    state.count[N_NODES] -= 1
+    at = np.int64(node)
+    while at != NONE:
+        state.count[N_NODES] += 1
+        if is_leaf(state, at):
+            list_growable(state, at)
+        else:
+            list_internal(state, at)
+            set_default(model, state, at)
+            if is_leaf(state, state.node[at].left) and is_leaf(state, state.node[at].right):
+                list_prunable(state, at)
+        at = next_node(state, at, node)
+    other = sibling(state, node)
+    if other != NONE and is_leaf(state, other):
+        if was_leaf and not is_leaf(state, node):
+            unlist_prunable(state, here.parent)
+        elif is_leaf(state, node) and not was_leaf:
+            list_prunable(state, here.parent)
+    state.count[CHANGED] = 1
+
+
+@jit
+def _free(state: ChainState, node: int) -> None:
+    state.node[state.count[N_FREE]].free = node
+    state.count[N_FREE] += 1
+
+
+@jit
+def decide_subtree(
+    rng: np.random.Generator, model: Lowered, state: ChainState, possible: bool, proposal: Proposal, top: int
+) -> None:
+    """Accept or refuse what was built at ``top`` in the place of ``proposal.node``; count it."""
+    state.moves[PROPOSED, proposal.kind] += 1
+    if possible and accept(rng, proposal):
+        state.moves[ACCEPTED, proposal.kind] += 1
+        adopt(model, state, proposal.node, top)
+    else:
+        drop(state, proposal.node, top)
+
+
+@jit
+def replacement(
+    model: Lowered, state: ChainState, kind: int, node: int, top: int, log_proposal_ratio: float
+) -> Proposal:
+    """The proposal to put what was built at ``top`` in the place of ``node``."""
+    return Proposal(
+        kind,
+        node,
+        subtree_log_prior(model, state, top) - subtree_log_prior(model, state, node),
+        state.beta[0] * (subtree_log_score(state, top) - subtree_log_score(state, node)),
+        log_proposal_ratio,
+    )
+
+
+@jit
+def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
+    """Write a planned node; its children are set by the caller."""
+    here = state.plan[at]
+    here.feature, here.cut, here.categories = feature, cut, categories
+    here.left = here.right = here.node = here.side = NONE
+    here.origin = at
+
+
+@jit
+def plan_copy(state: ChainState, node: int, at: int) -> int:
+    """Plan the subtree of ``node`` as it is, from place ``at`` on; the first free place is returned."""
+    here = np.int64(node)
+    while here != NONE:
+        old = state.node[here]
+        plan_node(state, at, old.feature, old.cut, old.categories)
+        old.saved_at = at
+        if here != node and state.node[old.parent].right == here:
+            state.plan[state.node[old.parent].saved_at].right = at
+        if old.left != NONE:
+            state.plan[at].left = at + 1
+        at += 1
+        here = next_node(state, here, node)
+    return at
+
+
+@jit
+def loosen_plan(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
+    """Make the questions planned by `plan_copy` below ``node`` raw, except that of ``but``; their log freedom."""
+    total, here = 0.0, np.int64(node)
+    while here != NONE:
+        if not is_leaf(state, here) and here != but:
+            planned, raw = state.plan[state.node[here].saved_at], loosen(rng, model, state, here)
+            planned.cut, planned.categories = raw.cut, raw.categories
+            if raw.swapped:
+                planned.left, planned.right = planned.right, planned.left
+            total += raw.log_freedom
+        here = next_node(state, here, node)
+    return total
+
+
+@jit
+def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
+    """Grow ``top`` as planned; False, with a part built, where a question cannot be asked.
+
+    With ``simplify`` a question that sends the whole cell one way is left out, and its other side with it.
+    """
+    state.plan[0].node = top
+    for i in range(n_planned):
+        planned = state.plan[i]
+        while planned.node != NONE and planned.feature != NONE:
+            if simplify:
+                side = one_way(model, state, planned.node, planned.feature, planned.cut, planned.categories)
+                if side != NONE:
+                    state.plan[planned.origin].side = side
+                    _stand_in(state, i, planned.left if side == 0 else planned.right)
+                    continue
+            question, swapped = fit_question(
+                model, state, planned.node, planned.feature, planned.cut, planned.categories
+            )
+            if question.log_rule == -np.inf:
+                return False
+            hang_children(model, state, planned.node, question)
+            left, right = state.node[planned.node].left, state.node[planned.node].right
+            state.plan[planned.left].node = right if swapped else left
+            state.plan[planned.right].node = left if swapped else right
+            break
+    return True
+
+
+@jit
+def _stand_in(state: ChainState, i: int, j: int) -> None:
+    here, there = state.plan[i], state.plan[j]
+    here.feature, here.cut, here.categories = there.feature, there.cut, there.categories
+    here.left, here.right, here.origin = there.left, there.right, there.origin

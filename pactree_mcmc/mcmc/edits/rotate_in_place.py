@@ -1,0 +1,148 @@
+"""Turning an edge whose two questions cut the same ordered feature: ``u(v(X, Y), Z) -> v(X, u(Y, Z))``, and mirrored.
+
+No row changes its leaf, and X, Y, Z stay what they are but for their depths, so nothing is built: two questions
+exchange places and one cell, that of the lower node, is new.
+"""
+
+from math import inf, log
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import GRID, LOCAL
+from ..state.arrays import (
+    CHANGED,
+    NONE,
+    ChainState,
+    is_leaf,
+    list_growable,
+    list_prunable,
+    next_node,
+    node_log_stop,
+    score_node,
+    unlist_growable,
+    unlist_prunable,
+)
+from ..state.splits import is_splittable, n_ways, weigh_features
+from .grow import set_default, side_hash
+
+
+@jit
+def can_turn(model: Lowered, state: ChainState, v: int) -> bool:
+    """Whether an internal node other than the root and its parent cut the same ordered feature, at any place."""
+    here, above, kind = state.node[v], state.node[state.node[v].parent], model.questions.kind
+    return (kind == LOCAL or kind == GRID) and here.categories < 0 and here.feature == above.feature
+
+
+@jit
+def turn(model: Lowered, state: ChainState, v: int) -> float:
+    """Let v's question and its parent's exchange places; log prior ratio of the new tree, ``-inf`` if it cannot be.
+
+    Turning the same node again is the way back; leaves keep their places in the lists until `settle`.
+    """
+    u = state.node[v].parent
+    top, low = state.node[u], state.node[v]
+    v_is_left = top.left == v
+    x = low.left if v_is_left else low.right
+    y = low.right if v_is_left else low.left
+    z = top.right if v_is_left else top.left
+    rule = low.log_rule
+    ratio = -rule - split_factor(model, low.depth)
+    ratio += sunk(model, state, x, -1) + sunk(model, state, z, 1)
+    _exchange(model, state, u, v, x, y, z, v_is_left)
+    total = weigh_features(model, state, v)
+    ways = n_ways(model, state, v, low.feature)
+    if low.depth >= model.prior.depth_limit or ways <= 0.0:
+        return -inf
+    low.log_rule = log(state.feature_weight[low.feature] / total) - log(ways)
+    return ratio + low.log_rule + split_factor(model, low.depth)
+
+
+@jit
+def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool) -> None:
+    top, low = state.node[u], state.node[v]
+    top.cut, low.cut = low.cut, top.cut
+    top.upper, low.upper = low.upper, top.upper
+    if v_is_left:
+        top.left, top.right, low.left, low.right = x, v, y, z
+    else:
+        top.left, top.right, low.left, low.right = v, x, z, y
+    state.node[x].parent, state.node[z].parent = u, v
+    low.start = state.node[low.left].start
+    low.stop = state.node[low.right].stop
+    low.rows = state.node[y].rows + state.node[z].rows
+    for j in range(state.stats.shape[1]):
+        state.stats[v, j] = state.stats[low.left, j] + state.stats[low.right, j]
+    score_node(model, state, v)
+    if model.questions.kind == GRID:
+        k = low.feature
+        low.hash -= side_hash(state, v, k)
+        state.box[v, k, 0] = state.box[low.left, k, 0]
+        state.box[v, k, 1] = state.box[low.right, k, 1]
+        low.hash += side_hash(state, v, k)
+    else:
+        low.hash = state.node[y].hash + state.node[z].hash
+    set_default(model, state, u)
+    set_default(model, state, v)
+
+
+@jit
+def split_factor(model: Lowered, depth: int) -> float:
+    """Log prior factor of a split at a depth."""
+    return model.prior.table[depth].log_split
+
+
+@jit
+def sunk(model: Lowered, state: ChainState, top: int, by: int) -> float:
+    """Put a subtree ``by`` levels deeper; by how much its log prior changes, ``-inf`` if it cannot lie so deep."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        before, after = prior_factor(model, state, node), sink_node(model, state, node, by)
+        total = total + after - before if after > -inf and before > -inf else -inf
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
+    """Put a node ``by`` levels deeper; its log prior factor there."""
+    here = state.node[node]
+    was_at_limit = here.depth >= model.prior.depth_limit
+    here.depth += by
+    if here.depth >= model.prior.depth_limit:
+        here.splittable = False
+    elif was_at_limit:
+        here.splittable = is_splittable(model, state, node)
+    return prior_factor(model, state, node)
+
+
+@jit
+def prior_factor(model: Lowered, state: ChainState, node: int) -> float:
+    """Log prior factor of a node, without its question's; ``-inf`` below the depth limit."""
+    depth, limit = state.node[node].depth, model.prior.depth_limit
+    if is_leaf(state, node):
+        return node_log_stop(model, state, node) if depth <= limit else -inf
+    return split_factor(model, depth) if depth < limit else -inf
+
+
+@jit
+def settle(state: ChainState, v: int) -> None:
+    """Bring the lists up to date after v was turned for good."""
+    u = state.node[v].parent
+    unlist_prunable(state, v)
+    if is_leaf(state, state.node[v].left) and is_leaf(state, state.node[v].right):
+        list_prunable(state, v)
+    relist_growable(state, u)
+    state.count[CHANGED] = 1
+
+
+@jit
+def relist_growable(state: ChainState, top: int) -> None:
+    """Bring the list of growable leaves up to date with what can be split at and below ``top``."""
+    node = np.int64(top)
+    while node != NONE:
+        if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):
+            unlist_growable(state, node)
+            list_growable(state, node)
+        node = next_node(state, node, top)

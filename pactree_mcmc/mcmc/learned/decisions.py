@@ -1,0 +1,179 @@
+"""What trees drawn in tuning decided, cell by cell: what a density of trees is fitted on."""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.compile.jit import jit, struct
+from ...model.split_prior.cuts import FIXED
+from ..state.arrays import DENSITY_LEVELS, EXHAUSTED, N_CELL_TERMS, N_WAY_TERMS, NONE, is_leaf, next_node
+from ..sums.split_sums import is_candidate
+from .density import known
+from .systematic import sample_ways
+from .terms import cell_terms_into, enter_stratum
+
+SAMPLED = 40.0
+"""Questions expected in the sample that stands for all those of a cell."""
+N_CELLS, N_WAYS = range(2)
+
+
+class Decisions(NamedTuple):
+    """Decisions of splittable cells; room for more than ``used``."""
+
+    level: np.ndarray
+    """(m,) int64: depth class of the cell."""
+    root: np.ndarray
+    """(m,) int64: feature at the root of its tree; -1 for the root."""
+    is_split: np.ndarray
+    """(m,) float64: 1 where it was split."""
+    cell_terms: np.ndarray
+    """(m, N_CELL_TERMS) float64."""
+    first: np.ndarray
+    """(m + 1,) int64: where the sample of its questions begins; empty for leaves."""
+    chosen: np.ndarray
+    """(m,) int64: the question taken; -1 for leaves."""
+    way_terms: np.ndarray
+    """(r, N_WAY_TERMS) float64: terms of the questions sampled."""
+    feature: np.ndarray
+    """(r,) int64"""
+    offset: np.ndarray
+    """(r,) float64: log R less the log probability of being sampled."""
+    used: np.ndarray
+    """(2,) int64: N_CELLS, N_WAYS."""
+
+
+_decisions = struct(Decisions)
+
+
+def new_decisions(n_cells: int) -> Decisions:
+    """Room for so many cells."""
+    n_ways = int(n_cells * SAMPLED)
+    return Decisions(
+        np.zeros(n_cells, dtype=np.int64),
+        np.zeros(n_cells, dtype=np.int64),
+        np.zeros(n_cells),
+        np.zeros((n_cells, N_CELL_TERMS)),
+        np.zeros(n_cells + 1, dtype=np.int64),
+        np.zeros(n_cells, dtype=np.int64),
+        np.zeros((n_ways, N_WAY_TERMS)),
+        np.zeros(n_ways, dtype=np.int64),
+        np.zeros(n_ways),
+        np.zeros(2, dtype=np.int64),
+    )
+
+
+@jit
+def pack_decisions(d: Decisions) -> Any:
+    """The decisions as one pointer; the arrays are shared."""
+    return _decisions(
+        d.level, d.root, d.is_split, d.cell_terms, d.first, d.chosen, d.way_terms, d.feature, d.offset, d.used
+    )
+
+
+@jit
+def note_decisions(walk: Any, out: Any) -> None:
+    """Append the decisions of the present tree, as many as there is room for."""
+    model, state = walk.model, walk.state
+    node = np.int64(0)
+    while node != NONE:
+        m, r = out.used[N_CELLS], out.used[N_WAYS]
+        if m == len(out.level) or r + len(state.branch) > len(out.offset):
+            return
+        if state.node[node].splittable:
+            guide = state.guide[known(model, state, node)]
+            if abs(guide.odds) < 1e300:
+                cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
+                for j in range(N_CELL_TERMS):
+                    out.cell_terms[m, j] = state.cell_terms[j]
+                depth = state.node[node].depth
+                out.level[m], out.is_split[m] = min(depth, np.int64(DENSITY_LEVELS - 1)), 0.0
+                out.root[m] = state.node[0].feature if depth > 0 else np.int64(NONE)
+                out.chosen[m] = NONE
+                if not is_leaf(state, node):
+                    out.is_split[m] = 1.0
+                    if model.questions.kind != FIXED and is_candidate(model, state, node):
+                        note_ways(walk, out, node)
+                out.used[N_CELLS] += 1
+                out.first[m + 1] = out.used[N_WAYS]
+        if node == 0 and not is_leaf(state, node):
+            enter_stratum(state, state.node[node].feature)
+        node = next_node(state, node, np.int64(0))
+
+
+@jit
+def note_ways(walk: Any, out: Any, node: int) -> None:
+    """Append a sample of the questions of an internal node."""
+    state, r = walk.state, out.used[N_WAYS]
+    n = sample_ways(walk.rng, walk.model, state, node, SAMPLED, node, np.int64(0))
+    state.work[EXHAUSTED] = 0
+    for j in range(n):
+        branch = state.branch[j]
+        for i in range(N_WAY_TERMS):
+            out.way_terms[r + j, i] = state.branch_terms[j, i]
+        out.feature[r + j] = branch.feature
+        out.offset[r + j] = branch.log_rule - branch.log_p
+        if branch.kept:
+            out.chosen[out.used[N_CELLS]] = r + j
+    out.used[N_WAYS] += n
+
+
+def trimmed_decisions(d: Decisions) -> Decisions:
+    """Without spare room."""
+    m, r = (int(d.used[i]) for i in (N_CELLS, N_WAYS))
+    cells = (d.level[:m], d.root[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
+    return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.feature[:r], d.offset[:r], d.used)))
+
+
+@jit
+def add_likelihood(
+    theta: np.ndarray,
+    terms: np.ndarray,
+    feature: np.ndarray,
+    offset: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    chosen: np.ndarray,
+    gradient: np.ndarray,
+    hessian: np.ndarray,
+) -> float:
+    """Minus log likelihood of choosing question ``chosen[i]`` among ``first[i]``, ..., ``last[i] - 1``.
+
+    Its first and second derivatives by ``theta``, the weights of the terms and then of the features, are added.
+    """
+    q, total = terms.shape[1], 0.0
+    z, mean = np.empty(np.max(last - first)), np.zeros(len(theta))
+    for i in range(len(first)):
+        largest, norm = -np.inf, 0.0
+        for r in range(first[i], last[i]):
+            value = offset[r] + theta[q + feature[r]]
+            for j in range(q):
+                value += theta[j] * terms[r, j]
+            z[r - first[i]] = value
+            largest = max(largest, value)
+        for r in range(last[i] - first[i]):
+            norm += exp(z[r] - largest)
+        total -= z[chosen[i] - first[i]] - largest - log(norm)
+        for j in range(len(mean)):
+            mean[j] = 0.0
+        for r in range(first[i], last[i]):
+            weight, k = exp(z[r - first[i]] - largest) / norm, q + feature[r]
+            mean[k] += weight
+            hessian[k, k] += weight
+            for j in range(q):
+                mean[j] += weight * terms[r, j]
+                hessian[j, k] += weight * terms[r, j]
+                hessian[k, j] += weight * terms[r, j]
+                for m in range(q):
+                    hessian[j, m] += weight * terms[r, j] * terms[r, m]
+        for j in range(len(mean)):
+            if mean[j] != 0.0:
+                gradient[j] += mean[j]
+                for m in range(len(mean)):
+                    hessian[j, m] -= mean[j] * mean[m]
+        gradient[q + feature[chosen[i]]] -= 1.0
+        for j in range(q):
+            gradient[j] -= terms[chosen[i], j]
+    return total

@@ -1,0 +1,309 @@
+"""A density of trees, drawn from the top down, whose parameters are learned (formula sheet, section 12.3).
+
+    P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u) + c_k[feature of q])
+
+at a cell u of depth class ``k = min(depth, LEVELS - 1)``; below the root there is one set of parameters for each of a
+few features that the root may ask about, and one for all others: what is good below one root is not below another.
+Each is mixed with *defensive* parts, so that no tree is out of reach: splits by a power of the lookahead odds;
+questions by the learned part within a feature that is drawn by the prior, as rarely used features have a good question
+too, and by R alone, as one that gains nothing may stand above all those that do. What a cell needs is found in one pass
+over its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's part
+of the questions; where the cell is small enough, also the lookahead sums of a few of its questions (`_anchors`), from
+which the others' are guessed. A nominal feature of many categories has the same candidates as in `_scan`.
+"""
+
+from math import exp, inf, log
+
+import numpy as np
+
+from ...core.bits import mixed
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import FIXED
+from ..state.arrays import MOST_VALUES, N_CELL_TERMS, NONE, SCAN, ChainState, is_leaf, node_log_stop, prior_index
+from ..state.random import pick, pick_weighted
+from ..state.splits import Question, fixed_question, n_ways_of
+from ..state.ways import way_of
+from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
+from .anchors import n_steps, place_anchors
+from .terms import (
+    EVEN,
+    GAIN,
+    LEARNED,
+    WAY_BITS,
+    ahead_into,
+    cell_terms_into,
+    enter_stratum,
+    impurity,
+    keep_ways,
+    log_n_alike,
+    log_sum_features,
+    log_sum_ways,
+    logit,
+    row_of,
+    way_terms_into,
+    weigh_ways,
+)
+
+N_TOPS = 3
+DEFENCE, EVENLY = 0.1, 0.03
+"""Weights of the defensive parts of the questions."""
+SPLIT_DEFENCE = 0.1
+"""Weight of the defensive part of splitting."""
+FLAT_ODDS, MOST_ODDS = 0.5, 60.0
+"""Power of the odds of splitting in theirs, and the largest log odds it knows."""
+LEARNT = 1.0 - DEFENCE - EVENLY
+
+
+@jit
+def known(model: Lowered, state: ChainState, node: int) -> int:
+    """See that what the density needs of a splittable node to split it is kept; where."""
+    here, row = state.node[node], row_of(state, node)
+    at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64 + row)
+    place = (at ^ (at >> 32)) & (len(state.guide) - 1)
+    guide = state.guide[place]
+    if guide.hash == here.hash and guide.depth == here.depth and guide.row == row and guide.scan == state.count[SCAN]:
+        return place
+    guide.hash, guide.depth, guide.row, guide.scan = here.hash, here.depth, row, state.count[SCAN]
+    guide.asked, guide.n_anchors = 0, 0
+    if _is_pure(model, state, node):
+        guide.odds = guide.odds_ahead = _odds_by_one(model, state, node)
+    else:
+        _weigh_questions(model, state, node, place)
+        log_w = log_sum_features(state, GAIN, len(model.questions.feature)) - log(guide.weight)
+        guide.odds = lookahead_odds(model, state, node, log_w)
+        _look_ahead(model, state, node, place)
+        _share_questions(model, state, node, place)
+    _split_into(model, state, node, place)
+    return place
+
+
+@jit
+def asked(model: Lowered, state: ChainState, node: int) -> int:
+    """See that all the density needs of a splittable node is kept; where."""
+    place = known(model, state, node)
+    if state.guide[place].asked == 0:
+        _weigh_questions(model, state, node, place)
+        _share_questions(model, state, node, place)
+    return place
+
+
+@jit
+def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
+    """Whether a cell is of one class, so that what a question gains is told by how many rows go where."""
+    return model.units.counts and impurity(model, state.logs, state.stats, node).minority == 0.0
+
+
+@jit
+def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
+    """Log odds of splitting by lookahead, by the questions about one feature: of those with some, of most codes."""
+    most, log_w = np.int64(0), -inf
+    for k in range(len(model.questions.feature)):
+        n_codes = model.questions.feature[k].n_codes
+        if n_codes > most and feature_weight(model, state, node, k) > 0.0:
+            n = fill_bins(model, state, node, k)
+            ways = n_ways_of(model, state, node, k, n)
+            if ways > 0.0:
+                most = np.int64(n_codes)
+                log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(ways)
+    return lookahead_odds(model, state, node, log_w)
+
+
+@jit
+def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Find the sums of the features, in scratch, and what normalises the parts of the questions."""
+    here, guide = state.node[node], state.guide[place]
+    p, weights = len(model.questions.feature), 0.0
+    keeps = (here.stop - here.start) * p <= MOST_VALUES
+    for k in range(p):
+        for part in range(3):
+            state.sums[part, k] = -inf
+        if keeps:
+            state.kept_from[k + 1] = state.kept_from[k]
+        weight = feature_weight(model, state, node, k)
+        if weight > 0.0:
+            n = fill_bins(model, state, node, k)
+            ways = n_ways_of(model, state, node, k, n)
+            if ways > 0.0:
+                weights += weight
+                n_ways = weigh_ways(model, state, node, k, n, np.int64(NONE))
+                if keeps:
+                    keep_ways(state, k, n_ways)
+                log_rule, tilts, first, last = log(weight / ways), state.tilts, np.int64(0), np.int64(n_ways + 2)
+                state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, 1.0)
+                state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
+                state.sums[EVEN, k] = log_rule + log_n_alike(state.alike, first, last)
+    guide.weight, guide.asked = weights, 1
+    guide.log_learned = log_sum_features(state, LEARNED, p)
+    guide.log_even = log_sum_features(state, EVEN, p)
+
+
+@jit
+def _share_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Part of each feature in the questions."""
+    guide = state.guide[place]
+    for k in range(len(model.questions.feature)):
+        state.shares[place, k] = state.own[place, k] = 0.0
+        if state.sums[EVEN, k] > -inf:
+            state.shares[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
+            state.shares[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
+            state.own[place, k] = state.sums[LEARNED, k]
+            state.shares[place, k] += EVENLY * exp(state.sums[EVEN, k] - guide.log_even)
+
+
+@jit
+def _look_ahead(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Find the cell's anchors, and what they change: the sums of their features and the odds over two levels."""
+    guide, p = state.guide[place], len(model.questions.feature)
+    guide.n_anchors, guide.odds_ahead = 0, guide.odds
+    n = n_steps(model, state, node, guide.odds)
+    if n == 0:
+        return
+    mean, last = place_anchors(model, state, node, place, np.int64(n)), np.int64(-1)
+    tilts, alike, terms = state.kept_tilts, state.kept_alike, state.way_terms
+    slope = state.density[row_of(state, node), N_CELL_TERMS + 6]
+    for j in range(guide.n_anchors):
+        k = state.anchors[place, j] >> WAY_BITS
+        if k != last:
+            first, end = state.kept_from[k], state.kept_from[k + 1]
+            ahead_into(model, state, place, k, end - first)
+            # log of R is what the even part has more than the number of ways
+            log_rule = state.sums[EVEN, k] - log_n_alike(alike, first, end)
+            for at in range(first, end):
+                tilts[LEARNED, at] += slope * terms[at - first, 6]
+                tilts[GAIN, at] += terms[at - first, 6]
+            state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], alike, first, end, 1.0)
+            state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], alike, first, end, 1.0)
+        last = k
+    guide.log_learned = log_sum_features(state, LEARNED, p)
+    log_w = log_sum_features(state, GAIN, p) - log(guide.weight) + mean
+    guide.odds_ahead = lookahead_odds(model, state, node, log_w)
+
+
+@jit
+def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
+    """Log odds of splitting by the lookahead sum of one level."""
+    split = model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+    if split == -inf or log_w == -inf:
+        return -inf
+    return split + log_w - node_log_stop(model, state, node)
+
+
+@jit
+def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Log probabilities of splitting and of stopping, from the odds kept."""
+    guide = state.guide[place]
+    if guide.odds == -inf or guide.odds == inf:
+        sure = guide.odds > 0.0
+        guide.log_split, guide.log_stop = (0.0, -inf) if sure else (-inf, 0.0)
+        return
+    cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
+    z, row = 0.0, row_of(state, node)
+    for j in range(N_CELL_TERMS):
+        z += state.density[row, j] * state.cell_terms[j]
+    flat = FLAT_ODDS * min(max(guide.odds, -MOST_ODDS), MOST_ODDS)
+    guide.log_split = log((1.0 - SPLIT_DEFENCE) * _logistic(z) + SPLIT_DEFENCE * _logistic(flat))
+    guide.log_stop = log((1.0 - SPLIT_DEFENCE) * _logistic(-z) + SPLIT_DEFENCE * _logistic(-flat))
+
+
+@jit
+def _logistic(z: float) -> float:
+    return 1.0 / (1.0 + exp(-z)) if z > -700.0 else 0.0
+
+
+@jit
+def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
+    """Probability of a question about feature ``k`` with the given logit; ``rule`` is weight over ways."""
+    guide = state.guide[place]
+    total = LEARNT * exp(learned - guide.log_learned) + EVENLY * exp(-guide.log_even)
+    share = feature_weight(model, state, node, k) / guide.weight
+    return rule * (total + DEFENCE * share * exp(learned - state.own[place, k]))
+
+
+@jit
+def log_question(model: Lowered, state: ChainState, node: int) -> float:
+    """Log probability of the question of an internal node, which must be one of the candidates."""
+    if model.questions.kind == FIXED:
+        return 0.0
+    place, here = asked(model, state, node), state.node[node]
+    gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
+    left = impurity(model, state.logs, state.stats, here.left)
+    right = impurity(model, state.logs, state.stats, here.right)
+    last = len(state.way_terms) - 1
+    n_left, terms = state.node[here.left].rows, state.way_terms
+    ahead = _ahead_of(model, state, node, place)
+    way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
+    terms[last, 6] = ahead
+    learned = logit(state.density, row_of(state, node), terms, last, here.feature)
+    rule = exp(here.log_rule) * state.guide[place].weight
+    return log(mixture(model, state, node, place, here.feature, rule, learned))
+
+
+@jit
+def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float:
+    """What the cell's anchors say of the question of an internal node."""
+    k, guide = state.node[node].feature, state.guide[place]
+    for j in range(guide.n_anchors):
+        if state.anchors[place, j] >> WAY_BITS == k:
+            n = fill_bins(model, state, node, k)
+            way = way_of(model, state, node, node, k, n)[0]
+            ahead_into(model, state, place, k, way + 3)
+            return state.way_terms[way + 2, 6]
+    return 0.0
+
+
+@jit
+def draw_way(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
+    """A question of a splittable node drawn from the density, and the log of its probability."""
+    if model.questions.kind == FIXED:
+        return fixed_question(model, state, node), 0.0
+    place, rule, total = asked(model, state, node), model.questions, 0.0
+    for k in range(len(rule.feature)):
+        state.feature_weight[k] = state.shares[place, k]
+        total += state.feature_weight[k]
+    return draw_way_of(rng, model, state, node, place, np.int64(pick_weighted(rng, state.feature_weight, total)))
+
+
+@jit
+def draw_way_of(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
+) -> tuple[Question, float]:
+    """A question about feature ``k``; the log of its probability among all questions. ``place``: as `known` says."""
+    n, rule = fill_bins(model, state, node, k), model.questions
+    rule_of = rule.feature[k].weight / n_ways_of(model, state, node, k, n)
+    n_ways, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0
+    left *= state.shares[place, k]
+    for way in range(-2, n_ways):
+        if state.alike[way + 2] > 0:
+            chosen = np.int64(way)
+            g = mixture(model, state, node, place, k, rule_of, state.tilts[LEARNED, way + 2])
+            left -= state.alike[way + 2] * g
+            if left < 0.0:
+                break
+    note_way(model, state, node, k, n, chosen)
+    cut, upper = state.way[CUT], state.way[UPPER]
+    if state.way[CHOICES] > 1:
+        cut += pick(rng, state.way[CHOICES])
+        upper = cut + 1
+    return Question(k, cut, upper, state.way[CATEGORIES], log(rule_of / state.guide[place].weight)), log(g)
+
+
+@jit
+def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
+    """A node on the path of a row: so many levels, drawn uniformly, below the first whose cell is not too large.
+
+    NONE where the path ends above. Redrawing the subtree at the node does not change how probable it is.
+    """
+    unit, levels = pick(rng, len(state.order)), pick(rng, N_TOPS)
+    node, p = np.int64(0), len(model.questions.feature)
+    while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
+        if is_leaf(state, node):
+            return NONE
+        if (state.node[node].stop - state.node[node].start) * p <= MOST_VALUES:
+            levels -= 1
+        here, code = state.node[node], np.int64(model.units.codes[state.node[node].feature, unit])
+        goes_left = (here.categories >> code) & 1 == 1 if here.categories >= 0 else code <= here.cut
+        node = here.left if goes_left else here.right
+    if node != 0:
+        enter_stratum(state, state.node[0].feature)
+    return node

@@ -1,0 +1,473 @@
+"""The graph of the pieces that trees met in tuning, and what it says of the sums over all subtrees.
+
+A piece is a cell at a depth, with the questions it was seen asked, each linked to its two children's pieces. With
+``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the questions seen, the log
+sum over all subtrees of u is estimated from the bottom up:
+
+    V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = sum_seen g (s - log g) / G
+
+g the learned density (`_density`), which says how much of the sum was not seen: at the level ``m`` at which what was
+seen stands above it, held to what the terms of the cell tell where other pieces taught how it follows from them. At a
+cell in the graph a question is *tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g
+decides what was seen, a decision seen is drawn in proportion to ``e^s``. So a question that was not seen has the
+probability ``t g``; outside the graph g decides. Of a tree whose pieces are all in the graph, and none of whose cells
+has ``t = 1``, ``log pi(T) - log g(T)`` is V of the root, whatever the errors of the learned density; of others the
+errors at the edge of the graph are left. The sums are those of section 6 of the formula sheet on the graph of section
+12.4, with what is missing guessed: the graph grows with every tree drawn in the last rounds of tuning, and is frozen.
+"""
+
+from math import exp, inf, log, log1p
+from typing import Any
+
+import numpy as np
+
+from ...core.bits import mixed
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..edits.carry_over import cell_bits
+from ..state.arrays import (
+    DENSITY_LEVELS,
+    EXPLORING,
+    GROWING,
+    N_CELL_TERMS,
+    N_LINKS,
+    N_PIECES,
+    NONE,
+    ChainState,
+    Graph,
+    is_leaf,
+    new_graph,
+    next_node,
+    node_log_stop,
+    pack_graph,
+    prior_index,
+)
+from ..state.random import flip
+from ..state.splits import Question
+from .density import draw_way, known, log_question
+from .fit import spread_of
+from .terms import cell_terms_into, enter_stratum
+
+LEAST_TRIED = 0.02
+"""Probability of trying a question by g, at least."""
+EXPLORED = 0.15
+"""The same while trees are drawn to see more."""
+MOST_ABOVE = 600.0
+"""Nats by which what was not seen may stand above what was, at most."""
+MARGIN, LEAST_LEFT = 1.0, 1e-6
+"""Nats by which V may lie below stopping and the lookahead sum together, which leaves out that the children stop; and
+the part of g that must be left for what was not seen to make up the rest."""
+WELL_SEEN, FEWEST, RIDGE, TINY = 0.3, 50, 0.3, 1e-9
+"""Of a rule for guesses: part of a piece that must be seen to teach, pieces of a depth class that are enough."""
+SPARE = 1 << 9
+"""Pieces and links that must be free for a tree to be added."""
+
+
+@jit
+def first_slot(slots: np.ndarray, cell: int, depth: int) -> int:
+    """Where the piece of a cell at a depth stands, or one behind which it does."""
+    at = mixed(cell + depth * np.int64(0x9E3779B1))
+    return (at ^ (at >> 32)) & (len(slots) - 1)
+
+
+@jit
+def place_of(graph: Any, cell: int, depth: int) -> int:
+    """The piece of a cell at a depth, or ``-1 - slot`` with the slot where it would stand."""
+    slots = graph.slot
+    at = first_slot(slots, cell, depth)
+    while slots[at] >= 0:
+        piece = graph.piece[slots[at]]
+        if piece.hash == cell and piece.depth == depth:
+            return np.int64(slots[at])
+        at = (at + 1) & (len(slots) - 1)
+    return -1 - at
+
+
+@jit
+def piece_of(state: ChainState, node: int) -> int:
+    """The piece of a splittable node; negative: none."""
+    if state.graph.used[N_PIECES] == 0:
+        return np.int64(NONE)
+    return place_of(state.graph, state.node[node].hash, state.node[node].depth)
+
+
+@jit
+def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
+    """The link of piece ``at`` for a question, its categories as `sides_of` has them; -1: none."""
+    e = np.int64(graph.piece[at].first)
+    while e >= 0:
+        link = graph.link[e]
+        if link.feature == feature and link.categories == categories and (categories >= 0 or link.cut == cut):
+            return e
+        e = np.int64(link.next)
+    return e
+
+
+@jit
+def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
+    """Categories of the cell on the side of the first of them, 0: all on the right; -1 for an ordered feature."""
+    if categories < 0:
+        return categories
+    present = cell_bits(model, state, node, feature)
+    left = categories & present
+    return left if left == 0 or left & present & -present != 0 else present & ~left
+
+
+@jit
+def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
+    """The link of piece ``at`` for the question of an internal node; -1: none."""
+    here = state.node[node]
+    return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
+
+
+@jit
+def value_piece(graph: Any, at: int) -> None:
+    """Find V of a piece, and what its questions weigh, from its children's."""
+    piece, links, pieces = graph.piece[at], graph.link, graph.piece
+    largest, e = piece.stop, np.int64(piece.first)
+    while e >= 0:
+        link = links[e]
+        link.weight = link.fixed
+        if link.left >= 0:
+            link.weight += pieces[link.left].value
+        if link.right >= 0:
+            link.weight += pieces[link.right].value
+        largest = max(largest, link.weight)
+        e = np.int64(link.next)
+    seen, g, level = 0.0, 0.0, 0.0
+    if piece.stop > -inf:
+        seen, g = exp(piece.stop - largest), exp(piece.g_stop)
+        level = g * (piece.stop - piece.g_stop)
+    e = np.int64(piece.first)
+    while e >= 0:
+        link = links[e]
+        share = exp(link.g)
+        seen += exp(link.weight - largest)
+        g += share
+        level += share * (link.weight - link.g)
+        e = np.int64(link.next)
+    left, tried = max(1.0 - g, 0.0), 1.0
+    piece.value = largest
+    if g > 0.0:
+        level /= g
+        doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS]
+        if doubt > 0.0:
+            level = min(max(level, piece.guess - doubt), piece.guess + doubt)
+        short = exp(min(piece.floor - largest, MOST_ABOVE)) - seen
+        if left > LEAST_LEFT and short > left * exp(min(level - largest, MOST_ABOVE)):
+            level = largest + log(short / left)
+        each = exp(min(level - largest, MOST_ABOVE))
+        tried = min(max(each / (seen + left * each), LEAST_TRIED), 1.0)
+        piece.value += log(seen + left * each)
+    piece.seen, piece.log_tried = g, log(tried)
+    piece.log_norm = log(1.0 - tried * left) - largest - log(seen) if seen > 0.0 and tried * left < 1.0 else -inf
+
+
+@jit
+def guess_piece(graph: Any, at: int) -> None:
+    """Guess V of a piece from the terms of its cell."""
+    piece, z = graph.piece[at], 0.0
+    level = min(np.int64(piece.depth), np.int64(DENSITY_LEVELS - 1))
+    for j in range(N_CELL_TERMS):
+        z += graph.rule[level, j] * graph.terms[at, j]
+    piece.guess = piece.stop + (z + log1p(exp(-z)) if z > 0.0 else log1p(exp(z)))
+
+
+@jit
+def guess_all(graph: Any) -> None:
+    """Guess all values afresh, by another rule."""
+    for at in range(graph.used[N_PIECES]):
+        guess_piece(graph, at)
+
+
+@jit
+def value_all(graph: Any, order: np.ndarray) -> None:
+    """Value all pieces in an order in which children come before parents."""
+    for at in order:
+        value_piece(graph, at)
+
+
+@jit
+def log_learned(model: Lowered, state: ChainState, node: int, stratum: int) -> float:
+    """Log of g of the question of an internal node, by the parameters of a stratum."""
+    kept = state.stratum[0]
+    state.stratum[0] = stratum
+    out = state.guide[known(model, state, node)].log_split + log_question(model, state, node)
+    state.stratum[0] = kept
+    return out
+
+
+@jit
+def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
+    """A question of a splittable node, its feature NONE where it is to stay a leaf; the log of its probability."""
+    at = piece_of(state, node)
+    if at < 0:
+        return _draw_learned(rng, model, state, node)
+    graph, piece = state.graph, state.graph.piece[at]
+    tried = exp(piece.log_tried)
+    if graph.used[GROWING] == EXPLORING:
+        tried = max(tried, EXPLORED)
+    if flip(rng, tried):
+        kept = state.stratum[0]
+        state.stratum[0] = piece.stratum
+        question, log_g = _draw_learned(rng, model, state, node)
+        state.stratum[0] = kept
+        if question.feature != NONE:
+            sides = sides_of(model, state, node, question.feature, question.categories)
+            if link_of(graph, at, question.feature, question.cut, sides) < 0:
+                return question, piece.log_tried + log_g
+    return _draw_seen(rng, state, at)
+
+
+@jit
+def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
+    """What g decides, and the log of its probability."""
+    guide = state.guide[known(model, state, node)]
+    log_split, log_stop = guide.log_split, guide.log_stop
+    if not flip(rng, exp(log_split)):
+        return Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
+    question, log_g = draw_way(rng, model, state, node)
+    return question, log_split + log_g
+
+
+@jit
+def _draw_seen(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Question, float]:
+    """One of the decisions seen, by their weights."""
+    piece, links = state.graph.piece[at], state.graph.link
+    e = np.int64(piece.first)
+    stop = Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
+    if e < 0:
+        return stop, piece.stop + piece.log_norm
+    total = 1.0 - exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
+    left = rng.random() * total - exp(piece.stop + piece.log_norm)
+    if left < 0.0:
+        return stop, piece.stop + piece.log_norm
+    while True:
+        link = links[e]
+        left -= exp(link.weight + piece.log_norm)
+        if left < 0.0 or link.next < 0:
+            break
+        e = np.int64(link.next)
+    question = Question(
+        np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule
+    )
+    return question, link.weight + piece.log_norm
+
+
+@jit
+def log_decision(model: Lowered, state: ChainState, node: int) -> float:
+    """Log probability that a splittable node asks what it asks, or stops, by `draw_decision`."""
+    at = piece_of(state, node)
+    if at < 0:
+        place = known(model, state, node)
+        if is_leaf(state, node):
+            return state.guide[place].log_stop
+        return state.guide[place].log_split + log_question(model, state, node)
+    piece = state.graph.piece[at]
+    if is_leaf(state, node):
+        return piece.stop + piece.log_norm
+    e = link_of_node(model, state, at, node)
+    if e >= 0:
+        return state.graph.link[e].weight + piece.log_norm
+    return piece.log_tried + log_learned(model, state, node, piece.stratum)
+
+
+@jit
+def log_density(model: Lowered, state: ChainState, top: int) -> float:
+    """Log density of the subtree at and below ``top``, given its cell."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        if state.node[node].splittable:
+            total += log_decision(model, state, node)
+            if state.node[node].depth == 0 and not is_leaf(state, node):
+                enter_stratum(state, state.node[node].feature)
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def add_tree(model: Lowered, state: ChainState, top: int) -> None:
+    """Add the pieces of the subtree at and below ``top``, which the density must be able to draw, if there is room."""
+    graph, plan = state.graph, state.plan
+    if graph.used[GROWING] == 0 or state.beta[0] != 1.0:
+        return
+    if graph.used[N_PIECES] + SPARE > len(graph.piece) or graph.used[N_LINKS] + SPARE > len(graph.link):
+        return
+    n, node = np.int64(0), np.int64(top)
+    while node != NONE:
+        plan[n].node, plan[n].origin = node, NONE
+        if state.node[node].splittable:
+            at = place_of(graph, state.node[node].hash, state.node[node].depth)
+            if at < 0:
+                at = _add_piece(model, state, node, -1 - at)
+            plan[n].origin = at
+            if not is_leaf(state, node):
+                _add_link(model, state, node, at)
+        if state.node[node].depth == 0 and not is_leaf(state, node):
+            enter_stratum(state, state.node[node].feature)
+        state.node[node].saved_at = n
+        n += 1
+        node = next_node(state, node, top)
+    for i in range(n - 1, -1, -1):
+        if plan[i].origin >= 0:
+            _bind(model, state, plan[i].node, plan[i].origin)
+            value_piece(graph, plan[i].origin)
+
+
+@jit
+def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
+    graph, here = state.graph, state.node[node]
+    at = graph.used[N_PIECES]
+    graph.used[N_PIECES] += 1
+    graph.slot[slot] = at
+    piece = graph.piece[at]
+    piece.hash, piece.depth, piece.stratum, piece.first = here.hash, here.depth, state.stratum[0], NONE
+    piece.stop = node_log_stop(model, state, node) + here.score
+    guide = state.guide[known(model, state, node)]
+    piece.g_stop = guide.log_stop
+    cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
+    for j in range(N_CELL_TERMS):
+        graph.terms[at, j] = state.cell_terms[j]
+    ahead = guide.odds - MARGIN
+    piece.floor = piece.stop + log1p(exp(ahead)) if ahead < MOST_ABOVE else -inf
+    guess_piece(graph, at)
+    value_piece(graph, at)
+    return at
+
+
+@jit
+def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
+    """Link the piece of an internal node by its question, if it is not; the children's come later."""
+    graph, here = state.graph, state.node[node]
+    sides = sides_of(model, state, node, here.feature, here.categories)
+    if link_of(graph, at, here.feature, here.cut, sides) >= 0:
+        return
+    e, piece = graph.used[N_LINKS], graph.piece[at]
+    graph.used[N_LINKS] += 1
+    link = graph.link[e]
+    link.feature, link.cut, link.upper, link.categories = here.feature, here.cut, here.upper, sides
+    link.log_rule, link.g = here.log_rule, log_learned(model, state, node, piece.stratum)
+    link.left, link.right, link.fixed, link.weight = NONE, NONE, 0.0, 0.0
+    link.next = piece.first
+    piece.first = e
+
+
+@jit
+def _bind(model: Lowered, state: ChainState, node: int, at: int) -> None:
+    """Bind the link of an internal node to the pieces of its children."""
+    if is_leaf(state, node):
+        return
+    here, e = state.node[node], link_of_node(model, state, at, node)
+    link = state.graph.link[e]
+    link.left = state.plan[state.node[here.left].saved_at].origin
+    link.right = state.plan[state.node[here.right].saved_at].origin
+    link.fixed = here.log_rule + model.prior.table[prior_index(model, here.depth, here.design)].log_split
+    if link.left < 0:
+        link.fixed += node_log_stop(model, state, here.left) + state.node[here.left].score
+    if link.right < 0:
+        link.fixed += node_log_stop(model, state, here.right) + state.node[here.right].score
+
+
+@jit
+def join(graph: Any, other: Any) -> None:
+    """Add the pieces and links of another graph, as far as there is room; what is not valued afresh is stale."""
+    number = np.empty(other.used[N_PIECES], dtype=np.int64)
+    for i in range(len(number)):
+        theirs = other.piece[i]
+        at = place_of(graph, theirs.hash, np.int64(theirs.depth))
+        if at < 0 and graph.used[N_PIECES] < len(graph.piece):
+            slot, at = -1 - at, graph.used[N_PIECES]
+            graph.used[N_PIECES] += 1
+            graph.slot[slot] = at
+            graph.piece[at] = theirs
+            graph.piece[at].first = NONE
+            graph.terms[at] = other.terms[i]
+        number[i] = at
+    for i in range(len(number)):
+        theirs, at = other.piece[i], number[i]
+        # what another stratum of the density says of the questions is not comparable
+        if at < 0 or graph.piece[at].stratum != theirs.stratum:
+            continue
+        e = np.int64(theirs.first)
+        while e >= 0:
+            link = other.link[e]
+            left = number[link.left] if link.left >= 0 else np.int64(NONE)
+            right = number[link.right] if link.right >= 0 else np.int64(NONE)
+            bound = (left >= 0 or link.left < 0) and (right >= 0 or link.right < 0)
+            new = graph.used[N_LINKS]
+            if bound and new < len(graph.link) and link_of(graph, at, link.feature, link.cut, link.categories) < 0:
+                graph.used[N_LINKS] += 1
+                graph.link[new] = link
+                graph.link[new].left, graph.link[new].right = left, right
+                graph.link[new].next = graph.piece[at].first
+                graph.piece[at].first = new
+            e = np.int64(link.next)
+
+
+def roomy(graph: Graph, n_pieces: int, n_links: int) -> Graph:
+    """A copy with room for so many pieces and links."""
+    out = new_graph(n_pieces, n_links)
+    out.used[:] = graph.used
+    m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
+    out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
+    # a frozen graph has no terms any more
+    known_terms = graph.terms[:m] if len(graph.terms) >= m else 0.0
+    out.terms[:m] = known_terms
+    out.rule[:] = graph.rule
+    _fill_slots(out.slot, out.piece, m)
+    return out
+
+
+@jit
+def _fill_slots(slots: np.ndarray, pieces: np.recarray, n: int) -> None:
+    """Put the first ``n`` pieces into the empty slots."""
+    for i in range(n):
+        at = first_slot(slots, pieces[i].hash, np.int64(pieces[i].depth))
+        while slots[at] >= 0:
+            at = (at + 1) & (len(slots) - 1)
+        slots[at] = i
+
+
+def joined_graph(graphs: list[Graph], *, learns: bool = True) -> Graph:
+    """All pieces and links of several graphs, valued afresh, without spare room; it does not grow.
+
+    ``learns``: how values follow from the terms of cells is learned anew, which a graph that was frozen cannot.
+    """
+    n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
+    whole = roomy(graphs[0], max(n_pieces, 1), max(n_links, 1))
+    packed = pack_graph(whole)
+    for other in graphs[1:]:
+        join(packed, pack_graph(other))
+    out = roomy(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
+    out.used[GROWING] = 0
+    order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
+    value_all(pack_graph(out), order)
+    if learns:
+        _learn_to_guess(out)
+        guess_all(pack_graph(out))
+        value_all(pack_graph(out), order)
+    return out
+
+
+def _learn_to_guess(graph: Graph) -> None:
+    """Find how values follow from the terms of cells: by least squares of log odds, on those much of which was seen."""
+    n = int(graph.used[N_PIECES])
+    piece, terms = graph.piece[:n], graph.terms[:n].astype(np.float64)
+    above = piece.value - piece.stop
+    known_well = (piece.seen > WELL_SEEN) & (piece.first >= 0) & (above > TINY) & np.isfinite(above)
+    odds = np.where(above > 30.0, above, np.log(np.expm1(np.clip(above, TINY, 30.0))))
+    for level in range(1, DENSITY_LEVELS):
+        at = known_well & (np.minimum(piece.depth, DENSITY_LEVELS - 1) == level)
+        if at.sum() < FEWEST:
+            continue
+        scale = spread_of(terms[at])
+        x, weight = terms[at] / scale, piece.seen[at]
+        squares = np.einsum("ij,i,ik->jk", x, weight, x) + RIDGE * np.eye(N_CELL_TERMS)
+        rule = np.linalg.solve(squares, np.einsum("ij,i->j", x, weight * odds[at]))
+        error = np.sqrt((weight * (odds[at] - np.einsum("ij,j->i", x, rule)) ** 2).sum() / weight.sum())
+        graph.rule[level] = *(rule / scale), 1.0 + 2.0 * error
+
+
+def frozen(graph: Graph) -> Graph:
+    """The graph without what only one that grows needs."""
+    return graph._replace(terms=graph.terms[:1].copy())

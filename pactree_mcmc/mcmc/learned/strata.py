@@ -1,0 +1,147 @@
+"""Strata: the trees that ask about one feature at the root, and their evidence by draws from the learned density.
+
+With g the density, a tree drawn from it given its root feature f has the weight ``w = pi(T) / g(T | f)``, whose mean is
+the evidence of the stratum. A density whose root features have the probabilities of their strata leaves no mode where
+chains hardly come, and none where they hardly get away.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...core.special import logsumexp
+from ...model import Lowered
+from ...model.split_prior.cuts import FIXED
+from ..edits.grow import hang_children
+from ..edits.replace_subtree import adopt, begin, drop, has_room
+from ..moves.learned import draw_tree
+from ..state.arrays import (
+    MOST_VALUES,
+    N_CELL_TERMS,
+    N_WAY_TERMS,
+    NONE,
+    ChainState,
+    subtree_log_prior,
+    subtree_log_score,
+)
+from ..state.random import flip_log
+from .density import asked, draw_way_of
+from .graph import add_tree
+from .terms import LEARNED, enter_stratum
+
+MOST_SHIFT = 12.0
+"""Nats by which the parameter of a feature at the root is moved, at most."""
+FLATTENED = 0.8
+"""Power of the evidences: rare strata, which are known less well, have more than their share."""
+LEAST = 1e-4
+"""Probability of a stratum at the root, at least."""
+
+
+@jit
+def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
+    """Log weights of trees with ``feature`` at the root into ``out[done:]``; how many are done when room runs out."""
+    model, state = walk.model, walk.state
+    root = np.int64(0)
+    for i in range(done, len(out)):
+        if not has_room(state):
+            return i
+        top = begin(state, root)
+        out[i] = draw_about(walk.rng, model, state, top, np.int64(feature))
+        if out[i] > -inf:
+            add_tree(model, state, top)
+        drop(state, root, top)
+    return len(out)
+
+
+@jit
+def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
+    """Grow a tree with ``feature`` at the root from the leaf ``top``; its log weight, -inf where it gets too large."""
+    place = asked(model, state, np.int64(0))
+    question, log_g = draw_way_of(rng, model, state, top, place, feature)
+    log_g -= log(state.shares[place, feature])
+    hang_children(model, state, top, question)
+    enter_stratum(state, feature)
+    log_g += draw_tree(rng, model, state, state.node[top].left)
+    log_g += draw_tree(rng, model, state, state.node[top].right)
+    if log_g == inf:
+        return -inf
+    return subtree_log_prior(model, state, top) + state.beta[0] * subtree_log_score(state, top) - log_g
+
+
+@jit
+def visit(walk: Any, feature: int, n: int) -> int:
+    """Bring the chain to a tree with ``feature`` at the root, if one can be drawn, and go on among ``n`` drawn so.
+
+    How many were drawn when room ran out.
+    """
+    rng, model, state = walk.rng, walk.model, walk.state
+    root, present = np.int64(0), -inf
+    for i in range(n):
+        if not has_room(state):
+            return i
+        top = begin(state, root)
+        weight = draw_about(rng, model, state, top, np.int64(feature))
+        if weight > -inf and (present == -inf or flip_log(rng, weight - present)):
+            present = weight
+            add_tree(model, state, top)
+            adopt(model, state, root, top)
+        else:
+            drop(state, root, top)
+    return n
+
+
+@jit
+def root_shares_into(out: np.ndarray, walk: Any) -> bool:
+    """Probability of each feature at the root, given a split, by the learned part of the density alone.
+
+    False where the density does not draw whole trees.
+    """
+    model, state = walk.model, walk.state
+    root = state.node[0]
+    if model.questions.kind == FIXED or not root.splittable:
+        return False
+    if (root.stop - root.start) * len(model.questions.feature) > MOST_VALUES:
+        return False
+    # found afresh, which leaves the sums of the features in scratch
+    state.guide[asked(model, state, np.int64(0))].hash = NONE
+    guide = state.guide[asked(model, state, np.int64(0))]
+    for k in range(len(out)):
+        out[k] = exp(state.sums[LEARNED, k] - guide.log_learned)
+    return True
+
+
+def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
+    """Log mean of the weights of each stratum, given by their logs."""
+    found = {}
+    for feature, w in weights.items():
+        highest = w.max()
+        found[feature] = highest + np.log(np.exp(w - highest).mean()) if highest > -np.inf else -np.inf
+    return found
+
+
+def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray], noted: np.ndarray) -> np.ndarray:
+    """The density whose root asks about each feature as its stratum's evidence says, to the power ``FLATTENED``.
+
+    ``shares``: by the learned part of ``density``, which alone can be moved, the probability of each. ``noted`` (p,):
+    how often the trees of the last rounds ask about each there. A few weights say too little of a stratum that the
+    density draws badly, and draws of chains too little of one they have not met: the larger of the two counts.
+    """
+    out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
+    log_z = log_evidences(weights)
+    features = np.array(sorted(log_z))
+    if not max(log_z.values()) > -inf:
+        return out
+    wanted = shares_of(np.array([log_z[f] for f in features]), noted[features]) ** FLATTENED
+    for feature, want in zip(features, wanted / wanted.sum(), strict=True):
+        shift = log(max(want, LEAST)) - log(shares[feature])
+        out[0, column + feature] += np.clip(shift, -MOST_SHIFT, MOST_SHIFT)
+    return out
+
+
+def shares_of(log_z: np.ndarray, noted: np.ndarray) -> np.ndarray:
+    """Probability of each stratum, about: by its log evidence, or by how often chains were in it, if that is more."""
+    return np.maximum(np.exp(log_z - logsumexp(log_z)), noted / max(noted.sum(), 1))

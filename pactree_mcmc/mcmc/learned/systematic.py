@@ -1,0 +1,110 @@
+"""Systematic samples of the questions of a cell, by the learned density (formula sheet, section 12.1)."""
+
+from math import log
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import FIXED
+from ..state.arrays import EXHAUSTED, N_WAY_TERMS, NONE, ChainState
+from ..state.splits import Question, fixed_question, n_ways_of
+from ..state.ways import way_of
+from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
+from .density import asked, mixture
+from .terms import LEARNED, weigh_ways
+
+
+@jit
+def sample_ways(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, base: int
+) -> int:
+    """A systematic sample of the questions of a splittable node into ``state.branch`` from ``base`` on; how many.
+
+    Question q is in it with probability ``p_q = min(1, expected * g(q))``. Where a node of the same cell is
+    ``retained`` (not NONE), the sample is drawn given that the question of that node is in it. Without room for all
+    the work is exhausted.
+    """
+    place, rule = asked(model, state, node), model.questions
+    if rule.kind == FIXED:
+        _note_branch(state, base, fixed_question(model, state, node), 0.0, retained != NONE)
+        return 1
+    point = _first_point(rng, model, state, node, expected, retained, place)
+    kept_feature, kept_way, kept_at = NONE, np.int64(-3), np.int64(0)
+    if retained != NONE:
+        kept_feature = state.node[retained].feature
+    below, m = 0.0, np.int64(0)
+    for k in range(len(rule.feature)):
+        share = expected * state.shares[place, k]
+        if share <= 0.0 or not (point < below + share or k == kept_feature):
+            below += share
+            continue
+        n = fill_bins(model, state, node, k)
+        rule_of = rule.feature[k].weight / n_ways_of(model, state, node, k, n)
+        n_ways, inside = weigh_ways(model, state, node, k, n, place), below
+        if k == kept_feature:
+            kept_way, kept_at = way_of(model, state, node, retained, k, n)
+        for way in range(-2, n_ways):
+            if state.alike[way + 2] == 0:
+                continue
+            learned = state.tilts[LEARNED, way + 2]
+            length = expected * mixture(model, state, node, place, np.int64(k), rule_of, learned)
+            for i in range(state.alike[way + 2]):
+                inside += length
+                kept = k == kept_feature and way == kept_way and i == kept_at
+                taken = kept
+                while point < inside:
+                    taken = True
+                    point -= -1.0
+                if taken and base + m == len(state.branch):
+                    state.work[EXHAUSTED] = 1
+                elif taken:
+                    note_way(model, state, node, k, n, way)
+                    cut, upper = state.way[CUT] + i, state.way[UPPER]
+                    if state.way[CHOICES] > 1:
+                        upper = cut + 1
+                    log_r = log(rule_of / state.guide[place].weight)
+                    question = Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_r)
+                    _note_branch(state, base + m, question, min(log(length), 0.0), kept)
+                    for j in range(N_WAY_TERMS):
+                        state.branch_terms[base + m, j] = state.way_terms[way + 2, j]
+                    m += 1
+        below += share
+    return m
+
+
+@jit
+def _first_point(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, place: int
+) -> float:
+    """The first point, in [0, 1), of the lattice that chooses a systematic sample."""
+    if retained == NONE:
+        return rng.random()
+    rule, kept, before = model.questions, state.node[retained].feature, 0.0
+    for k in range(kept):
+        before += expected * state.shares[place, k]
+    n = fill_bins(model, state, node, kept)
+    rule_of = rule.feature[kept].weight / n_ways_of(model, state, node, kept, n)
+    n_ways, length = weigh_ways(model, state, node, kept, n, place), 0.0
+    kept_way, kept_at = way_of(model, state, node, retained, kept, n)
+    for way in range(-2, n_ways):
+        if state.alike[way + 2] > 0:
+            learned = state.tilts[LEARNED, way + 2]
+            length = expected * mixture(model, state, node, place, kept, rule_of, learned)
+            if way == kept_way:
+                before += kept_at * length
+                break
+            before += state.alike[way + 2] * length
+    point = rng.random()
+    if length >= 1.0:
+        return point
+    whole = np.floor(before)
+    point = point * length - (whole - before)
+    return point if point < 1.0 else point - 1.0
+
+
+@jit
+def _note_branch(state: ChainState, at: int, question: Question, log_p: float, kept: bool) -> None:
+    branch = state.branch[at]
+    branch.feature, branch.cut, branch.upper = question.feature, question.cut, question.upper
+    branch.categories, branch.log_rule, branch.log_p, branch.kept = question.categories, question.log_rule, log_p, kept

@@ -1,0 +1,68 @@
+"""The kernel of Blanchard (1999), section 6, word for word.
+
+Walk from the root, each child with probability 1/2, to a leaf f at depth j (reached with probability ``2^-j``).
+If f's sibling is a leaf too: with probability 1/2 propose to delete both, with probability ``r/2`` to grow f. If it is
+an internal node, or f is the root: with probability ``r/2`` propose to grow f. Otherwise stay. A growth draws its
+question from R. For constant rho, ``r = rho (1 - rho)``, and the prior and proposal terms cancel. In general
+``r = rho_u (1 - rho_u0) (1 - rho_u1) / (1 - rho_u)``, cut at 1, and the terms below keep the balance:
+
+    log_proposal_ratio = log[2 * 2^-(j+1) * 1/2] - log[2^-j * r/2 * R(question)] = -log r - log R
+"""
+
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import FIXED
+from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
+from ..state.arrays import GROW, N_FREE, NONE, PRUNE, ChainState, is_leaf, log_stop, prior_index, sibling
+from ..state.random import flip
+from ..state.splits import draw_question
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if walk.state.count[N_FREE] < 2:
+            return i
+        blanchard_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal, if the walk makes one, and its decision."""
+    leaf = 0
+    while not is_leaf(state, leaf):
+        leaf = state.node[leaf].left if flip(rng, 0.5) else state.node[leaf].right
+    other = sibling(state, leaf)
+    log_r = log_growth_rate(model, state, leaf)
+    if flip(rng, 0.5):
+        if state.node[leaf].splittable and flip(rng, exp(log_r)):
+            hang_children(model, state, leaf, draw_question(rng, model, state, leaf))
+            prior, score = growth_prior_ratio(model, state, leaf), growth_score_ratio(state, leaf)
+            decide(rng, model, state, Proposal(GROW, leaf, prior, score, -log_r - state.node[leaf].log_rule))
+    elif other != NONE and is_leaf(state, other):
+        node = state.node[leaf].parent
+        prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
+        log_r = log_growth_rate(model, state, node)
+        decide(rng, model, state, Proposal(PRUNE, node, -prior, -score, log_r + state.node[node].log_rule))
+
+
+@jit
+def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
+    """Log r of a node: its children taken as cells like any others at their place, at most 0."""
+    depth, design = state.node[node].depth, state.node[node].design
+    if not state.node[node].splittable:
+        return -np.inf
+    here = log_stop(model, prior_index(model, depth, design), True, 1)
+    left = right = model.questions.design[design].right if model.questions.kind == FIXED else 0
+    if model.questions.kind == FIXED:
+        left = design + 1
+    below = log_stop(model, prior_index(model, depth + 1, left), True, 1)
+    below += log_stop(model, prior_index(model, depth + 1, right), True, 1)
+    return min(model.prior.table[prior_index(model, depth, design)].log_split + below - here, 0.0)

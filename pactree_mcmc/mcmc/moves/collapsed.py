@@ -1,0 +1,126 @@
+"""Grow and prune with the question summed out of the decision (formula sheet, section 4).
+
+A growth picks a growable leaf u uniformly and draws its question in proportion to its term of
+``W(u) = sum_q R(q) exp(gain(q))``; a pruning picks a prunable node uniformly. The gain in score then cancels:
+
+    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G] - log R(question) - gain(question) + log W(u)
+
+so the ratio of a growth depends on the question only through the children: whether they can be split. It is decided in
+two stages (delayed acceptance): first with the *hopeful* ratio, as if both could be, before a question is drawn; then
+by what is left of the ratio, usually 1. A refused proposal of a leaf scanned before costs no look at the rows.
+"""
+
+from math import log
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import FIXED
+from ..edits.grow import (
+    Proposal,
+    drop_children,
+    growth_prior_ratio,
+    growth_score_ratio,
+    guessed_score_ratio,
+    hang_children,
+    keep_growth,
+    prune,
+)
+from ..state.arrays import (
+    ACCEPTED,
+    COLLAPSED_GROW,
+    COLLAPSED_PRUNE,
+    N_FREE,
+    N_GROWABLE,
+    N_PRUNABLE,
+    PROPOSED,
+    ChainState,
+    log_stop,
+    node_log_stop,
+    prior_index,
+)
+from ..state.random import flip, flip_log, pick
+from ..sums.split_sums import draw_scanned, is_candidate, scan
+from .grow_prune import counts_without, grow_probability, growth_proposal_ratio, parent_is_prunable_without
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if walk.state.count[N_FREE] < 2:
+            return i
+        collapsed_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal and its decision."""
+    n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
+    if n_growable + n_prunable == 0:
+        return
+    if flip(rng, grow_probability(n_growable, n_prunable)):
+        node = state.node[pick(rng, n_growable)].growable
+        state.moves[PROPOSED, COLLAPSED_GROW] += 1
+        hope = hopeful_ratio(model, state, node, n_growable, n_prunable)
+        if flip_log(rng, hope):
+            hang_children(model, state, node, draw_scanned(rng, model, state, node))
+            if flip_log(rng, log_ratio(collapsed_growth(model, state, node, n_growable, n_prunable)) - hope):
+                state.moves[ACCEPTED, COLLAPSED_GROW] += 1
+                keep_growth(model, state, node)
+            else:
+                drop_children(state, node)
+        return
+    node = state.node[pick(rng, n_prunable)].prunable
+    state.moves[PROPOSED, COLLAPSED_PRUNE] += 1
+    if is_candidate(model, state, node):
+        growable, prunable = counts_without(state, node)
+        hope = hopeful_ratio(model, state, node, growable, prunable)
+        if flip_log(rng, -hope):
+            growth = collapsed_growth(model, state, node, growable, prunable)
+            if flip_log(rng, hope - log_ratio(growth)):
+                state.moves[ACCEPTED, COLLAPSED_PRUNE] += 1
+                prune(state, node)
+
+
+@jit
+def log_ratio(proposal: Proposal) -> float:
+    """The three terms together."""
+    return proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
+
+
+@jit
+def collapsed_growth(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> Proposal:
+    """The growth of ``node``, whose children hang, from the tree without them, which has the given counts."""
+    uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
+    return Proposal(
+        COLLAPSED_GROW,
+        node,
+        growth_prior_ratio(model, state, node),
+        growth_score_ratio(state, node),
+        uniform - guessed_score_ratio(state, node) + scan(model, state, node),
+    )
+
+
+@jit
+def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
+    """Log ratio of a growth of ``node``, the tree without it having the given counts, if its children can be split."""
+    depth, design = state.node[node].depth, state.node[node].design
+    left = right = np.int64(0)
+    can_split = depth + 1 < model.prior.depth_limit
+    can_left = can_right = can_split
+    if model.questions.kind == FIXED:
+        left, right = design + 1, model.questions.design[design].right
+        can_left = can_split and model.questions.design[left].feature >= 0
+        can_right = can_split and model.questions.design[right].feature >= 0
+    stops = log_stop(model, prior_index(model, depth + 1, left), can_left, 1)
+    stops += log_stop(model, prior_index(model, depth + 1, right), can_right, 1)
+    prior = model.prior.table[prior_index(model, depth, design)].log_split + stops - node_log_stop(model, state, node)
+    grown_growable = n_growable - 1 + can_left + can_right
+    grown_prunable = n_prunable + 1 - parent_is_prunable_without(state, node)
+    way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
+    way_there = log(grow_probability(n_growable, n_prunable) / n_growable)
+    return prior + way_back - way_there + scan(model, state, node)

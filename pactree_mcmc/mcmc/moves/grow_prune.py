@@ -1,0 +1,105 @@
+"""Uniform grow and prune (Chipman, George and McCulloch 1998).
+
+Grow with probability ``g(T)``: 1/2, or 1 where nothing can be pruned (the stump), or 0 where nothing can be grown. A
+growth picks a growable leaf uniformly and draws its question from the question prior R; a pruning picks a prunable
+node uniformly. For a growth from T to T', with ``G`` growable leaves in T and ``N'`` prunable nodes in T',
+
+    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G * R(question)]
+"""
+
+from math import log
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
+from ..state.arrays import GROW, N_FREE, N_GROWABLE, N_PRUNABLE, NONE, PRUNE, ChainState, is_leaf, sibling
+from ..state.random import flip, pick
+from ..state.splits import draw_question
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if walk.state.count[N_FREE] < 2:
+            return i
+        grow_prune_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal and its decision."""
+    n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
+    if n_growable + n_prunable == 0:
+        return
+    if flip(rng, grow_probability(n_growable, n_prunable)):
+        proposal = propose_growth(rng, model, state)
+    else:
+        proposal = propose_pruning(rng, model, state)
+    decide(rng, model, state, proposal)
+
+
+@jit
+def grow_probability(n_growable: int, n_prunable: int) -> float:
+    """Probability that a step proposes to grow."""
+    if n_growable == 0:
+        return 0.0
+    return 0.5 if n_prunable > 0 else 1.0
+
+
+@jit
+def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
+    node = state.node[pick(rng, state.count[N_GROWABLE])].growable
+    hang_children(model, state, node, draw_question(rng, model, state, node))
+    return Proposal(
+        GROW,
+        node,
+        growth_prior_ratio(model, state, node),
+        growth_score_ratio(state, node),
+        growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE]),
+    )
+
+
+@jit
+def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """Prune a prunable node, chosen uniformly."""
+    node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
+    growable, prunable = counts_without(state, node)
+    return Proposal(
+        PRUNE,
+        node,
+        -growth_prior_ratio(model, state, node),
+        -growth_score_ratio(state, node),
+        -growth_proposal_ratio(state, node, growable, prunable),
+    )
+
+
+@jit
+def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
+    """Log proposal ratio of growing ``node``, whose children hang, with the counts of the tree without them."""
+    grown_growable = (
+        n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
+    )
+    grown_prunable = n_prunable + 1 - parent_is_prunable_without(state, node)
+    way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
+    return way_back - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule
+
+
+@jit
+def counts_without(state: ChainState, node: int) -> tuple[int, int]:
+    """Growable leaves and prunable nodes of the tree in which the prunable ``node`` is a leaf."""
+    left, right = state.node[node].left, state.node[node].right
+    growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
+    return growable, state.count[N_PRUNABLE] - 1 + parent_is_prunable_without(state, node)
+
+
+@jit
+def parent_is_prunable_without(state: ChainState, node: int) -> int:
+    """1 if the parent of ``node`` can be pruned once ``node`` is a leaf, else 0."""
+    other = sibling(state, node)
+    return 1 if other != NONE and is_leaf(state, other) else 0

@@ -1,0 +1,132 @@
+"""Draw the whole tree, or a subtree, from a learned density (formula sheet, section 12.3).
+
+A row is drawn uniformly and a depth; v is the node of that depth on the row's path, below the cells that are too large
+(`pick_cell`). The pick is as probable after as before, so with g the density of the subtree at v, given its cell,
+
+    log_proposal_ratio = log g(T) - log g(T')
+
+v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or asks what g does not.
+"""
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..edits.grow import Proposal, cut_down, grow_into, hang_children
+from ..edits.replace_subtree import begin, decide_subtree, drop, has_room, replacement
+from ..learned.density import pick_cell
+from ..learned.graph import add_tree, draw_decision, log_density
+from ..learned.terms import enter_stratum
+from ..state.arrays import (
+    LEARNED_REDRAW,
+    NONE,
+    PROPOSED,
+    ChainState,
+    is_leaf,
+    next_node,
+    subtree_log_prior,
+    subtree_log_score,
+)
+from ..sums.split_sums import is_candidate
+from .regrow import MOST_INTERNAL
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        learned_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal and its decision."""
+    node = pick_cell(rng, model, state)
+    if node == NONE or not state.node[node].splittable:
+        return
+    if not is_drawable(model, state, node):
+        state.moves[PROPOSED, LEARNED_REDRAW] += 1
+        return
+    way_back = log_density(model, state, node)
+    # before the rows are sorted another way
+    add_tree(model, state, node)
+    top = begin(state, node)
+    way_there = draw_tree(rng, model, state, top)
+    if way_there < inf:
+        add_tree(model, state, top)
+        proposal = replacement(model, state, LEARNED_REDRAW, node, top, way_back - way_there)
+    else:
+        proposal = Proposal(LEARNED_REDRAW, node, -inf, 0.0, 0.0)
+    decide_subtree(rng, model, state, way_there < inf, proposal, top)
+
+
+@jit
+def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
+    """Whether the density can draw the subtree at ``top``."""
+    n_internal, node = 0, np.int64(top)
+    while node != NONE:
+        if not is_leaf(state, node):
+            n_internal += 1
+            if n_internal > MOST_INTERNAL or not is_candidate(model, state, node):
+                return False
+        node = next_node(state, node, top)
+    return True
+
+
+@jit
+def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
+    """Grow a subtree at the leaf ``top``; the log of its density, infinite, part grown, if it gets too large."""
+    total, n_internal, node = 0.0, 0, np.int64(top)
+    while node != NONE:
+        if state.node[node].splittable:
+            question, log_g = draw_decision(rng, model, state, node)
+            total += log_g
+            if question.feature != NONE:
+                n_internal += 1
+                if n_internal > MOST_INTERNAL:
+                    return inf
+                hang_children(model, state, node, question)
+                if state.node[node].depth == 0:
+                    enter_stratum(state, question.feature)
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
+    """Log weights of trees drawn from the density into ``out[done:]``; how many are done when room runs out."""
+    rng, model, state = walk.rng, walk.model, walk.state
+    root = np.int64(0)
+    for i in range(done, len(out)):
+        if not has_room(state):
+            return i
+        top = begin(state, root)
+        log_g = draw_tree(rng, model, state, top)
+        out[i] = -inf
+        if log_g < inf:
+            out[i] = subtree_log_prior(model, state, top) + subtree_log_score(state, top) - log_g
+            add_tree(model, state, top)
+        drop(state, root, top)
+    return len(out)
+
+
+@jit
+def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, done: int) -> int:
+    """Add the pieces of saved trees to the graph, those that the density can draw; the chain ends as a stump.
+
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder; how many are done when room runs out.
+    """
+    model, state = walk.model, walk.state
+    for i in range(done, len(start)):
+        if not grow_into(model, state, nodes, start[i], stop[i]):
+            return i
+        if is_drawable(model, state, np.int64(0)):
+            add_tree(model, state, np.int64(0))
+    cut_down(state)
+    return len(start)

@@ -1,0 +1,169 @@
+"""Regrow a subtree from its top, each node looking one or two levels ahead (formula sheet, section 4).
+
+A node v is picked uniformly among internal nodes and growable leaves, and its subtree drawn afresh, top down. With
+
+    Z_0(u) = exp(score),  Z_k(u) = stop(u) exp(score(u)) + split(u) sum_q R(q) Z_{k-1}(u0) Z_{k-1}(u1)
+
+u becomes a leaf or takes the question q in proportion to the terms of ``Z_k(u)``. With ``log_draw(T)`` the log
+probability of drawing the subtree that T has at v, and ``n(T)`` how many nodes may be picked in T,
+
+    log_proposal_ratio = log_draw(T) - log n(T') - log_draw(T') + log n(T)
+
+Its cost is bounded: v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or
+where v holds more than a given number of units, a bound that its cell alone decides.
+"""
+
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..edits.grow import Proposal, guessed_score_ratio, hang_children
+from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
+from ..state.arrays import (
+    MOST_WAYS,
+    N_GROWABLE,
+    N_INTERNAL,
+    NONE,
+    PROPOSED,
+    REGROW_1,
+    REGROW_2,
+    ChainState,
+    is_leaf,
+    next_node,
+    node_log_stop,
+    prior_index,
+)
+from ..state.random import flip, pick
+from ..sums.lookahead import asks, draw_ahead, log_z, n_tries
+from ..sums.split_sums import is_candidate
+
+MOST_INTERNAL = 128
+MOST_VALUES = 20_000
+"""Units times features a node may hold to be regrown, lookahead 1."""
+MOST_WORK = 400_000
+"""Units times features times ways of parting it, lookahead 2."""
+
+
+@jit
+def run_1(walk: Any, n: int) -> int:
+    """Make ``n`` steps with lookahead 1, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        regrow_step(walk.rng, walk.model, walk.state, 1)
+    return n
+
+
+@jit
+def run_2(walk: Any, n: int) -> int:
+    """As `run_1`, with lookahead 2."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        regrow_step(walk.rng, walk.model, walk.state, 2)
+    return n
+
+
+@jit
+def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahead: int) -> None:
+    """One proposal and its decision."""
+    n_internal = state.count[N_INTERNAL]
+    choices = n_internal + state.count[N_GROWABLE]
+    if choices == 0:
+        return
+    at = pick(rng, choices)
+    node = state.node[at].internal if at < n_internal else state.node[at - n_internal].growable
+    kind = REGROW_1 if ahead == 1 else REGROW_2
+    if not may_regrow(model, state, node, ahead):
+        state.moves[PROPOSED, kind] += 1
+        return
+    way_back = log_draw(model, state, node, ahead)
+    top = begin(state, node)
+    way_there = regrow(rng, model, state, top, ahead) if way_back > -inf else inf
+    if way_there < inf:
+        n_new = choices + n_choices(state, top) - n_choices(state, node)
+        proposal = replacement(model, state, kind, node, top, way_back - log(n_new) - way_there + log(choices))
+    else:
+        proposal = Proposal(kind, node, -inf, 0.0, 0.0)
+    decide_subtree(rng, model, state, way_there < inf, proposal, top)
+
+
+@jit
+def may_regrow(model: Lowered, state: ChainState, node: int, ahead: int) -> bool:
+    """Whether the subtree of a node is small enough, and its cell."""
+    p = len(model.questions.feature)
+    values = (state.node[node].stop - state.node[node].start) * p
+    if values > MOST_VALUES:
+        return False
+    n_internal, at = 0, np.int64(node)
+    while at != NONE and n_internal <= MOST_INTERNAL:
+        n_internal += not is_leaf(state, at)
+        at = next_node(state, at, node)
+    if n_internal > MOST_INTERNAL:
+        return False
+    if ahead == 1:
+        return True
+    ways = 0.0
+    for k in range(p):
+        if asks(model, state, node, k):
+            ways += n_tries(model, state, node, k)
+    return ways <= MOST_WAYS and ways * values <= MOST_WORK
+
+
+@jit
+def n_choices(state: ChainState, top: int) -> int:
+    """Internal nodes and splittable leaves at and below ``top``."""
+    n, node = 0, np.int64(top)
+    while node != NONE:
+        n += state.node[node].splittable
+        node = next_node(state, node, top)
+    return n
+
+
+@jit
+def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, ahead: int) -> float:
+    """Grow a subtree at the leaf ``top``; log of its probability, infinite, part grown, if it gets too large."""
+    total, n_internal, node = 0.0, 0, np.int64(top)
+    while node != NONE:
+        if state.node[node].splittable:
+            z = log_z(model, state, node, ahead)
+            stop = node_log_stop(model, state, node) - z
+            if flip(rng, exp(min(stop, 0.0))):
+                total += stop
+            else:
+                n_internal += 1
+                if n_internal > MOST_INTERNAL:
+                    return inf
+                hang_children(model, state, node, draw_ahead(rng, model, state, node, ahead))
+                total += log_split_term(model, state, node, ahead) - z
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def log_draw(model: Lowered, state: ChainState, top: int, ahead: int) -> float:
+    """Log probability that `regrow` grows the subtree that the tree has at ``top``."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        if state.node[node].splittable:
+            z = log_z(model, state, node, ahead)
+            if is_leaf(state, node):
+                total += node_log_stop(model, state, node) - z
+            elif ahead == 1 and not is_candidate(model, state, node):
+                return -inf
+            else:
+                total += log_split_term(model, state, node, ahead) - z
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
+    """Log term of an internal node's question in its lookahead sum."""
+    here = state.node[node]
+    split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
+    children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
+    return split + here.log_rule + guessed_score_ratio(state, node) + children

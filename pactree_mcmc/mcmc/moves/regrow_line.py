@@ -1,0 +1,154 @@
+"""Regrow the whole subtree of a cell that only one ordered feature can part, all its levels looked ahead (`_line`).
+
+A node is picked uniformly among internal nodes and growable leaves; v is the highest node above it, or itself, whose
+cell only one ordered feature can part. The subtree of v is drawn in proportion to prior and score, top down, from the
+exact sums over all subtrees. With ``n(T)`` the nodes that may be picked in the tree T and ``m(T)`` those among them
+at and below v, what is left of the acceptance ratio is ``m(T') n(T) / (m(T) n(T'))``. With one feature v is the root,
+the ratio is 1, and the tree drawn does not depend on the one before.
+
+Where the variance of the leaves moves, the sums are those by its guess, and the ratio corrects for the difference. v
+keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a share in
+the table.
+"""
+
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..edits.grow import Proposal, hang_children
+from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
+from ..state.arrays import (
+    N_GROWABLE,
+    N_INTERNAL,
+    NONE,
+    PROPOSED,
+    REGROW_LINE,
+    ChainState,
+    is_leaf,
+    next_node,
+    node_log_stop,
+    subtree_log_prior,
+)
+from ..state.random import flip, pick, pick_weighted
+from ..state.splits import Question
+from ..sums.interval_sums import (
+    CODE,
+    HEADER,
+    N_CODES,
+    N_LEVELS,
+    cuts_of_run,
+    know_line,
+    line_feature,
+    log_z_of,
+    share_of,
+    weigh_draw,
+)
+from .regrow import MOST_INTERNAL, n_choices
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        regrow_line_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal and its decision."""
+    n_internal = state.count[N_INTERNAL]
+    choices = n_internal + state.count[N_GROWABLE]
+    if choices == 0:
+        return
+    at = pick(rng, choices)
+    node = line_top(model, state, state.node[at].internal if at < n_internal else state.node[at - n_internal].growable)
+    feature = line_feature(model, state, node) if node != NONE else np.int64(NONE)
+    if feature == NONE or know_line(model, state, node, feature) == 0 or not in_table(state, node):
+        state.moves[PROPOSED, REGROW_LINE] += 1
+        return
+    top = begin(state, node)
+    if regrow_line(rng, model, state, top, feature):
+        here, there = n_choices(state, node), n_choices(state, top)
+        way_back = log_weight(model, state, node) - log(choices - here + there) + log(there)
+        way_there = log_weight(model, state, top) - log(choices) + log(here)
+        proposal = replacement(model, state, REGROW_LINE, node, top, way_back - way_there)
+        decide_subtree(rng, model, state, True, proposal, top)
+    else:
+        decide_subtree(rng, model, state, False, Proposal(REGROW_LINE, node, -inf, 0.0, 0.0), top)
+
+
+@jit
+def line_top(model: Lowered, state: ChainState, node: int) -> int:
+    """The highest node from ``node`` up whose cell only one ordered feature can part, -1 if there is none."""
+    top = np.int64(NONE)
+    while node != NONE and line_feature(model, state, node) != NONE:
+        top = node
+        node = state.node[node].parent
+    return top
+
+
+@jit
+def in_table(state: ChainState, top: int) -> bool:
+    """Whether every node of a subtree has a share in the table, and no more are internal than may be."""
+    n, codes, levels = state.line_of[HEADER, N_CODES], state.line_of[CODE], state.line_of[HEADER, N_LEVELS]
+    n_internal, node = 0, np.int64(top)
+    state.node[top].saved_at = n - 1
+    while node != NONE:
+        here = state.node[node]
+        i, j, d = here.saved_at // n, here.saved_at % n, here.depth - state.node[top].depth
+        if d >= levels or share_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
+            return False
+        if not is_leaf(state, node):
+            n_internal += 1
+            k, behind = i, j
+            while behind - k > 1:
+                middle = (k + behind) // 2
+                if codes[middle] <= here.cut:
+                    k = middle
+                else:
+                    behind = middle
+            state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
+        node = next_node(state, node, top)
+    return n_internal <= MOST_INTERNAL
+
+
+@jit
+def log_weight(model: Lowered, state: ChainState, top: int) -> float:
+    """Log prior of a subtree and beta times its score, by the guess."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        if is_leaf(state, node):
+            total += state.node[node].guess
+        node = next_node(state, node, top)
+    return subtree_log_prior(model, state, top) + state.beta[0] * total
+
+
+@jit
+def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> bool:
+    """Draw a subtree at the leaf ``top``, the line of the table; False, part grown, if it gets too large."""
+    n, codes = state.line_of[HEADER, N_CODES], state.line_of[CODE]
+    n_internal, node = 0, np.int64(top)
+    state.node[top].saved_at = n - 1
+    while node != NONE:
+        here, d = state.node[node], state.node[node].depth - state.node[top].depth
+        if here.splittable and d + 1 < state.line_of[HEADER, N_LEVELS]:
+            i, j = here.saved_at // n, here.saved_at % n
+            stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z_of(state, i, j, d)
+            if not flip(rng, exp(min(stop, 0.0))):
+                n_internal += 1
+                if n_internal > MOST_INTERNAL:
+                    return False
+                first, last = cuts_of_run(model, state, i, j)
+                total = weigh_draw(state, i, j, first, last, d)
+                k = first + pick_weighted(rng, state.gains[: last - first], total)
+                log_rule = -log(float(last - first))
+                hang_children(model, state, node, Question(feature, codes[k], codes[k + 1], np.int64(NONE), log_rule))
+                state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
+        node = next_node(state, node, top)
+    return True

@@ -1,0 +1,279 @@
+"""Reshape: all nodes that cut one ordered feature one above the other are arranged anew, drawn from the prior.
+
+An internal node is picked uniformly. The connected nodes around it that cut the same ordered feature form a *block*;
+below it hang, from left to right, m subtrees that begin otherwise: its *pieces*. Every binary tree over the pieces in
+their order parts the rows alike, and has the same m - 1 nodes to be picked, so drawing one in proportion to its prior
+is a Gibbs step: nothing is refused. With ``p(i, i, d)`` the prior of piece i at depth d and ``R(i..j)`` that of the
+feature and one of its cuts in the union of pieces i to j,
+
+    p(i, j, d) = split(d) R(i..j) sum_k p(i, k, d + 1) p(k + 1, j, d + 1)
+
+is summed from the pieces up, and the tree drawn from the top down. Turning a node (see `rotate`) goes one step of what
+is made here at once. Off where a cell's question follows from its depth or its node, and under trivial splits.
+"""
+
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import GRID, LOCAL
+from ..edits.grow import set_default, side_hash
+from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
+from ..state.arrays import (
+    ACCEPTED,
+    CHANGED,
+    MOST_PIECES,
+    N_FREE,
+    N_INTERNAL,
+    NONE,
+    PROPOSED,
+    RESHAPE,
+    ChainState,
+    is_leaf,
+    list_prunable,
+    next_node,
+    score_node,
+    unlist_prunable,
+)
+from ..state.random import pick, pick_weighted
+from ..state.splits import n_ways, weigh_features
+
+PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
+MOST_VALUES = 200_000
+"""Units times features a block may hold under local questions, whose cells are looked at row by row."""
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if walk.state.count[N_FREE] < 1:
+            return i
+        reshape_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """Arrange one block anew."""
+    if state.count[N_INTERNAL] == 0:
+        return
+    state.moves[PROPOSED, RESHAPE] += 1
+    top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
+    n = note_pieces(model, state, top)
+    if n < 3:
+        return
+    weigh_unions(model, state, top, n)
+    weigh_shapes(model, state, top, n)
+    draw_shape(rng, model, state, top, n)
+    renew_lists(model, state, top, n)
+    state.moves[ACCEPTED, RESHAPE] += 1
+
+
+@jit
+def block_top(state: ChainState, node: int) -> int:
+    """The highest node of the block of an internal node."""
+    above = state.node[node].parent
+    while above != NONE and state.node[above].feature == state.node[node].feature:
+        node = above
+        above = state.node[node].parent
+    return node
+
+
+@jit
+def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
+    """Note the pieces of a block and the nodes between them, from left to right; 0 where the move is off."""
+    here, kind, at = state.node[top], model.questions.kind, state.pieces
+    if here.categories >= 0 or (kind != LOCAL and kind != GRID):
+        return np.int64(0)
+    if kind == LOCAL and (here.stop - here.start) * len(model.questions.feature) > MOST_VALUES:
+        return np.int64(0)
+    n, node = np.int64(0), np.int64(top)
+    while True:
+        above = state.node[node].parent
+        if node != top and state.node[above].right == node:
+            at[NODE_AT, n - 1], at[CUT, n - 1], at[UPPER, n - 1] = above, state.node[above].cut, state.node[above].upper
+        if state.node[node].feature == here.feature:
+            node = state.node[node].left
+            continue
+        if n == MOST_PIECES:
+            return np.int64(0)
+        at[PIECE, n] = node
+        n += 1
+        while node != top and state.node[state.node[node].parent].right == node:
+            node = state.node[node].parent
+        if node == top:
+            return n
+        node = state.node[state.node[node].parent].right
+
+
+@jit
+def become_union(state: ChainState, node: int, top: int, i: int, j: int, kind: int) -> None:
+    """Let a node hold the rows of pieces i to j."""
+    here, k = state.node[node], state.node[top].feature
+    first, last = state.pieces[PIECE, i], state.pieces[PIECE, j]
+    here.start, here.stop, here.rows = state.node[first].start, state.node[last].stop, 0
+    total = np.int64(0)
+    for piece in state.pieces[PIECE, i : j + 1]:
+        here.rows += state.node[piece].rows
+        total += state.node[piece].hash
+    if kind == GRID:
+        for f in range(state.box.shape[1]):
+            state.box[node, f, 0], state.box[node, f, 1] = state.box[top, f, 0], state.box[top, f, 1]
+        state.box[node, k, 0], state.box[node, k, 1] = state.box[first, k, 0], state.box[last, k, 1]
+        total = state.node[top].hash - side_hash(state, top, k) + side_hash(state, node, k)
+    here.hash = total
+
+
+@jit
+def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
+    """Log R of a cut of the block's feature in every union of pieces i to j, into ``shapes[j, i, 0]``, where i < j."""
+    union, k = state.node[state.count[N_FREE] - 1].free, state.node[top].feature
+    for i in range(n):
+        for j in range(i + 1, n):
+            become_union(state, union, top, i, j, model.questions.kind)
+            total = weigh_features(model, state, union)
+            state.shapes[j, i, 0] = log(state.feature_weight[k] / total) - log(n_ways(model, state, union, k))
+
+
+@jit
+def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
+    """Log sum of the priors of all trees over pieces i to j whose top lies d deeper than the block's: shapes[i, j, d].
+
+    Leaves the pieces as deep as they can come.
+    """
+    shapes, depth = state.shapes, state.node[top].depth
+    for i in range(n):
+        piece = state.pieces[PIECE, i]
+        by = depth + 1 - state.node[piece].depth
+        for d in range(1, n):
+            shapes[i, i, d] = sink(model, state, piece, by)
+            by = np.int64(1)
+    for size in range(2, n + 1):
+        for i in range(n - size + 1):
+            j = i + size - 1
+            for d in range(1 if size < n else 0, n - size + 1):
+                shapes[i, j, d] = -inf
+                if depth + d < model.prior.depth_limit:
+                    shapes[i, j, d] = split_factor(model, depth + d) + shapes[j, i, 0] + log_below(state, i, j, d)
+
+
+@jit
+def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
+    """Put a subtree ``by`` levels deeper; its log prior there but for its questions."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        total += sink_node(model, state, node, by)
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def log_below(state: ChainState, i: int, j: int, d: int) -> float:
+    """Log sum over k of the priors of what can lie below a node that parts pieces i to k from k + 1 to j."""
+    shapes, largest, total = state.shapes, -inf, 0.0
+    for k in range(i, j):
+        largest = max(largest, shapes[i, k, d + 1] + shapes[k + 1, j, d + 1])
+    if largest == -inf:
+        return -inf
+    for k in range(i, j):
+        total += exp(shapes[i, k, d + 1] + shapes[k + 1, j, d + 1] - largest)
+    return largest + log(total)
+
+
+@jit
+def draw_parting(rng: np.random.Generator, state: ChainState, i: int, j: int, d: int) -> int:
+    """Where pieces i to j are parted, drawn in proportion to the prior: behind the piece returned."""
+    shapes, total, weight = state.shapes, log_below(state, i, j, d), state.shapes[i, i:j, 0]
+    for k in range(i, j):
+        weight[k - i] = exp(shapes[i, k, d + 1] + shapes[k + 1, j, d + 1] - total)
+    return i + pick_weighted(rng, weight, 1.0)
+
+
+@jit
+def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
+    """Draw a tree over the pieces from the top down, and make it."""
+    at, depth, n_open = state.pieces, state.node[top].depth, 1
+    at[FROM, 0], at[TO, 0], at[ABOVE, 0] = 0, n - 1, NONE
+    while n_open > 0:
+        n_open -= 1
+        i, j, above, on_left = at[FROM, n_open], at[TO, n_open], at[ABOVE, n_open], at[ON_LEFT, n_open] == 1
+        here = depth if above == NONE else state.node[above].depth + 1
+        if i == j:
+            node = at[PIECE, i]
+            sink(model, state, node, here - state.node[node].depth)
+        else:
+            k = draw_parting(rng, state, i, j, here - depth)
+            if above == NONE:
+                put_on_top(state, top, k, n)
+            node = at[NODE_AT, k]
+            hold_union(model, state, node, top, i, j)
+            state.node[node].cut, state.node[node].upper, state.node[node].depth = at[CUT, k], at[UPPER, k], here
+            at[ABOVE, n_open] = at[ABOVE, n_open + 1] = node
+            at[FROM, n_open], at[TO, n_open], at[ON_LEFT, n_open] = i, k, 1
+            at[FROM, n_open + 1], at[TO, n_open + 1], at[ON_LEFT, n_open + 1] = k + 1, j, 0
+            n_open += 2
+        if above != NONE:
+            hang(state, node, above, on_left)
+
+
+@jit
+def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
+    """Let the top node of the block stand behind piece k, the node that stood there in its place."""
+    at = state.pieces
+    for b in range(n - 1):
+        if at[NODE_AT, b] == top:
+            at[NODE_AT, b], at[NODE_AT, k] = at[NODE_AT, k], top
+            return
+
+
+@jit
+def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
+    """Let a node of the block hold pieces i to j, with statistics, scores and question prior."""
+    if holds_union(state, node, state.node[top].feature, i, j):
+        return
+    become_union(state, node, top, i, j, model.questions.kind)
+    for column in range(state.stats.shape[1]):
+        state.stats[node, column] = 0.0
+        for piece in state.pieces[PIECE, i : j + 1]:
+            state.stats[node, column] += state.stats[piece, column]
+    state.node[node].log_rule = state.shapes[j, i, 0]
+    score_node(model, state, node)
+
+
+@jit
+def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
+    """Whether a node of the block holds pieces i to j already."""
+    here, first, last = state.node[node], state.pieces[PIECE, i], state.pieces[PIECE, j]
+    if here.start != state.node[first].start or here.stop != state.node[last].stop:
+        return False
+    if state.box.shape[1] == 0:
+        return True
+    return state.box[node, k, 0] == state.box[first, k, 0] and state.box[node, k, 1] == state.box[last, k, 1]
+
+
+@jit
+def hang(state: ChainState, node: int, above: int, on_left: bool) -> None:
+    """Make a node the child of another."""
+    before = state.node[above].left if on_left else state.node[above].right
+    if before != node or state.node[node].parent != above:
+        state.count[CHANGED] = 1
+    state.node[node].parent = above
+    if on_left:
+        state.node[above].left = node
+    else:
+        state.node[above].right = node
+
+
+@jit
+def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
+    """Bring lists and defaults up to date after a block was arranged anew."""
+    for node in state.pieces[NODE_AT, : n - 1]:
+        unlist_prunable(state, node)
+        set_default(model, state, node)
+        if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
+            list_prunable(state, node)
+    relist_growable(state, top)

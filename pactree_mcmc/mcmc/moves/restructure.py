@@ -1,0 +1,266 @@
+"""Restructure: another subtree that parts the rows into the same leaves (Wu, Tjelmeland and West 2007).
+
+An internal node is picked uniformly; there are as many after the move. From its top down, each cell that holds more
+than one of the old leaves takes one of the questions that cut none of them, uniformly, until each leaf is alone; where
+there is none the proposal fails. The scores cancel, and with ``log_build`` the log probability of building a subtree,
+
+    log_proposal_ratio = log_build(old) - log_build(new)
+
+Questions with an empty side are never taken, and a tree with an empty leaf stays. Under dyadic questions and on a
+fixed tree the move does nothing: there the same leaves leave little choice.
+"""
+
+from math import inf, log
+from typing import Any
+
+import numpy as np
+
+from ...core.bits import n_bits
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import GRID, LOCAL, LOCAL_TRIVIAL
+from ..edits.carry_over import LOG_2, cell_bits, fit_question
+from ..edits.grow import Proposal, hang_children
+from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
+from ..state.arrays import MOST_BLOCKS, N_INTERNAL, NONE, PROPOSED, RESTRUCTURE, ChainState, is_leaf, next_node
+from ..state.random import flip, pick
+
+MOST_VALUES = 200_000
+"""Units times features a restructured node may hold."""
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        restructure_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal and its decision."""
+    if state.count[N_INTERNAL] == 0:
+        return
+    node = state.node[pick(rng, state.count[N_INTERNAL])].internal
+    n_blocks = note_blocks(model, state, node)
+    if n_blocks == 0:
+        state.moves[PROPOSED, RESTRUCTURE] += 1
+        return
+    way_back = log_build(model, state, node)
+    top = begin(state, node)
+    state.node[top].saved_at = (np.int64(1) << n_blocks) - 1
+    way_there = rebuild(rng, model, state, top)
+    if way_there > -inf:
+        proposal = replacement(model, state, RESTRUCTURE, node, top, way_back - way_there)
+        decide_subtree(rng, model, state, True, proposal, top)
+    else:
+        decide_subtree(rng, model, state, False, Proposal(RESTRUCTURE, node, -inf, 0.0, 0.0), top)
+
+
+@jit
+def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
+    """Number the leaves below ``top``, note the codes of each and which each node holds; 0 if the move is off."""
+    kind, p = model.questions.kind, len(model.questions.feature)
+    if kind != LOCAL and kind != LOCAL_TRIVIAL and kind != GRID:
+        return np.int64(0)
+    if (state.node[top].stop - state.node[top].start) * p > MOST_VALUES:
+        return np.int64(0)
+    n, node = np.int64(0), np.int64(top)
+    while node != NONE:
+        state.node[node].saved_at = 0
+        if is_leaf(state, node):
+            if n == MOST_BLOCKS or state.node[node].start == state.node[node].stop:
+                return np.int64(0)
+            for k in range(p):
+                _note_block(model, state, node, n, k)
+            above = np.int64(node)
+            while above != top:
+                state.node[above].saved_at |= np.int64(1) << n
+                above = state.node[above].parent
+            n += 1
+        node = next_node(state, node, top)
+    state.node[top].saved_at = (np.int64(1) << n) - 1
+    return n
+
+
+@jit
+def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int) -> None:
+    codes, nominal = model.units.codes, model.questions.feature[k].nominal
+    low, high, seen = np.int64(1) << 40, np.int64(-1), np.int64(0)
+    for i in range(state.node[node].start, state.node[node].stop):
+        c = np.int64(codes[k, state.order[i]])
+        low, high = min(low, c), max(high, c)
+        if nominal:
+            seen |= np.int64(1) << c
+    state.blocks[block, k, 0], state.blocks[block, k, 1] = (seen, np.int64(0)) if nominal else (low, high)
+
+
+@jit
+def n_ways_between(model: Lowered, state: ChainState, k: int, blocks: int) -> int:
+    """How many ways feature ``k`` has of parting a set of blocks without cutting one."""
+    if model.questions.feature[k].weight == 0.0:
+        return np.int64(0)
+    n, part = np.int64(0), next_part(model, state, k, blocks, np.int64(0))
+    while part != blocks:
+        n += 1
+        part = next_part(model, state, k, blocks, part)
+    return (np.int64(1) << n) - 1 if model.questions.feature[k].nominal else n
+
+
+@jit
+def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int) -> int:
+    """The next larger set of blocks, ``part`` in it, that feature ``k`` does not cut off within a block.
+
+    Ordered: the blocks below a cut. Nominal: ``part`` and the blocks that hang together with the first of the others.
+    """
+    nominal = model.questions.feature[k].nominal
+    rest = blocks & ~part
+    reach, first = np.int64(1) << 40, np.int64(-1)
+    for b in range(MOST_BLOCKS):
+        if (rest >> b) & 1 and (first < 0 or (not nominal and state.blocks[b, k, 0] < reach)):
+            first, reach = np.int64(b), state.blocks[b, k, 0]
+    part |= np.int64(1) << first
+    reach = state.blocks[first, k, 0] if nominal else state.blocks[first, k, 1]
+    growing = True
+    while growing:
+        growing = False
+        for b in range(MOST_BLOCKS):
+            if ((blocks & ~part) >> b) & 1:
+                joined = state.blocks[b, k, 0] & reach != 0 if nominal else state.blocks[b, k, 0] <= reach
+                if joined:
+                    part |= np.int64(1) << b
+                    reach = reach | state.blocks[b, k, 0] if nominal else max(reach, state.blocks[b, k, 1])
+                    growing = True
+    return part
+
+
+@jit
+def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
+    """Ways of all features of parting a set of blocks."""
+    total = np.int64(0)
+    for k in range(len(model.questions.feature)):
+        total += n_ways_between(model, state, k, blocks)
+    return total
+
+
+@jit
+def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
+    """Log of how many questions of the box part two sets of blocks alike; 0 under local questions."""
+    if model.questions.kind != GRID:
+        return 0.0
+    if model.questions.feature[k].nominal:
+        return LOG_2 * n_bits(state.box[node, k, 0] & ~seen_in(state, k, left | right))
+    return log(float(least_code(state, k, right) - largest_code(state, k, left)))
+
+
+@jit
+def seen_in(state: ChainState, k: int, blocks: int) -> int:
+    """Bits of the categories in a set of blocks."""
+    seen = np.int64(0)
+    for b in range(MOST_BLOCKS):
+        if (blocks >> b) & 1:
+            seen |= state.blocks[b, k, 0]
+    return seen
+
+
+@jit
+def least_code(state: ChainState, k: int, blocks: int) -> int:
+    """Smallest code in a set of blocks."""
+    out = np.int64(1) << 40
+    for b in range(MOST_BLOCKS):
+        if (blocks >> b) & 1:
+            out = min(out, state.blocks[b, k, 0])
+    return out
+
+
+@jit
+def largest_code(state: ChainState, k: int, blocks: int) -> int:
+    """Largest code in a set of blocks."""
+    out = np.int64(-1)
+    for b in range(MOST_BLOCKS):
+        if (blocks >> b) & 1:
+            out = max(out, state.blocks[b, k, 1])
+    return out
+
+
+@jit
+def log_build(model: Lowered, state: ChainState, top: int) -> float:
+    """Log probability of building the subtree at ``top``, whose nodes know their blocks."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        if not is_leaf(state, node):
+            here = state.node[node]
+            total -= log(float(n_ways_in_all(model, state, here.saved_at)))
+            left, right = state.node[here.left].saved_at, state.node[here.right].saved_at
+            total -= log_alike(model, state, node, here.feature, left, right)
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
+    """Build a subtree with the same leaves at ``top``; log of its probability, ``-inf`` where it came to an end."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        blocks = state.node[node].saved_at
+        if blocks & (blocks - 1) != 0:
+            ways = n_ways_in_all(model, state, blocks)
+            if ways == 0:
+                return -inf
+            number, k = pick(rng, ways), np.int64(0)
+            while number >= n_ways_between(model, state, k, blocks):
+                number -= n_ways_between(model, state, k, blocks)
+                k += 1
+            left = part_number(model, state, k, blocks, number)
+            total -= log(float(ways)) + log_alike(model, state, node, k, left, blocks & ~left)
+            if not _ask(rng, model, state, node, k, left, blocks & ~left):
+                return -inf
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: int) -> int:
+    """The blocks on one side under way ``number`` of feature ``k``."""
+    left, part, j = np.int64(0), np.int64(0), np.int64(0)
+    nominal = model.questions.feature[k].nominal
+    while part != blocks:
+        larger = next_part(model, state, k, blocks, part)
+        if not nominal and j == number:
+            return larger
+        # pieces behind the first go with it where the pattern has a bit; the full pattern is no way
+        if nominal and (j == 0 or (number >> (j - 1)) & 1):
+            left |= larger & ~part
+        part = larger
+        j += 1
+    return left
+
+
+@jit
+def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> bool:
+    """Part a leaf so that the given blocks go left and right; False where the question cannot be asked."""
+    cut, categories = np.int64(0), np.int64(-1)
+    if model.questions.feature[k].nominal:
+        categories = seen_in(state, k, left)
+        if model.questions.kind == GRID:
+            free = cell_bits(model, state, node, k) & ~seen_in(state, k, left | right)
+            while free:
+                if flip(rng, 0.5):
+                    categories |= free & -free
+                free &= free - 1
+    else:
+        cut = largest_code(state, k, left)
+        if model.questions.kind == GRID:
+            gap = least_code(state, k, right) - cut
+            cut += pick(rng, gap) if gap > 1 else np.int64(0)
+    question, swapped = fit_question(model, state, node, k, cut, categories)
+    if question.log_rule == -inf:
+        return False
+    hang_children(model, state, node, question)
+    here = state.node[node]
+    state.node[here.left].saved_at = right if swapped else left
+    state.node[here.right].saved_at = left if swapped else right
+    return True

@@ -1,0 +1,269 @@
+"""Rotate: an internal node v and its parent u exchange places (Pratola 2016).
+
+    u(v(X, Y), Z) -> v(u(X, Z'), u(Y, Z''))
+
+*Cut*: the question of v is asked first, and the rest of u's subtree cut by it: Z' and Z'' are Z where v sends rows
+left and right, without the questions that send a whole cell one way; likewise either u. Under local questions v's
+question in the larger cell of u is one of ``n_wider`` that part v's cell alike, drawn uniformly. *Merge* is the way
+back: a child's question w is asked above that of its parent v, and the two parts of Z become one again, a merge drawn
+uniformly from all (see `_merge`); ``n_options`` counts those of the node and child. Where both cut the same ordered
+feature nothing is cut or merged: the tree is turned whole, the pair is picked as often in the new tree as in the old,
+and only the prior changes.
+
+A cut or a merge is tried with equal probability, at one of the ``E`` internal nodes other than the root. With ``both``
+true if u is kept on both sides of v, when either of the two may be the way back,
+
+    log_proposal_ratio = [log n_wider + both log 2 + log E] - [log E' + log n_options']        for a cut
+
+and for a merge its negative, old and new trees exchanged. Turned off where a cell's question follows from its depth or
+its node (cyclic dyadic questions, fixed trees), and under trivial splits.
+"""
+
+from math import inf, log
+from typing import Any
+
+import numpy as np
+
+from ...core.bits import n_bits
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import DYADIC, GRID, LOCAL
+from ..edits.carry_over import LOG_2, cell_bits
+from ..edits.grow import Proposal, accept
+from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
+from ..edits.replace_subtree import begin, build, decide_subtree, has_room, plan_copy, plan_node, replacement
+from ..edits.rotate_in_place import can_turn, settle, turn
+from ..state.arrays import ACCEPTED, N_INTERNAL, NONE, PROPOSED, ROTATE, ChainState, next_node, sibling
+from ..state.random import flip, pick
+from ..state.splits import collect_codes
+from .swap import pick_inner_child
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        rotate_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """One proposal and its decision."""
+    if state.count[N_INTERNAL] < 2:
+        return
+    child = pick_inner_child(rng, state)
+    kind = model.questions.kind
+    if kind != LOCAL and kind != GRID and kind != DYADIC:
+        state.moves[PROPOSED, ROTATE] += 1
+    elif can_turn(model, state, child):
+        turn_step(rng, model, state, child)
+    elif flip(rng, 0.5):
+        cut_step(rng, model, state, child)
+    else:
+        merge_step(rng, model, state, child)
+
+
+@jit
+def turn_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> None:
+    """Ask the question of v above that of its parent, which cuts the same feature, and decide."""
+    proposal = Proposal(ROTATE, v, turn(model, state, v), 0.0, 0.0)
+    state.moves[PROPOSED, ROTATE] += 1
+    if accept(rng, proposal):
+        state.moves[ACCEPTED, ROTATE] += 1
+        settle(state, v)
+    else:
+        turn(model, state, v)
+
+
+@jit
+def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> None:
+    """Ask the question of v above that of its parent, and decide."""
+    u = state.node[v].parent
+    v_is_left = state.node[u].left == v
+    z = state.node[u].right if v_is_left else state.node[u].left
+    if model.questions.kind == DYADIC and state.node[u].feature == state.node[v].feature:
+        state.moves[PROPOSED, ROTATE] += 1
+        return
+    n_wider = plan_wider(rng, model, state, u, v)
+    state.plan[0].left = np.int64(1)
+    z_left, behind = plan_half(state, 1, u, state.node[v].left, z, v_is_left)
+    state.plan[0].right = behind
+    z_right, n_planned = plan_half(state, behind, u, state.node[v].right, z, v_is_left)
+    top = begin(state, u)
+    possible = build(model, state, top, n_planned, True)
+    both, on_left = state.plan[1].side == NONE and state.plan[behind].side == NONE, state.plan[1].side == NONE
+    possible = possible and not parted_elsewhere(state, z, z_left, z_right, state.node[v].feature)
+    if possible and both:
+        on_left = flip(rng, 0.5)
+        possible = not too_large(state, state.plan[z_left].node, state.plan[z_right].node)
+    if not possible:
+        decide_subtree(rng, model, state, False, Proposal(ROTATE, u, -inf, 0.0, 0.0), top)
+        return
+    a, b = state.plan[1].node, state.plan[behind].node
+    options = n_options(model, state, a, b) if on_left else n_options(model, state, b, a)
+    edges = state.count[N_INTERNAL] - 1
+    new_edges = edges + n_leaves_of(state, top) - n_leaves_of(state, u)
+    ratio = n_wider + both * LOG_2 + log(edges) - log(new_edges) - log(options)
+    decide_subtree(rng, model, state, True, replacement(model, state, ROTATE, u, top, ratio), top)
+
+
+@jit
+def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> None:
+    """Ask the question of w above that of its parent, the rest being merged, and decide."""
+    v, b = state.node[w].parent, sibling(state, w)
+    options = n_options(model, state, w, b)
+    if options == 0:
+        state.moves[PROPOSED, ROTATE] += 1
+        return
+    w_is_left = state.node[v].left == w
+    n_planned, at_v, both = plan_option(model, state, v, w, b, w_is_left, pick(rng, options))
+    top = begin(state, v)
+    if not build(model, state, top, n_planned, False):
+        decide_subtree(rng, model, state, False, Proposal(ROTATE, v, -inf, 0.0, 0.0), top)
+        return
+    wider = log_wider(model, state, top, state.plan[at_v].node)
+    edges = state.count[N_INTERNAL] - 1
+    new_edges = edges + n_leaves_of(state, top) - n_leaves_of(state, v)
+    ratio = log(edges) + log(options) - wider - both * LOG_2 - log(new_edges)
+    decide_subtree(rng, model, state, True, replacement(model, state, ROTATE, v, top, ratio), top)
+
+
+@jit
+def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
+    """Whether a question of z's subtree about another feature parts its cell as v does: no merge brings it back."""
+    i, node = np.int64(0), np.int64(z)
+    while node != NONE:
+        left_out = state.plan[z_left + i].side != NONE and state.plan[z_right + i].side != NONE
+        if left_out and state.node[node].feature != feature:
+            return True
+        i += 1
+        node = next_node(state, node, z)
+    return False
+
+
+@jit
+def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
+    """Plan the question of u above x and z; where z is planned, and the first free place."""
+    here = state.node[u]
+    plan_node(state, at, here.feature, here.cut, here.categories)
+    at_z = plan_copy(state, x, at + 1)
+    state.plan[at].left, state.plan[at].right = (at + 1, at_z) if x_is_left else (at_z, at + 1)
+    return at_z, plan_copy(state, z, at_z)
+
+
+@jit
+def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
+    """Bits of the categories of u's cell that v's lacks."""
+    k = state.node[v].feature
+    return cell_bits(model, state, u, k) & ~cell_bits(model, state, v, k)
+
+
+@jit
+def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
+    """Codes of u's cell within the gap of v's question; the first entries of ``codes`` from that place on are they."""
+    n = collect_codes(model, state, u, state.node[v].feature)
+    inside = np.int64(0)
+    for j in range(n):
+        if state.node[v].cut < state.codes[0, j] < state.node[v].upper:
+            inside += 1
+    return inside
+
+
+@jit
+def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
+    """Log of how many questions of u's cell part v's cell as v does."""
+    if state.node[v].categories >= 0:
+        return LOG_2 * n_bits(free_categories(model, state, u, v))
+    return log(1.0 + cuts_between(model, state, u, v)) if model.questions.kind == LOCAL else 0.0
+
+
+@jit
+def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
+    """Plan, at place 0, a question of u's cell that parts v's cell as v does; log of how many there are."""
+    here = state.node[v]
+    cut, categories, n_wider = here.cut, here.categories, 0.0
+    if categories >= 0:
+        free = free_categories(model, state, u, v)
+        categories &= cell_bits(model, state, v, here.feature)
+        n_wider = LOG_2 * n_bits(free)
+        while free:
+            if flip(rng, 0.5):
+                categories |= free & -free
+            free &= free - 1
+    elif model.questions.kind == LOCAL:
+        inside = cuts_between(model, state, u, v)
+        n_wider = log(1.0 + inside)
+        chosen = pick(rng, inside + 1) if inside > 0 else np.int64(0)
+        if chosen > 0:
+            j = 0
+            while state.codes[0, j] <= here.cut:
+                j += 1
+            cut = state.codes[0, j + chosen - 1]
+    plan_node(state, 0, here.feature, cut, categories)
+    return n_wider
+
+
+@jit
+def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
+    """In how many ways the root question of a can be asked above its parent's, b being the sibling of a."""
+    left, right = sides_of(model, state, a, b)
+    total = np.int64(left) + np.int64(right)
+    straight, crossed = halves(model, state, a, b)
+    one, other = state.node[a], state.node[b]
+    if straight:
+        total += merges_or_none(model, state, one.left, other.left)
+        total += merges_or_none(model, state, one.right, other.right)
+    if crossed:
+        total += merges_or_none(model, state, one.left, other.right)
+        total += merges_or_none(model, state, one.right, other.left)
+    return total
+
+
+@jit
+def merges_or_none(model: Lowered, state: ChainState, a: int, b: int) -> int:
+    """Number of merges; 0 if the two are too large."""
+    return np.int64(0) if too_large(state, a, b) else n_merges(model, state, a, b)
+
+
+@jit
+def plan_option(
+    model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
+) -> tuple[int, int, bool]:
+    """Plan option ``number`` of `n_options`: places used, where v is planned, whether a and b are halves."""
+    one, other = state.node[a], state.node[b]
+    left, right = sides_of(model, state, a, b)
+    if number < np.int64(left) + np.int64(right):
+        goes_left = left and number == 0
+        plan_root(model, state, 0, a, b, goes_left, not goes_left, False)
+        state.plan[0].left = np.int64(1)
+        if goes_left:
+            behind = plan_parted(state, 1, v, one.left, b, a_is_left)
+            state.plan[0].right = behind
+            return plan_copy(state, one.right, behind), np.int64(1), False
+        behind = plan_copy(state, one.left, 1)
+        state.plan[0].right = behind
+        return plan_parted(state, behind, v, one.right, b, a_is_left), behind, False
+    number -= np.int64(left) + np.int64(right)
+    straight = halves(model, state, a, b)[0]
+    for crossed in range(2):
+        if crossed == 0 and not straight:
+            continue
+        to_left, to_right = (other.right, other.left) if crossed else (other.left, other.right)
+        ways = merges_or_none(model, state, one.left, to_left)
+        if number < ways:
+            plan_root(model, state, 0, a, b, False, False, crossed == 1)
+            behind = plan_merge(model, state, 1, v, one.left, to_left, a_is_left, number)
+            state.plan[0].left, state.plan[0].right = np.int64(1), behind
+            return plan_parted(state, behind, v, one.right, to_right, a_is_left), behind, True
+        number -= ways
+        ways = merges_or_none(model, state, one.right, to_right)
+        if number < ways:
+            plan_root(model, state, 0, a, b, False, False, crossed == 1)
+            behind = plan_parted(state, 1, v, one.left, to_left, a_is_left)
+            state.plan[0].left, state.plan[0].right = np.int64(1), behind
+            return plan_merge(model, state, behind, v, one.right, to_right, a_is_left, number), np.int64(1), True
+        number -= ways
+    return np.int64(0), np.int64(0), False

@@ -1,0 +1,177 @@
+"""Redraw a subtree from the posterior on a random part of all subtrees (formula sheet, section 12.1).
+
+At every cell u met on the way down, a systematic sample C(u) of its questions is drawn, question q with probability
+``p_q(u)``, given that it holds the question that the present tree asks there. Then the subtree is drawn from
+
+    Zhat(u, d) = stop_d e^score(u) + split_d sum_{q in C(u)} R(q|u) / p_q(u) Zhat(u0_q, d+1) Zhat(u1_q, d+1)
+
+from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a law whose trees are those
+of the posterior, so nothing is refused. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l levels below
+the top. Cells are walked depth first, each returns its sum and one subtree drawn from it. The work is bounded: where
+the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more than
+``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or
+would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
+"""
+
+from math import exp, inf, log1p
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ..edits.grow import drop_children, hang_children
+from ..edits.replace_subtree import adopt, begin, drop, has_room
+from ..learned.density import known, pick_cell
+from ..learned.systematic import sample_ways
+from ..learned.terms import enter_stratum
+from ..state.arrays import (
+    ACCEPTED,
+    CELLS,
+    EXHAUSTED,
+    NONE,
+    PROPOSED,
+    SUBGRAPH,
+    VALUES,
+    ChainState,
+    is_leaf,
+    next_node,
+    node_log_stop,
+    prior_index,
+)
+from ..state.random import flip_log
+from ..state.splits import Question
+from .learned import is_drawable
+from .regrow import MOST_INTERNAL
+
+EXPECTED = (8.0, 3.0, 1.5)
+"""m_l, questions expected in a sample, by level below the top; 1 further down."""
+MOST_CELLS = 8000
+MOST_WORK = 50_000_000
+LEAST_LOG = -700.0
+
+
+@jit
+def run(walk: Any, n: int) -> int:
+    """Make ``n`` steps, or as many as there is room for; how many were made."""
+    for i in range(n):
+        if not has_room(walk.state):
+            return i
+        subgraph_step(walk.rng, walk.model, walk.state)
+    return n
+
+
+@jit
+def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+    """Draw the samples and a subtree."""
+    node = pick_cell(rng, model, state)
+    if node == NONE or not state.node[node].splittable:
+        return
+    state.moves[PROPOSED, SUBGRAPH] += 1
+    if not is_drawable(model, state, node):
+        return
+    for i in range(len(state.work)):
+        state.work[i] = 0
+    top = begin(state, node)
+    first = np.int64(0)
+    n_drawn = draw_below(rng, model, state, top, node, first, first, first)[1]
+    if state.work[EXHAUSTED] > 0 or n_drawn // 2 > MOST_INTERNAL:
+        drop(state, node, top)
+    else:
+        build_drawn(model, state, top)
+        state.moves[ACCEPTED, SUBGRAPH] += 1
+        adopt(model, state, node, top)
+
+
+@jit
+def draw_below(
+    rng: np.random.Generator,
+    model: Lowered,
+    state: ChainState,
+    node: int,
+    retained: int,
+    level: int,
+    chosen: int,
+    at: int,
+) -> tuple[float, int]:
+    """Log Zhat of a leaf; a subtree drawn from it stands in ``state.drawn`` from ``at`` on; how many nodes that has.
+
+    ``retained`` is the node of the present tree that holds the cell, NONE: none; ``chosen`` the first free place of
+    ``state.branch``.
+    """
+    state.drawn[at].feature = NONE
+    beta, here = state.beta[0], state.node[node]
+    state.work[CELLS] += 1
+    state.work[VALUES] += (here.stop - here.start) * len(model.questions.feature)
+    if state.work[CELLS] > MOST_CELLS or state.work[VALUES] > MOST_WORK or level > MOST_INTERNAL:
+        state.work[EXHAUSTED] = 1
+    total = node_log_stop(model, state, node) + beta * here.score
+    if not here.splittable or state.work[EXHAUSTED] > 0:
+        return total, 1
+    log_split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
+    if retained != NONE and is_leaf(state, retained):
+        retained = np.int64(NONE)
+    expected = EXPECTED[level] if level < len(EXPECTED) else 1.0
+    expected *= exp(max(state.guide[known(model, state, node)].log_split, LEAST_LOG))
+    n_chosen, size = sample_ways(rng, model, state, node, expected, retained, chosen), np.int64(1)
+    for j in range(chosen, chosen + n_chosen):
+        branch = state.branch[j]
+        question = Question(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
+        hang_children(model, state, node, question)
+        if here.depth == 0:
+            enter_stratum(state, question.feature)
+        left, right, left_kept, right_kept = state.node[node].left, state.node[node].right, NONE, NONE
+        if branch.kept and retained != NONE:
+            left_kept, right_kept = state.node[retained].left, state.node[retained].right
+        first = at + size
+        below, free = level + 1, chosen + n_chosen
+        z_left, n_left = draw_below(rng, model, state, left, np.int64(left_kept), below, free, first)
+        z_right, n_right = draw_below(rng, model, state, right, np.int64(right_kept), below, free, first + n_left)
+        drop_children(state, node)
+        if state.work[EXHAUSTED] > 0:
+            return total, 1
+        term = log_split + branch.log_rule - branch.log_p + z_left + z_right
+        both = log_add(total, term)
+        if flip_log(rng, term - both):
+            _put(state, at, first, n_left, n_right)
+            drawn = state.drawn[at]
+            drawn.feature, drawn.cut, drawn.upper = branch.feature, branch.cut, branch.upper
+            drawn.categories, drawn.log_rule = branch.categories, branch.log_rule
+            drawn.left, drawn.right = 1, 1 + n_left
+            size = 1 + n_left + n_right
+        total = both
+    return total, size
+
+
+@jit
+def log_add(a: float, b: float) -> float:
+    """Log of the sum of two numbers given by their logs."""
+    high, low = max(a, b), min(a, b)
+    return high + log1p(exp(low - high)) if high > -inf else -inf
+
+
+@jit
+def _put(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> None:
+    """Move the subtrees drawn from ``first`` on to stand right behind ``at``."""
+    if first == at + 1:
+        return
+    for i in range(n_left + n_right):
+        old, new = state.drawn[first + i], state.drawn[at + 1 + i]
+        new.feature, new.cut, new.upper, new.categories = old.feature, old.cut, old.upper, old.categories
+        new.log_rule, new.left, new.right = old.log_rule, old.left, old.right
+
+
+@jit
+def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
+    """Grow the leaf ``top`` into the tree that stands in ``state.drawn``."""
+    state.node[top].saved_at = 0
+    node = np.int64(top)
+    while node != NONE:
+        at = state.node[node].saved_at
+        drawn = state.drawn[at]
+        if drawn.feature != NONE:
+            question = Question(drawn.feature, drawn.cut, drawn.upper, drawn.categories, drawn.log_rule)
+            hang_children(model, state, node, question)
+            state.node[state.node[node].left].saved_at = at + drawn.left
+            state.node[state.node[node].right].saved_at = at + drawn.right
+        node = next_node(state, node, top)

@@ -1,0 +1,158 @@
+"""pt.resume: chains that go on where they stopped."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import check_count
+from ..posterior.sampled import SampledPosterior
+from ..tree.drawn import SAVED_TREE, Saved
+from ..tree.tree import CODED_NODE
+from .chain.tempering import LadderReport
+from .run.checkpoint import Checkpoint, read_interval, read_target
+from .run.task import Length, Plan, Result
+from .run.workers import Work
+from .sampling import check_executor, run_plans
+
+
+def resume(
+    run: Any,
+    draws: int | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: bool = True,
+    checkpoint: Any = None,
+    every: float = 60.0,
+) -> SampledPosterior:
+    """Let the chains of a run go on, to the last bit as if they had never stopped.
+
+    ``resume(sample(model, 500, tune=100, rng=1), 500)`` has the draws of ``sample(model, 1000, tune=100, rng=1)``, in a
+    fresh process too. Draws added to a run that found its own length lie as far apart as its own, or, where steps or
+    time ended it, up to twice as close.
+
+    Parameters
+    ----------
+    run : SampledPosterior or path-like
+        From `sample`, `resume` or `load`; or the path of a file of one, or of a checkpoint, whose plan is finished.
+    draws : int, optional
+        Further draws a chain, >= 1, thinned as before. Left out for a checkpoint, which knows what is missing.
+    executor, progress
+        As for `sample`.
+    checkpoint, every
+        As for `sample`. A run that is resumed from a checkpoint goes on writing to it, as often as before.
+
+    Returns
+    -------
+    SampledPosterior
+        With the draws from before and the further ones. A finished run is returned as it is when ``draws`` is left
+        out for its path, so that a script may resume whatever it finds.
+
+    Raises
+    ------
+    ValueError
+        If draws is out of range or missing, the posterior holds independent draws or those of an interrupted run, or a
+        file cannot be used.
+    TypeError
+        If ``run`` is neither a SampledPosterior nor a path.
+
+    Notes
+    -----
+    Cost that of `sample` without tuning; what chains keep of cells is at hand only in part at first.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(40.0)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1)
+    >>> resume(post, 100).n_draws
+    300
+    """
+    check_executor(executor)
+    if isinstance(run, str | os.PathLike):
+        return _resume_file(run, draws, executor, progress, checkpoint, every)
+    if not isinstance(run, SampledPosterior):
+        raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
+    return _resume_posterior(run, draws, executor, progress, checkpoint, every)
+
+
+def _resume_file(
+    path: Any, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
+) -> SampledPosterior:
+    from ..files import check_target, load, load_unfinished
+
+    found = load_unfinished(path)
+    if found is None:
+        post = load(path)
+        if not isinstance(post, SampledPosterior):
+            raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
+        return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every)
+    plans, before = list(found.plans), list(found.results)
+    if draws is not None:
+        raise ValueError(
+            f"{path} is a checkpoint of a run on its way to {plans[0].draws} draws; leave draws out, and resume what "
+            "is returned for more."
+        )
+    if checkpoint is None:
+        target, every = check_target(path, only="netCDF"), found.every
+    else:
+        target, every = read_target(checkpoint), read_interval(every)
+    written = Checkpoint(target, every, plans, found.seconds)
+    return run_plans(Work(plans, before, executor, progress, written), found.seconds)
+
+
+def _resume_posterior(
+    post: SampledPosterior, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
+) -> SampledPosterior:
+    if draws is None:
+        raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
+    check_count("draws", draws)
+    course = post.course
+    if course is None:
+        raise ValueError(
+            "the posterior holds independent draws, or those of chains interrupted at different draws; there is "
+            "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
+        )
+    total = post.n_draws + int(draws)
+    # a length that is reached with the draws asked for
+    length = None if course.strata is None else Length(total, total * course.thin, None, course.strata)
+    plans = [
+        Plan(post.model, total, end.tuned, course.thin, course.kernel, end.generator, None, None, length)
+        for end in course.ends
+    ]
+    before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
+    written, every = None, read_interval(every)
+    if checkpoint is not None:
+        written = Checkpoint(read_target(checkpoint), every, plans, post.seconds)
+        written.write(before)
+    return run_plans(Work(plans, before, executor, progress, written), post.seconds)
+
+
+def _result(post: SampledPosterior, c: int) -> Result:
+    """What one chain of a posterior has done: its draws apart from those of the others."""
+    chosen, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
+    # numbered by first occurrence, as chains do
+    order = np.argsort(first)
+    chosen, rank = chosen[order], np.argsort(order)
+    trees, gap, offset = post.distinct_trees, post.course.gap, post.distinct_trees.offset
+    sizes = offset[chosen + 1] - offset[chosen]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    nodes = np.arange(start[-1]) + np.repeat(offset[chosen] - start[:-1], sizes)
+    node = np.zeros(len(nodes), dtype=CODED_NODE).view(np.recarray)
+    for name in ("right", "categories", "default_left"):
+        node[name] = getattr(trees, name)[nodes]
+    node.feature = post.model.columns.coordinate(trees.feature[nodes], trees.default_left[nodes])
+    node.cut, node.upper = gap[nodes].T
+    tree = np.zeros(len(chosen) + 1, dtype=SAVED_TREE).view(np.recarray)
+    tree.start = start
+    tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[chosen], post.log_score_of_tree[chosen]
+    moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
+    used = np.array([post.n_draws, len(chosen), len(nodes)], dtype=np.int64)
+    saved = Saved(rank[number], post.noise_variance[c], moves, tree, node, post.node_stats[nodes], used)
+    ladder, found = None, post.tempering
+    if found is not None:
+        ladder = LadderReport(*(getattr(found, name)[c] for name in LadderReport._fields))
+    return Result(saved, ladder, post.course.ends[c])

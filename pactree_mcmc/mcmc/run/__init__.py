@@ -1,0 +1,1 @@
+"""Runs of several chains: tasks, rounds of tuning, length, workers, progress, checkpoints."""

@@ -1,0 +1,461 @@
+"""Tuning in rounds: chains draw trees, a density is fitted on what all of them decided, and they go on with it.
+
+A round is a task a chain, which any executor runs; between two rounds the decisions of all chains are fitted as one
+(`_fit`). After the last the density is frozen. The first rounds temper the score, so that chains move between modes
+that the posterior parts, and the density knows them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...model import TreeModel
+from ...model.not_finite import NotFinite
+from ..chain.chain import Chain
+from ..chain.draw_store import new_saved, trimmed
+from ..chain.snapshot import ARRAYS, Snapshot
+from ..chain.start import may_grow
+from ..kernel import STEP_ROWS
+from ..learned.decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
+from ..learned.fit import fit_density, joined_decisions
+from ..learned.graph import frozen, joined_graph, roomy
+from ..learned.strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
+from ..moves.learned import draw_freely
+from ..state.arrays import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS, Graph, first_density, new_graph
+from ..sums.split_sums import CODE_ROWS
+from .progress import Progress
+from .task import Plan, Result, Run
+from .workers import Work, n_cores
+
+Submit = Callable[..., Future]
+MOST_TIMES = 8
+"""How many times its first draws such a run is, where it is longest, about."""
+
+BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
+"""Powers of the score, round by round."""
+REMEMBERED = 5
+"""Rounds, the last ones, on whose decisions the density is fitted."""
+WEIGHTS = 24
+"""Trees drawn of each stratum, to know its evidence."""
+CELLS_NOTED = 1500
+"""Cells whose decisions a chain notes in a round, at most."""
+NOTES = 100
+"""Trees looked at for that, evenly spaced over the last three quarters of the round."""
+PILOT = 10
+"""Steps before the rounds, to see what each kind of proposal costs."""
+FORGETTING = 0.7
+"""What a round before weighs beside the present one in the cost of proposals."""
+ROUND, SHORTEST_ROUND = 30, 10
+"""Steps of a round, where a run finds its own length, and where it must be short."""
+ROUNDS_LOOKS, GROWTHS_LOOKS = 1200, 3000
+"""What a chain visits in the rounds before the graph, and in those with it, in looks at the whole table."""
+ROUNDS_SHARE, LEARNING_AT_MOST = 0.2, 0.6
+"""Part of the work that the rounds before the graph are to take, and that all may."""
+GROWTHS = 4
+"""Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
+EFFECTIVE = 0.6
+"""Part of the trees drawn afresh that their weights leave, from which on such a graph need not grow."""
+FRESH = 200
+"""Trees that each chain draws afresh in such a round, and as many to see more, beside those of its steps."""
+VISITS, VISITED, VISITING = 4, 16, 0.6
+"""Times a chain is brought to another kind of root in such a round, trees drawn for each, and the part of the round
+they are spread over."""
+MOST_PIECES = 1 << 17
+"""Pieces and links of the graph, each, at most."""
+
+
+class Studied(NamedTuple):
+    """What a round found."""
+
+    end: Snapshot
+    decisions: Decisions
+    cost: np.ndarray
+    """(2, steps of the kernel): proposals, and rows they visited."""
+    rows: int
+    """Rows visited, those of trees drawn afresh among them."""
+    graph: Graph | None
+    """Where it was to grow."""
+    weights: np.ndarray
+    """Log weights of the trees drawn afresh for it."""
+
+
+class Lesson(NamedTuple):
+    """A round of one chain."""
+
+    plan: Plan
+    end: Snapshot | None
+    density: np.ndarray
+    beta: float
+    tuned: int
+    """Draws of tuning done when the round is over."""
+    graph: Graph | None = None
+    """The graph that is to grow."""
+    room: int = 0
+    """Pieces and links, each, that it may grow by."""
+    visits: tuple[int, ...] = ()
+    """Features at the root of trees from which the chain goes on in turn, while the graph grows."""
+
+
+def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
+    """Run one chain through a round, or until it is ``stopped``; where it is, and what its trees decided."""
+    run = Run(lesson.plan, lesson.end)
+    before = int(run.chain.state.count[ROWS])
+    run.begin()
+    set_density(run.chain, lesson.density, lesson.beta)
+    graph, weights = growing(run.chain, lesson.graph, lesson.room), []
+    noted = new_decisions(CELLS_NOTED)
+    packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
+    every = max(3 * (last - first) // (4 * NOTES), 1)
+    while run.tuned < last:
+        look = min(run.tuned + every, last)
+        while run.tuned < look:
+            if stopped is not None and stopped.is_set():
+                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, 0, None, np.empty(0))
+            run.advance(min(run.block, look - run.tuned))
+        if graph is not None:
+            weights.append(_grow(run.chain, lesson, (run.tuned - first) / (last - first), every / (last - first)))
+        elif 4 * (run.tuned - first) > last - first:
+            note_decisions(run.chain.walk, packed)
+    set_density(run.chain, None, 1.0)
+    run.chain.take(new_graph())
+    drawn = np.concatenate([*weights, np.empty(0)])
+    rows = int(run.chain.state.count[ROWS]) - before
+    return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, rows, graph, drawn)
+
+
+def growing(chain: Chain, known: Graph | None, room: int) -> Graph | None:
+    """Let a graph grow with the trees of a chain, where it is to."""
+    if known is None:
+        return None
+    m, n = (int(known.used[i]) + room for i in (N_PIECES, N_LINKS))
+    graph = roomy(known, m, n)
+    graph.used[GROWING] = 1
+    chain.take(graph)
+    return graph
+
+
+def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> np.ndarray:
+    """Draw trees for the graph, and bring the chain to where it is to go next; ``done`` of the round is over.
+
+    The log weights of the trees.
+    """
+    weights = draw_afresh(chain, round(FRESH * part))
+    for i, feature in enumerate(lesson.visits):
+        if done - part < VISITING * (i + 1) / len(lesson.visits) <= done:
+            weights_of(chain, feature, VISITED)
+            while visit(chain.walk, feature, VISITED) < VISITED:
+                chain.enlarge()
+    return weights
+
+
+def draw_afresh(chain: Chain, n: int) -> np.ndarray:
+    """Draw ``n`` trees into the graph, and ``n`` more to see more; the log weights of the former."""
+    weights, used = drawn_freely(chain, n), chain.state.graph.used
+    used[GROWING] = EXPLORING
+    drawn_freely(chain, n)
+    used[GROWING] = 1
+    return weights
+
+
+def drawn_freely(chain: Chain, n: int) -> np.ndarray:
+    """Log weights of ``n`` trees drawn from the density."""
+    out, done = np.empty(n), 0
+    while (done := int(draw_freely(chain.walk, out, done))) < n:
+        chain.enlarge()
+    return out
+
+
+def on_pool(work: Work, do: Callable[[Submit], Any]) -> Any:
+    """What comes of tasks submitted to the executor, or to threads, which are stopped at the end."""
+    if work.executor is not None:
+        return do(work.executor.submit)
+    pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
+    try:
+        return do(partial(_submit, pool, stopped))
+    finally:
+        # at an end there is nothing to be stopped
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
+
+
+class Survey(NamedTuple):
+    """Strata that one chain looks at."""
+
+    plan: Plan
+    end: Snapshot
+    density: np.ndarray
+    features: np.ndarray
+    n: int
+    """Trees to be drawn of each."""
+
+
+class Surveyed(NamedTuple):
+    """What a survey found."""
+
+    end: Snapshot
+    weights: dict[int, np.ndarray]
+    """Log weights of the trees drawn, by feature at the root."""
+    shares: np.ndarray
+    """(p,) probability of each feature at the root, given a split, by the learned part of the density alone."""
+
+
+def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
+    """Draw trees of each stratum from the density, and weigh them."""
+    run = Run(given.plan, given.end)
+    set_density(run.chain, given.density, 1.0)
+    shares, found = np.zeros(len(given.plan.model.lowered.questions.feature)), {}
+    if root_shares_into(shares, run.chain.walk):
+        for feature in given.features:
+            if shares[feature] > 0.0 and not (stopped is not None and stopped.is_set()):
+                found[int(feature)] = weights_of(run.chain, int(feature), given.n)
+    set_density(run.chain, None, 1.0)
+    return Surveyed(run.snapshot, found, shares)
+
+
+def weights_of(chain: Chain, feature: int, n: int) -> np.ndarray:
+    """Log weights of ``n`` trees drawn from one stratum."""
+    out, done = np.empty(n), 0
+    while (done := int(draw_weights(chain.walk, feature, out, done))) < n:
+        chain.enlarge()
+    return out
+
+
+def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
+    """Let a chain draw from a density, its score to the power ``beta``."""
+    state = chain.state
+    if density is not None:
+        state.density[...] = density
+        chain.take(new_graph())
+    state.beta[0] = beta
+    # what is kept of cells is by the power and the density
+    state.guide.hash[:] = NONE
+    state.cell.scan[:] = NONE
+    state.cell.ahead[:] = NONE
+
+
+def learn(work: Work) -> Work:
+    """Tune chains together; the work left, in which they stand at their first draw, the density frozen in them.
+
+    Chains lost on an executor are named in it; the others go on without what those decided. Where other chains have
+    learned already, as when a run that lost some is resumed, a chain begins its tuning with the density of those.
+    """
+    known = [result for result in work.before if result is not None]
+    if known:
+        (replica,) = known[0].end.replicas
+        learned = replica.state[ARRAYS.index("density")], replica.graph
+        before = [_begun(plan, *learned) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
+        return work._replace(before=before)
+    return on_pool(work, partial(_learn, work))
+
+
+def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], given: Any) -> Future:
+    return pool.submit(task, given, stopped)
+
+
+def _learn(work: Work, submit: Submit) -> Work:
+    try:
+        first = work.plans[0]
+        tune = first.tune if first.length is None else PILOT + round_steps(first, len(work.plans)) * _n_rounds(first)
+        with Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress:
+            return _rounds(work, submit, progress)
+    except KeyboardInterrupt:
+        until = "every chain had a draw" if work.executor is None else "a chain had finished"
+        raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
+
+
+def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
+    lost = dict(work.lost)
+    n_features = len(work.plans[0].model.lowered.questions.feature)
+    density = first_density(n_features)
+    ends: list[Snapshot | None] = [None] * len(work.plans)
+    plans, rounds, spent = list(work.plans), [], 0.0
+    strata, noted, cost = None, np.zeros(n_features), np.zeros((2, len(plans[0].kernel.names)))
+    length, graph, betas = plans[0].length, new_graph(), [*BETAS, *[1.0] * (_n_rounds(plans[0]) - len(BETAS))]
+    n_rounds = len(betas)
+    schedule = [plans[0].tune * (number + 1) // n_rounds for number in range(n_rounds)]
+    if length is not None:
+        steps = round_steps(plans[0], len(plans))
+        schedule, betas = [PILOT + steps * number for number in range(n_rounds + 1)], [BETAS[0], *betas]
+    first_growth = len(betas) - n_rounds + len(BETAS)
+    for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
+        progress.update(
+            schedule[number - 1] * len(plans) if number else 0, f"learning, round {number + 1} of {len(betas)}"
+        )
+        plans = [plan._replace(tune=tuned) for plan in plans]
+        grows = number >= first_growth
+        room = (MOST_PIECES - int(graph.used.max())) // len(plans)
+        lesson = Lesson(plans[0], None, density, beta, tuned, graph if grows else None, room)
+        lessons = {c: lesson._replace(plan=plan, end=ends[c]) for c, plan in enumerate(plans) if c not in lost}
+        if grows and strata is not None:
+            tours = tours_of(strata, noted, len(lessons))
+            lessons = {c: one._replace(visits=tour) for (c, one), tour in zip(lessons.items(), tours, strict=True)}
+        found = done_by(work, submit, study, lessons, lost)
+        if not found:
+            return work._replace(lost=lost)
+        for c, result in found.items():
+            ends[c] = result.end
+        if length is not None:
+            made = sum(result.cost for result in found.values())
+            cost = FORGETTING * cost + made
+            kernel = plans[0].kernel
+            spent += sum(result.rows for result in found.values()) + STEP_ROWS * float(made[0].sum())
+            if kernel.adapts:
+                kernel = kernel.by_cost(cost, length.work / (MOST_TIMES * length.draws * len(plans)))
+                plans = [plan._replace(kernel=kernel) for plan in plans]
+        if grows:
+            grown = [result.graph for result in found.values() if result.graph is not None]
+            graph = joined_graph(grown) if grown else graph
+            drawn = np.concatenate([result.weights for result in found.values()])
+            is_enough = effective_part(drawn) >= EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
+            if length is not None and (is_enough or spent > LEARNING_AT_MOST * length.work):
+                break
+        elif tuned > PILOT or length is None:
+            rounds.append(joined_decisions([result.decisions for result in found.values()]))
+            density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
+            if beta == 1.0:
+                noted = roots_noted(joined_decisions(rounds[-REMEMBERED:]), n_features)
+                density, strata = _surveyed(work._replace(plans=plans, lost=lost), submit, density, ends, noted)
+                plans = [_told(plan, strata) for plan in plans]
+    if length is not None and length.steps == 0:
+        steps = int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans)))
+        plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
+    graph = frozen(graph)
+    before = [None if c in lost else begun_with(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
+    return work._replace(plans=plans, before=before, lost=lost)
+
+
+def look_rows(model: TreeModel) -> int:
+    """What it costs to score the questions of all features at the root, in rows visited."""
+    features = model.lowered.questions.feature
+    return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
+
+
+def learns_within(work: float, model: TreeModel, chains: int) -> bool:
+    """Whether the rounds fit into the rows that a run may visit, if need be with short ones."""
+    least = ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS
+    return least * look_rows(model) * chains <= LEARNING_AT_MOST * work
+
+
+def round_steps(plan: Plan, chains: int) -> int:
+    """Steps of a round, where a run finds its own length: fewer where the rounds would take too much of its work."""
+    look, work = look_rows(plan.model) * chains, plan.length.work
+    rows = min(ROUNDS_SHARE * work, LEARNING_AT_MOST * work - GROWTHS_LOOKS * look)
+    return int(min(max(ROUND * rows / (ROUNDS_LOOKS * look), SHORTEST_ROUND), ROUND))
+
+
+def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:
+    """Kinds of root that each of ``n`` chains is brought to, those of little probability more often than by it.
+
+    None where no tree drawn of any had a weight.
+    """
+    if not (strata > -np.inf).any():
+        return [()] * n
+    shares = np.sqrt(np.where(strata > -np.inf, shares_of(strata, noted), 0.0))
+    ends = np.cumsum(shares) / shares.sum()
+    points = (np.arange(VISITS * n) + 0.5) / (VISITS * n)
+    features = np.minimum(np.searchsorted(ends, points), len(ends) - 1)
+    return [tuple(int(feature) for feature in features[c::n]) for c in range(n)]
+
+
+def _n_rounds(plan: Plan) -> int:
+    """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves moves."""
+    if not plan.model.lowered.leaf.is_fixed:
+        return len(BETAS)
+    return len(BETAS) + GROWTHS
+
+
+def effective_part(log_weights: np.ndarray) -> float:
+    """Effective number of weighted draws (Kish), in parts of all; 0 of none."""
+    if not np.isfinite(log_weights).any():
+        return 0.0
+    w = np.exp(log_weights - log_weights.max())
+    return float(w.sum() ** 2 / ((w**2).sum() * len(w)))
+
+
+def _surveyed(
+    work: Work, submit: Submit, density: np.ndarray, ends: list[Snapshot | None], noted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The density with the features of its root balanced, and the log evidences (p,) of their strata, None without.
+
+    Chains lost on the way are noted in ``work.lost``; ``ends`` become those after the survey.
+    """
+    lost = work.lost
+    chains = [c for c in range(len(ends)) if c not in lost]
+    features = np.arange(len(work.plans[0].model.lowered.questions.feature))
+    tasks = {
+        c: Survey(work.plans[c], ends[c], density, features[i :: len(chains)], WEIGHTS) for i, c in enumerate(chains)
+    }
+    found = done_by(work, submit, survey, tasks, lost)
+    if not found:
+        return density, None
+    weights: dict[int, np.ndarray] = {}
+    for c, result in found.items():
+        ends[c] = result.end
+        weights |= result.weights
+        shares = result.shares
+    if not weights:
+        return density, None
+    strata = np.full(len(features), -np.inf)
+    for feature, value in log_evidences(weights).items():
+        strata[feature] = value
+    return balanced(density, shares, weights, noted), strata
+
+
+def roots_noted(decisions: Decisions, p: int) -> np.ndarray:
+    """How often (p,) each feature is asked about at the root."""
+    chosen = decisions.chosen[(decisions.level == 0) & (decisions.chosen >= 0)]
+    return np.bincount(decisions.feature[chosen], minlength=p)
+
+
+def _told(plan: Plan, strata: np.ndarray | None) -> Plan:
+    """A plan that keeps the evidences, where its run finds its own length."""
+    return plan if plan.length is None else plan._replace(length=plan.length._replace(strata=strata))
+
+
+def done_by(
+    work: Work, submit: Submit, task: Callable[..., Any], given: dict[int, Any], lost: dict[int, Exception]
+) -> dict[int, Any]:
+    """What came of a task of each chain; on an executor ``lost`` has those of which nothing came."""
+    found, futures = {}, {}
+    try:
+        for c, one in given.items():
+            try:
+                futures[c] = submit(task, one)
+            except RuntimeError as error:
+                # a pool whose worker died takes no more tasks
+                lost[c] = error
+        for c, future in futures.items():
+            try:
+                found[c] = future.result()
+            except NotFinite:
+                raise
+            except Exception as error:
+                if work.executor is None:
+                    raise
+                lost[c] = error
+    except KeyboardInterrupt:
+        for future in futures.values():
+            future.cancel()
+        raise
+    return found
+
+
+def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> Result:
+    """A chain that draws from the density and by the graph from now on."""
+    at, (replica,) = ARRAYS.index("density"), end.replicas
+    state = (*replica.state[:at], density, *replica.state[at + 1 :])
+    saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats))
+    return Result(saved, None, end._replace(replicas=(replica._replace(state=state, graph=graph),)))
+
+
+def _begun(plan: Plan, density: np.ndarray, graph: Graph) -> Result:
+    """A chain at its start, its tuning before it."""
+    run = Run(plan._replace(draws=0))
+    run.begin()
+    return begun_with(plan, run.snapshot, density, graph)

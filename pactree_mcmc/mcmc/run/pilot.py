@@ -1,0 +1,57 @@
+"""What a proposal costs, by the first steps of chains that learn nothing; by it their run is made to fit its work."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+
+from ..chain.draw_store import new_saved, trimmed
+from ..chain.snapshot import Snapshot
+from ..kernel import STEP_ROWS
+from .learn import MOST_TIMES, PILOT, done_by, on_pool
+from .task import Plan, Result, Run
+from .workers import Work
+
+SHARE = 0.5
+"""Part of the work that tuning and the first draws may take."""
+
+
+class Begun(NamedTuple):
+    """A chain after its first steps of tuning."""
+
+    end: Snapshot
+    rows: float
+    """Rows visited by a step."""
+
+
+def begin(plan: Plan, stopped: Event | None = None) -> Begun:
+    """Make the first steps of a chain."""
+    run = Run(plan._replace(tune=min(PILOT, plan.tune), draws=0))
+    run.begin()
+    while run.tuned < run.plan.tune and not (stopped is not None and stopped.is_set()):
+        run.advance(1)
+    proposals, rows = run.chain.cost.sum(axis=1)
+    return Begun(run.snapshot, float(rows + STEP_ROWS * proposals) / max(run.tuned, 1))
+
+
+def fitted(work: Work) -> Work:
+    """The chains on their way, with fewer proposals a step where the usual would visit more rows than they may.
+
+    And with the steps they may make, where nothing is said of them. Chains that an executor loses begin anew.
+    """
+    first, chains = work.plans[0], len(work.plans)
+    found = on_pool(work, lambda submit: done_by(work, submit, begin, dict(enumerate(work.plans)), {}))
+    if not found:
+        return work
+    rows, length, kernel = chains * np.mean([begun.rows for begun in found.values()]), first.length, first.kernel
+    part = min(1.0, SHARE * length.work / (rows * (first.tune + length.draws)))
+    block = max(int(part * kernel.block), 1)
+    if length.steps == 0:
+        affordable = length.work / (rows * block / kernel.block) - first.tune
+        length = length._replace(steps=int(min(max(affordable, length.draws), MOST_TIMES * length.draws)))
+    plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
+    saved = trimmed(new_saved(0, len(kernel.moves), first.model.lowered.leaf.n_stats))
+    before = [Result(saved, None, found[c].end) if c in found else None for c in range(chains)]
+    return work._replace(plans=plans, before=before)

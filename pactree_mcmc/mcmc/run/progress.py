@@ -1,0 +1,104 @@
+"""What people see of a run on its way, on the standard error: a bar on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from threading import Lock
+from typing import Any, Self
+
+from ...core.compile.cache import CodeCache, watchers
+from ...model import pack_model
+from ..chain.chain import pack_walk, plant_root
+from ..chain.draw_store import pack_saved, save_draw
+from ..chain.start import grow_from
+from ..edits.grow import grow_as_given
+from ..kernel import Kernel
+from ..state.arrays import pack_state
+
+SECONDS = 30.0
+"""Between two lines where there is no terminal."""
+
+
+class Progress:
+    """A bar, or lines, while its block runs; says so when code has to be compiled first.
+
+    Parameters
+    ----------
+    total : int
+        Draws to be made.
+    shown : bool
+        Whether anything is to be seen.
+    kernel : Kernel
+        Of the chains.
+    grown : bool
+        Whether chains start from grown trees.
+    """
+
+    def __init__(self, total: int, shown: bool, kernel: Kernel, grown: bool) -> None:
+        from tqdm.auto import tqdm
+
+        terminal = sys.stderr.isatty()
+        self.total, self.shown, self.lines = total, shown, shown and not terminal
+        self.bar = tqdm(
+            total=total, unit="draws", disable=not (shown and terminal), dynamic_ncols=True, mininterval=0.2
+        )
+        self.began = self.told = time.monotonic()
+        self.entries = entries(kernel, grown)
+        self.n_compiled, self.n_to_compile = 0, 0
+        self.compiling, self._lock = "", Lock()
+
+    def __enter__(self) -> Self:
+        if self.shown:
+            watchers.append(self._compile)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            watchers.remove(self._compile)
+        self.bar.close()
+
+    def update(self, n_done: int, text: str = "") -> None:
+        """Show how far the chains are, if it is time to."""
+        if n_done > 0:
+            self.compiling = ""
+        if not self.bar.disable:
+            self.bar.n = n_done
+            self.bar.set_description_str(self.compiling, refresh=False)
+            self.bar.set_postfix_str(text, refresh=True)
+        now = time.monotonic()
+        if self.lines and now - self.told >= SECONDS:
+            self.told = now
+            parts = [self.compiling, f"{n_done} of {self.total} draws after {now - self.began:.0f} s", text]
+            print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)
+
+    def _compile(self, cache: CodeCache) -> None:
+        """Say that a function is about to be compiled."""
+        with self._lock:
+            if self.n_compiled == 0:
+                self.n_to_compile = n_missing(self.entries, cache)
+            self.n_compiled += 1
+            self.n_to_compile = max(self.n_to_compile, self.n_compiled)
+            self.compiling = f"compiling {self.n_compiled} of {self.n_to_compile}"
+            if not self.bar.disable:
+                self.bar.set_description_str(self.compiling)
+            elif self.n_compiled == 1:
+                print(f"{self.compiling}, once; later runs find it on disk", file=sys.stderr, flush=True)
+
+
+def entries(kernel: Kernel, grown: bool) -> list[Any]:
+    """The compiled functions that Python calls in a run of chains, in the order of their first calls."""
+    start = grow_from if grown else grow_as_given
+    return [pack_model, pack_state, pack_walk, plant_root, pack_saved, start, *kernel.runs, save_draw]
+
+
+def n_missing(functions: list[Any], first: CodeCache) -> int:
+    """How many of the ``functions`` are still to be compiled when the code of one is found neither here nor on disk.
+
+    Functions that have no code at all; where the ``first`` has some, it is for another kind of table, and the functions
+    called after it lack theirs too.
+    """
+    caches = [getattr(function, "_cache", None) for function in functions]
+    if first in caches and first.has_code:
+        return len(caches) - caches.index(first)
+    return sum(1 for cache in caches if cache is not None and not cache.has_code)

@@ -1,0 +1,202 @@
+"""One chain as a task: its plan, its progress block by block, its draws; begun anew, or where it stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...model import TreeModel
+from ...tree.drawn import Saved
+from ..chain.chain import Chain
+from ..chain.draw_store import chosen, joined, trimmed
+from ..chain.snapshot import Snapshot, chain_from, generator_from, snapshot_of
+from ..chain.start import may_grow, put_start
+from ..chain.stopped import cells_named
+from ..chain.tempering import Ladder, read_ladder
+from ..kernel import Kernel
+from ..state.arrays import ACCEPTED, MOVES, N_NODES, PROPOSED
+
+BLOCK_SECONDS = 0.1
+WORK = 1e10
+"""Rows visited by all chains of a run that finds its own length, at most about; see `_scan.CODE_ROWS`."""
+
+
+class Length(NamedTuple):
+    """Where a run that finds its own length must end."""
+
+    draws: int
+    """Draws to be kept."""
+    steps: int
+    """Steps of a chain, at most; 0 until tuning has measured what one costs."""
+    seconds: float | None = None
+    """Wall time after which it ends, at a step that is recorded."""
+    strata: np.ndarray | None = None
+    """(p,) log evidence of the trees with each feature at the root, by draws of the density; once that is learned."""
+    before: int = 0
+    """Steps of a chain made before those whose draws are kept, and after tuning."""
+    work: float = WORK
+    """Rows visited by all chains, at most about."""
+
+
+class Plan(NamedTuple):
+    """What one chain is to do."""
+
+    model: TreeModel
+    draws: int
+    tune: int
+    thin: int
+    kernel: Kernel
+    seed: Any
+    start: Any
+    betas: Any = None
+    length: Length | None = None
+    """Of a run that finds its own; None: the draws and no more."""
+
+
+class Result(NamedTuple):
+    """What one chain has done."""
+
+    saved: Saved
+    ladder: Any
+    """What a tempered chain found out about its ladder; None otherwise."""
+    end: Snapshot | None
+    """Where the chain stopped; None where that is not behind the last draw."""
+
+    @property
+    def n_draws(self) -> int:
+        """Draws made."""
+        return len(self.saved.tree_of_draw)
+
+    def behind(self, before: Result | None) -> Result:
+        """The result with the draws of the one before put first."""
+        if before is None:
+            return self
+        ladder = None if self.ladder is None else self.ladder.behind(before.ladder)
+        return Result(joined(before.saved, self.saved), ladder, self.end)
+
+    def chosen(self, which: np.ndarray) -> Result:
+        """The draws with the given numbers, increasing, the last one among them."""
+        ladder = self.ladder
+        if ladder is not None:
+            ladder = ladder._replace(scores=ladder.scores[which], is_stump=ladder.is_stump[which])
+        return Result(chosen(self.saved, which), ladder, self.end)
+
+    def shortened(self, n_draws: int) -> Result:
+        """The first draws alone."""
+        if n_draws == self.n_draws:
+            return self
+        short = {name: getattr(self.saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves")}
+        ladder = self.ladder
+        if ladder is not None:
+            ladder = ladder._replace(scores=ladder.scores[:n_draws], is_stump=ladder.is_stump[:n_draws])
+        return Result(self.saved._replace(**short), ladder, None)
+
+
+class Run:
+    """A chain at work: advanced block by block, so that others can look, and stop it, in between.
+
+    It begins anew, or goes on from ``end``, where it stopped, to make the draws of the plan.
+    """
+
+    def __init__(self, plan: Plan, end: Snapshot | None = None) -> None:
+        self.plan = plan
+        self.block = 1
+        with cells_named(plan.model, []):
+            self.chain = _new_chain(plan) if end is None else chain_from(end, plan.model.lowered, plan.kernel)
+        self.chain.reserve(plan.draws)
+        self.tuned = self.tuned_before = 0 if end is None else end.tuned
+        self.begun = end is not None
+
+    def advance(self, block: int | None = None) -> Run:
+        """Run about ``BLOCK_SECONDS``, or ``block`` draws, tuning first."""
+        self.begin()
+        with cells_named(self.plan.model, self.chain.all_chains):
+            return self._advance(block)
+
+    def begin(self) -> None:
+        """Bring the chain to its start, if it is not on its way."""
+        if not self.begun:
+            with cells_named(self.plan.model, self.chain.all_chains):
+                put_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
+            self.begun = True
+
+    def _advance(self, block: int | None) -> Run:
+        block = self.block if block is None else block
+        began = time.perf_counter()
+        if self.tuned < self.plan.tune:
+            block = min(block, self.plan.tune - self.tuned)
+            self.chain.tune(block, self.tuned + block, self.plan.tune)
+            self.tuned += block
+        else:
+            for _ in range(min(block, self.plan.draws - self.n_saved)):
+                self.chain.proceed(self.plan.thin)
+                self.chain.save()
+        if time.perf_counter() - began < BLOCK_SECONDS:
+            self.block = min(2 * self.block, 1 << 20)
+        return self
+
+    @property
+    def finished(self) -> bool:
+        """Whether all draws are saved."""
+        return self.n_saved == self.plan.draws
+
+    @property
+    def n_saved(self) -> int:
+        """Draws saved so far."""
+        return self.chain.n_saved
+
+    @property
+    def n_leaves(self) -> int:
+        """Leaves of the present tree."""
+        return (int(self.chain.state.count[N_NODES]) + 1) // 2
+
+    @property
+    def n_done(self) -> int:
+        """Draws made, tuning included."""
+        return self.tuned - self.tuned_before + self.n_saved
+
+    @property
+    def acceptance(self) -> tuple[int, int]:
+        """Proposals accepted and made since tuning."""
+        saved, now = self.chain.saved.moves.sum(axis=(0, 2)), self.chain.state.moves.sum(axis=1)
+        return int(saved[ACCEPTED] + now[ACCEPTED]), int(saved[PROPOSED] + now[PROPOSED])
+
+    @property
+    def result(self) -> Result:
+        """The draws made, with the counts of the kernel's own moves, and where the chain is."""
+        saved = trimmed(self.chain.saved)
+        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
+        saved = saved._replace(moves=saved.moves[:, :, columns])
+        return Result(saved, self.chain.report, self.snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Where the chain is."""
+        return snapshot_of(self.chain, self.tuned)
+
+
+def _new_chain(plan: Plan) -> Any:
+    """The stump of a plan, at every level of its ladder."""
+    lowered, kernel, rng = plan.model.lowered, plan.kernel, generator_from(plan.seed)
+    grown = may_grow(plan.start)
+    if plan.betas is None:
+        return Chain(lowered, kernel, rng, grown)
+    return Ladder(lowered, kernel, rng, read_ladder(plan.betas), grown)
+
+
+def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf) -> Result:
+    """Run a whole chain, or for about so many seconds; a plain function of plain data, for any executor."""
+    run, until = Run(plan, end), time.perf_counter() + seconds
+    while not run.finished:
+        run.advance()
+        if time.perf_counter() >= until:
+            break
+    return run.result
+
+
+def still_to_do(plan: Plan, before: Result | None) -> Plan:
+    """The plan less the draws made."""
+    return plan if before is None else plan._replace(draws=plan.draws - before.n_draws)

@@ -1,0 +1,219 @@
+"""Chains at work: in threads or on an executor, with progress, interruption, checkpoints and lost workers."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from typing import NamedTuple
+
+import numpy as np
+
+from ...model.not_finite import NotFinite
+from .checkpoint import Checkpoint
+from .progress import Progress
+from .task import Plan, Result, Run, run_chain, still_to_do
+
+
+class Work(NamedTuple):
+    """What chains are to do, and how."""
+
+    plans: list[Plan]
+    before: list[Result | None]
+    """What each chain has done already."""
+    executor: Executor | None
+    progress: bool
+    checkpoint: Checkpoint | None
+    lost: Mapping[int, Exception] = {}
+    """Chains lost before, and why."""
+
+
+class Done(NamedTuple):
+    """What chains have done."""
+
+    results: list[Result]
+    """Of the chains to be returned, with equally many draws."""
+    complete: bool
+    """Whether every chain made all its draws."""
+
+
+def n_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def do(work: Work) -> Done:
+    """Run the chains to their ends."""
+    return _in_threads(work) if work.executor is None else _on_executor(work)
+
+
+def _on_executor(work: Work) -> Done:
+    """Each chain as one task; with a checkpoint as one after another, each of about its interval."""
+    with _progress(work, 0) as progress:
+        return _tasks(work, progress)
+
+
+def _tasks(work: Work, progress: Progress) -> Done:
+    seconds = math.inf if work.checkpoint is None else work.checkpoint.every
+    results, lost = list(work.before), dict(work.lost)
+    while True:
+        todo = [c for c, plan in enumerate(work.plans) if c not in lost and not _is_done(plan, results[c])]
+        if not todo:
+            return _without_lost(work, results, lost)
+        futures: dict[int, Future] = {}
+        try:
+            for c in todo:
+                plan, end = still_to_do(work.plans[c], results[c]), None if results[c] is None else results[c].end
+                try:
+                    futures[c] = work.executor.submit(run_chain, plan, end, seconds)
+                except RuntimeError as error:
+                    # a pool whose worker died takes no more tasks
+                    lost[c] = error
+            for c in list(futures):
+                try:
+                    results[c] = futures[c].result().behind(results[c])
+                except NotFinite:
+                    raise
+                except Exception as error:
+                    lost[c] = error
+                del futures[c]
+                progress.update(_n_draws(results) - _n_draws(work.before))
+        except KeyboardInterrupt:
+            return _interrupted_tasks(work, results, futures)
+        if work.checkpoint is not None:
+            work.checkpoint.write(results)
+
+
+def _n_draws(results: list[Result | None]) -> int:
+    return sum(0 if result is None else result.n_draws for result in results)
+
+
+def _progress(work: Work, tune: int) -> Progress:
+    """Of the draws still to be made, and ``tune`` before them."""
+    left = sum(plan.draws for plan in work.plans) - _n_draws(work.before)
+    return Progress(left + tune, work.progress, work.plans[0].kernel, work.plans[0].start == "grown")
+
+
+def _is_done(plan: Plan, result: Result | None) -> bool:
+    return result is not None and result.n_draws == plan.draws
+
+
+def _without_lost(work: Work, results: list[Result | None], lost: dict[int, Exception]) -> Done:
+    """The chains that got to their ends, and a word about the others."""
+    kept = [result for c, result in enumerate(results) if c not in lost]
+    if lost:
+        what = "; ".join(f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost.items()))
+        if not kept:
+            error = lost[min(lost)]
+            error.add_note(f"every chain was lost: {what}")
+            raise error
+        rest = "" if work.checkpoint is None else f", and pt.resume({str(work.checkpoint.path)!r}) finishes the lost"
+        warnings.warn(
+            f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.", stacklevel=7
+        )
+    return Done(kept, not lost)
+
+
+def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[int, Future]) -> Done:
+    """The chains that got to their ends; ``futures`` are tasks whose results were not taken."""
+    for c, future in futures.items():
+        future.cancel()
+        if future.done() and not future.cancelled() and future.exception() is None:
+            results[c] = future.result().behind(results[c])
+    if work.checkpoint is not None:
+        work.checkpoint.write(results)
+    done = [result for plan, result in zip(work.plans, results, strict=True) if _is_done(plan, result)]
+    if not done:
+        raise KeyboardInterrupt("interrupted before a chain had finished; nothing to return")
+    warnings.warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.", stacklevel=7)
+    return Done(done, False)
+
+
+def _in_threads(work: Work) -> Done:
+    ends = [None if result is None else result.end for result in work.before]
+    plans = [still_to_do(plan, result) for plan, result in zip(work.plans, work.before, strict=True)]
+    tune = sum(plan.tune - (0 if end is None else end.tuned) for plan, end in zip(plans, ends, strict=True))
+    with _progress(work, tune) as progress:
+        return _advance(work, [Run(plan, end) for plan, end in zip(plans, ends, strict=True)], progress)
+
+
+def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
+    pool = ThreadPoolExecutor(min(len(runs), n_cores()))
+    pending: dict[Future, int] = {}
+    looks = _Looks(work, runs)
+    try:
+        pending = {pool.submit(run.advance): c for c, run in enumerate(runs) if not run.finished}
+        while pending:
+            for future in wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]:
+                c = pending.pop(future)
+                future.result()
+                looks.take(c)
+                if not runs[c].finished:
+                    pending[pool.submit(runs[c].advance)] = c
+            looks.write()
+            if progress.shown:
+                progress.update(*_so_far(runs))
+    except KeyboardInterrupt:
+        for future in pending:
+            future.cancel()
+        wait(pending)
+        return _interrupted(work, looks.all())
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if progress.shown:
+            progress.update(*_so_far(runs))
+    return Done(looks.all(), True)
+
+
+def _so_far(runs: list[Run]) -> tuple[int, str]:
+    """Draws made, tuning included, and how the chains are."""
+    kept, made = np.sum([run.acceptance for run in runs], axis=0)
+    leaves = np.mean([run.n_leaves for run in runs])
+    return sum(run.n_done for run in runs), f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}"
+
+
+class _Looks:
+    """Results of runs on their way, taken between two of their blocks when a checkpoint is due."""
+
+    def __init__(self, work: Work, runs: list[Run]) -> None:
+        self.work, self.runs = work, runs
+        self.results = list(work.before)
+        self.missing: set[int] | None = None
+        """Runs to be looked at before the checkpoint can be written; None while none is due."""
+
+    def _result(self, c: int) -> Result:
+        return self.runs[c].result.behind(self.work.before[c])
+
+    def take(self, c: int) -> None:
+        """Note what a run that stands still has done, if that is wanted."""
+        if self.work.checkpoint is None:
+            return
+        if self.missing is None and self.work.checkpoint.is_due:
+            self.missing = {other for other, run in enumerate(self.runs) if not run.finished}
+        if self.runs[c].finished or (self.missing is not None and c in self.missing):
+            self.results[c] = self._result(c)
+            if self.missing is not None:
+                self.missing.discard(c)
+
+    def write(self) -> None:
+        """Write a checkpoint once every run was looked at."""
+        if self.missing is not None and not self.missing:
+            self.work.checkpoint.write(self.results)
+            self.missing = None
+
+    def all(self) -> list[Result]:
+        """The results of runs that all stand still."""
+        return [self._result(c) for c in range(len(self.runs))]
+
+
+def _interrupted(work: Work, results: list[Result]) -> Done:
+    """As many draws as every chain has; chains advance side by side, so little is lost."""
+    if work.checkpoint is not None:
+        work.checkpoint.write(results)
+    least = min(result.n_draws for result in results)
+    if least == 0:
+        raise KeyboardInterrupt("interrupted before every chain had a draw; nothing to return")
+    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=7)
+    return Done([result.shortened(least) for result in results], False)

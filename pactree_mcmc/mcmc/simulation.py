@@ -1,0 +1,73 @@
+"""Data simulated from a model: a tree from the prior, leaf parameters, y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import check_type, read_generator
+from ..model import TreeModel
+from ..model.leaf.classes import Leaf
+from ..tree.tree import LEAF, Tree
+from .chain.start import draw_prior_tree
+
+
+def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
+    """Draw a tree from the prior of ``model``, then y given the tree at the model's X.
+
+    Parameters
+    ----------
+    model : TreeModel
+        Its X, prior, questions and leaf are used; its y only for the rows of E (FrozenLaplace), which stay.
+    rng : int, SeedSequence, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    tree : Tree
+    y : ndarray of shape (n,)
+        Labels of ``model.classes_``, or floats.
+
+    Raises
+    ------
+    ValueError
+        If the leaf is a loss (PacBayesLoss), or the model has sample weights, which are no model of data.
+
+    Notes
+    -----
+    Branching processes are drawn directly, conditioned ones by rejection. The leaf penalty is no branching process:
+    its tree is the end of a chain of 20,000 grow/prune proposals that sees no data.
+
+    Examples
+    --------
+    >>> model = TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 1.5])
+    >>> tree, y = simulate(model, rng=1)
+    >>> y.shape
+    (3,)
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    if not model.leaf.has_likelihood:
+        raise ValueError(f"{type(model.leaf).__name__} is a loss, not a model of y; there is nothing to simulate.")
+    if model.target.weight is not None:
+        raise ValueError("sample weights are no model of data; build the model without sample_weight to simulate.")
+    rng = read_generator(rng)
+    tree = draw_prior_tree(model, rng)
+    return tree, data_given(model, tree, model.leaf.for_one_tree(rng), rng)
+
+
+def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
+    """Draw y given ``tree`` and ``leaf``, the model's leaf with what all leaves share; as `simulate` returns it."""
+    target = model.target
+    y = target.values.copy()
+    for number, cell, _ in model.visit(tree):
+        if tree.feature[number] == LEAF:
+            rows = cell.index
+            if model.unit_of_row is not None:
+                rows = np.flatnonzero(np.isin(model.unit_of_row, rows))
+            if target.estimation is not None:
+                rows = rows[~target.estimation[rows]]
+            # its parameters are drawn from their prior, which knows rows of E only
+            stats = cell.stats(leaf.n_stats(target)) * leaf.uses_estimation
+            y[rows] = leaf.draw(rng, stats[None], np.zeros(len(rows), dtype=np.int64), target, rows)
+    return y if target.classes is None else target.classes[y]

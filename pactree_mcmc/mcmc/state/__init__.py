@@ -1,0 +1,1 @@
+"""The state of a chain as flat arrays, and what a proposal asks of it."""

@@ -1,0 +1,96 @@
+"""The noise variance all leaves share: its draw given the tree, and the score of a tree without it."""
+
+from __future__ import annotations
+
+from math import lgamma, log, pi
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.leaf.compiled import SHARED_NORMAL, squares_about_mean
+from .arrays import NONE, SCAN, ChainState, is_leaf, next_node, score_node, subtree_log_score
+
+STRAYED = 0.2
+"""How far from its guess the variance may be while a chain tunes, on the log scale."""
+SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
+
+
+@jit
+def redraw_noise(walk: Any) -> None:
+    """Draw sigma2 given the tree, the score tempered as the chain's is; the scores of all nodes follow.
+
+    ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``.
+    """
+    model, state = walk.model, walk.state
+    params, beta = model.leaf.params, state.beta[0]
+    n, misfit, _ = misfit_of(model, state)
+    sigma2 = (params[B0] + beta * misfit / 2.0) / walk.rng.gamma(params[A0] + beta * n / 2.0)
+    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
+    rescore(model, state)
+
+
+@jit
+def follow_noise(model: Any, state: Any) -> None:
+    """Guess the variance anew where it strayed from the guess.
+
+    Only while a chain tunes: afterwards the guess would carry what led to the tree into the next steps.
+    """
+    sigma2 = model.leaf.params[SIGMA2]
+    if abs(log(sigma2 / model.guess.params[SIGMA2])) >= STRAYED:
+        guess_noise(model, state, sigma2)
+
+
+@jit
+def guess_noise(model: Any, state: Any, sigma2: float) -> None:
+    """Keep tables for the given variance from now on."""
+    params = model.guess.params
+    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
+    rescore(model, state)
+    state.count[SCAN] += 1
+
+
+@jit
+def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
+    """Weight of all rows, their squares about the means of their leaves, and the log factors of the means."""
+    params, node = model.leaf.params, np.int64(0)
+    weight, misfit, shrinkage = 0.0, 0.0, 0.0
+    while node != NONE:
+        n = state.stats[node, 0]
+        if is_leaf(state, node) and n > 0.0:
+            mean = state.stats[node, 1] / n
+            shift = mean - params[M0]
+            weight += n
+            misfit += squares_about_mean(state.stats[node, 1], state.stats[node, 2], mean)
+            misfit += params[K0] * n * shift * shift / (params[K0] + n)
+            shrinkage += 0.5 * log(params[K0] / (params[K0] + n))
+        node = next_node(state, node, np.int64(0))
+    return weight, misfit, shrinkage
+
+
+@jit
+def rescore(model: Any, state: Any) -> None:
+    """Compute the scores of all nodes afresh."""
+    node = np.int64(0)
+    while node != NONE:
+        score_node(model, state, node)
+        node = next_node(state, node, np.int64(0))
+
+
+@jit
+def conditional_score(state: Any) -> float:
+    """Sum of the leaf scores of the tree: given the variance, where there is one."""
+    return subtree_log_score(state, np.int64(0))
+
+
+@jit
+def log_score_of(model: Lowered, state: ChainState) -> float:
+    """Log score of the tree: the sum over its leaves, or with the shared variance integrated out."""
+    if model.leaf.kind != SHARED_NORMAL:
+        return subtree_log_score(state, np.int64(0))
+    params = model.leaf.params
+    n, misfit, shrinkage = misfit_of(model, state)
+    an, bn = params[A0] + 0.5 * n, params[B0] + 0.5 * misfit
+    prior = params[A0] * log(params[B0]) - lgamma(params[A0])
+    return shrinkage + prior + lgamma(an) - an * log(bn) - 0.5 * n * log(2.0 * pi)

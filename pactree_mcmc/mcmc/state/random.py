@@ -1,0 +1,42 @@
+"""The random choices kernels make; every one goes through here, so that tests can walk all their outcomes."""
+
+from math import exp
+
+import numpy as np
+
+from ...core.compile.jit import jit
+
+
+@jit
+def flip(rng: np.random.Generator, probability: float) -> bool:
+    """True with the given probability."""
+    return rng.random() < probability
+
+
+@jit
+def flip_log(rng: np.random.Generator, log_ratio: float) -> bool:
+    """True with probability ``min(1, exp(log_ratio))``, false if that is NaN.
+
+    A number is drawn in any case: what is drawn next must not depend on the last bit of a ratio of 1.
+    """
+    return flip(rng, 1.0 if log_ratio >= 0.0 else exp(log_ratio))
+
+
+@jit
+def pick(rng: np.random.Generator, n: int) -> int:
+    """One of 0, ..., n - 1, uniformly."""
+    return rng.integers(0, n)
+
+
+@jit
+def pick_weighted(rng: np.random.Generator, weight: np.ndarray, total: float) -> int:
+    """An index drawn in proportion to ``weight``, whose sum is ``total``."""
+    u = rng.random() * total
+    last = -1
+    for k in range(len(weight)):
+        if weight[k] > 0.0:
+            last = k
+            if u < weight[k]:
+                return k
+            u = u - weight[k]
+    return last

@@ -1,0 +1,49 @@
+"""Which of the ways of parting a cell the question of a node is."""
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import CYCLIC, DYADIC, GRID
+from ..edits.carry_over import cell_bits
+from ..sums.split_sums import FEW_CATEGORIES, prefix_of
+from .arrays import ChainState
+from .splits import span
+
+
+@jit
+def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
+    """Which way of feature ``k``, whose bins are filled, the question of ``internal`` is, and which of those alike.
+
+    Way -3 is none of them.
+    """
+    rule, here, code_of = model.questions, state.node[internal], state.codes[0]
+    first = np.int64(0)
+    if here.categories >= 0:
+        present = cell_bits(model, state, node, k)
+        left = here.categories & present
+        if left == 0 or left == present:
+            return np.int64(-1 if left == present else -2), first
+        if n > FEW_CATEGORIES:
+            return prefix_of(model, state, n, left, present), first
+        pattern = np.int64(0)
+        for j in range(n):
+            if (left >> code_of[j]) & 1:
+                pattern |= np.int64(1) << j
+        if not pattern & 1:
+            pattern = ((np.int64(1) << n) - 1) & ~pattern
+        return (pattern - 1) >> 1, first
+    if rule.kind == DYADIC or rule.kind == CYCLIC:
+        return first, first
+    below = np.int64(0)
+    while below < n and code_of[below] <= here.cut:
+        below += 1
+    way = below - 1
+    start = code_of[way] if below > 0 else first
+    if below == 0 and (n > 0 or rule.kind == GRID):
+        way = np.int64(-2)
+        if rule.kind == GRID:
+            start = span(model, state, node, k)[0]
+    elif below == n:
+        way = np.int64(-1)
+    return way, (here.cut - start if rule.kind == GRID else first)

@@ -1,0 +1,262 @@
+"""The sums over all subtrees of a cell that only one ordered feature can part: a *line* of n codes.
+
+Every cell below is a run i..j of the codes, and with d the levels between it and the top of the line,
+
+    Z(i, j, d) = stop e^(beta score(i..j)) + split(d) / cuts(i..j) sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)
+
+is found from the short runs to the long, in O(n^3) a level (formula sheet, section 4, with all levels looked ahead).
+A run keeps the log of its largest Z over the levels, and each Z as a share of it; so the products of a level cost no
+exponential. All stand twice, by the first and by the last code of a run, so that what is multiplied lies side by side.
+The table belongs to one cell at one depth and is kept until another is asked for. Its sums are those over the subtrees
+all of whose nodes have a share in it: no deeper than its levels, and no run far below what it could weigh elsewhere.
+"""
+
+from math import exp, inf, log
+
+import numpy as np
+
+from ...core.bits import sort_first
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.leaf.compiled import add_scores_into
+from ...model.split_prior.cuts import GRID, LOCAL
+from ..state.arrays import NONE, SCAN, ChainState, line_levels, log_stop, stop_at
+from ..state.splits import collect_codes, is_admissible, span
+from .lookahead import log_sum
+
+OF_HASH, OF_DEPTH, OF_SCAN, N_CODES, N_LEVELS = range(5)
+HEADER, CODE, ROWS_BEFORE = range(3)
+FARTHEST = -690.0
+"""Log of the smallest share that a Z may be of the largest one of its run; a smaller one counts as none."""
+LEAST_SUM = 1e-250
+"""A sum of products below it is found again from logs."""
+
+
+@jit
+def line_feature(model: Lowered, state: ChainState, node: int) -> int:
+    """The ordered feature that alone can part a cell, -1 if there is none; it is that of the cells below, too."""
+    rule, found = model.questions, np.int64(NONE)
+    if rule.kind != LOCAL and rule.kind != GRID:
+        return found
+    for k in range(len(rule.feature)):
+        feature = rule.feature[k]
+        if feature.weight > 0.0 and is_admissible(model, state, node, k):
+            if found != NONE or feature.nominal or feature.twin != k:
+                return np.int64(NONE)
+            found = np.int64(k)
+    return found
+
+
+@jit
+def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """See that the table of a cell that only feature ``k`` parts is kept; its codes, 0 where there is no table."""
+    of, here = state.line_of[HEADER], state.node[node]
+    if of[OF_HASH] != here.hash or of[OF_DEPTH] != here.depth or of[OF_SCAN] != state.count[SCAN]:
+        of[OF_HASH], of[OF_DEPTH], of[OF_SCAN] = here.hash, here.depth, state.count[SCAN]
+        n = _lay_out(model, state, node, k)
+        of[N_LEVELS] = line_levels(n, model.prior.depth_limit - here.depth, len(state.line))
+        of[N_CODES] = n if of[N_LEVELS] > 0 else 0
+        _fill(model, state, node)
+    return of[N_CODES]
+
+
+@jit
+def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """Note the codes of a line, the rows before each, and the statistics of each into ``bins``; how many codes.
+
+    Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
+    """
+    here, units, at, bins = state.node[node], model.units, state.line_of, state.bins
+    if model.questions.kind == GRID:
+        low, high = span(model, state, node, k)
+        n = high - low
+        for i in range(n):
+            at[CODE, i] = low + i
+    else:
+        n = collect_codes(model, state, node, k)
+        for i in range(n):
+            at[CODE, i] = state.codes[0, i]
+    number, kept, n_units = state.codes[1], state.kept, here.stop - here.start
+    for i in range(n):
+        number[at[CODE, i]] = i
+        at[ROWS_BEFORE, i + 1] = 0
+        for s in range(bins.shape[1]):
+            bins[i, s] = 0.0
+    for i in range(n_units):
+        kept[i] = state.order[here.start + i]
+    sort_first(kept, n_units)
+    for i in range(n_units):
+        u = kept[i]
+        j, weight = number[units.codes[k, u]], units.weight[u & units.weight_all]
+        at[ROWS_BEFORE, j + 1] += units.rows[u & units.rows_all]
+        if units.counts:
+            bins[j, units.label[u]] += weight
+        else:
+            bins[j, 0] += weight
+            bins[j, 1] += units.moments[0, u]
+            bins[j, 2] += units.moments[1, u]
+    at[ROWS_BEFORE, 0] = 0
+    for i in range(n):
+        number[at[CODE, i]] = 0
+        at[ROWS_BEFORE, i + 1] += at[ROWS_BEFORE, i]
+    return n
+
+
+@jit
+def _fill(model: Lowered, state: ChainState, node: int) -> None:
+    """Find the table, the runs that end first before those that end later, the short ones first."""
+    n, sums, scores, beta = state.line_of[HEADER, N_CODES], state.lefts, state.terms, state.beta[0]
+    for j in range(n):
+        for i in range(j, -1, -1):
+            scores[j - i] = 0.0
+            for s in range(sums.shape[1]):
+                sums[j - i, s] = state.bins[i, s] + (sums[j - i - 1, s] if i < j else 0.0)
+        add_scores_into(scores, model.guess, sums, j + 1)
+        for i in range(j, -1, -1):
+            log_leaf = beta * scores[j - i]
+            if log_leaf != log_leaf:
+                stop_at(state, node, True)
+            _weigh_run(model, state, i, j, log_leaf)
+
+
+@jit
+def table_of(state: ChainState, d: int, back: bool) -> int:
+    """Where the shares of all runs at level ``d`` begin, by first and last code, or ``back`` by last and first.
+
+    The largest Z, as logs, stand where shares would at the level behind the last.
+    """
+    of = state.line_of[HEADER]
+    return (2 * d + back) * of[N_CODES] * of[N_CODES]
+
+
+@jit
+def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
+    n = state.line_of[HEADER, N_CODES]
+    state.line[table_of(state, d, False) + i * n + j] = state.line[table_of(state, d, True) + j * n + i] = value
+
+
+@jit
+def share_of(state: ChainState, i: int, j: int, d: int) -> float:
+    """Z of a run that lies ``d`` levels below the top, as a share of its largest."""
+    return state.line[table_of(state, d, False) + i * state.line_of[HEADER, N_CODES] + j]
+
+
+@jit
+def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
+    """Log Z of a run that lies ``d`` levels below the top."""
+    share = share_of(state, i, j, d)
+    return share_of(state, i, j, state.line_of[HEADER, N_LEVELS]) + log(share) if share > 0.0 else -inf
+
+
+@jit
+def rows_of_run(state: ChainState, i: int, j: int) -> int:
+    """Training rows of a run."""
+    return state.line_of[ROWS_BEFORE, j + 1] - state.line_of[ROWS_BEFORE, i]
+
+
+@jit
+def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
+    """A run may be cut behind the codes from the first returned to that before the second."""
+    first, last, least = i, j, model.questions.min_leaf
+    if model.questions.kind == LOCAL and least > 1:
+        while first < j and rows_of_run(state, i, first) < least:
+            first += 1
+        while last > first and rows_of_run(state, last, j) < least:
+            last -= 1
+    return first, last
+
+
+@jit
+def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
+    """Find Z of a run at all levels it can lie at."""
+    of, highest = state.line_of[HEADER], -inf
+    levels = min(of[N_LEVELS], of[N_CODES] - (j - i))
+    first, last = cuts_of_run(model, state, i, j)
+    largest = weigh_cuts(state, i, j, first, last)
+    for d in range(levels):
+        depth = of[OF_DEPTH] + d
+        splittable = last > first and depth < model.prior.depth_limit
+        z = log_leaf + log_stop(model, depth, splittable, rows_of_run(state, i, j))
+        split = model.prior.table[depth].log_split
+        if splittable and split > -inf and d + 1 < of[N_LEVELS]:
+            below = split - log(float(last - first)) + _log_sum_below(state, i, j, first, last, d, largest)
+            z = log_sum(z, below) if z > -inf else below
+        _put(state, i, j, d, z)
+        highest = max(highest, z)
+    _put(state, i, j, of[N_LEVELS], highest)
+    for d in range(levels):
+        z = share_of(state, i, j, d)
+        _put(state, i, j, d, exp(z - highest) if z > -inf and z - highest >= FARTHEST else 0.0)
+
+
+@jit
+def lefts(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
+    """Entries at level ``d`` of the runs from code i to those that may be the last before a cut."""
+    begin = table_of(state, d, False) + i * state.line_of[HEADER, N_CODES]
+    return state.line[begin + first : begin + last]
+
+
+@jit
+def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
+    """Entries at level ``d`` of the runs behind those cuts to code j."""
+    begin = table_of(state, d, True) + j * state.line_of[HEADER, N_CODES] + 1
+    return state.line[begin + first : begin + last]
+
+
+@jit
+def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> float:
+    """Products of the largest Z on both sides of the cuts of a run into ``gains``, as shares of the largest product,
+    whose log is returned.
+    """
+    share, largest, top = state.gains, -inf, state.line_of[HEADER, N_LEVELS]
+    left, right = lefts(state, i, first, last, top), rights(state, j, first, last, top)
+    for k in range(len(left)):
+        largest = max(largest, left[k] + right[k])
+    for k in range(len(left)):
+        share[k] = exp(left[k] + right[k] - largest)
+    return largest
+
+
+@jit
+def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: int, largest: float) -> float:
+    """Log of the sum over the cuts of a run at level ``d``, weighed by `weigh_cuts`, of what lies below."""
+    share, left, right = state.gains, lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
+    total = 0.0
+    for k in range(len(left)):
+        total += share[k] * left[k] * right[k]
+    if total > LEAST_SUM:
+        return largest + log(total)
+    largest, total = -inf, 0.0
+    for k in range(first, last):
+        largest = max(largest, log_parts(state, i, j, k, d))
+    if largest == -inf:
+        return -inf
+    for k in range(first, last):
+        total += exp(log_parts(state, i, j, k, d) - largest)
+    return largest + log(total)
+
+
+@jit
+def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
+    """Weights by which the cut of a run at level ``d`` is drawn into ``gains``; their sum is returned."""
+    weigh_cuts(state, i, j, first, last)
+    weight, largest, total = state.gains, -inf, 0.0
+    left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
+    for k in range(len(left)):
+        weight[k] *= left[k] * right[k]
+        total += weight[k]
+    if total > LEAST_SUM:
+        return total
+    for k in range(first, last):
+        largest = max(largest, log_parts(state, i, j, k, d))
+    total = 0.0
+    for k in range(first, last):
+        weight[k - first] = exp(log_parts(state, i, j, k, d) - largest)
+        total += weight[k - first]
+    return total
+
+
+@jit
+def log_parts(state: ChainState, i: int, j: int, k: int, d: int) -> float:
+    """Log of the product of what lies below a run at level ``d`` that is cut behind code k."""
+    return log_z_of(state, i, k, d + 1) + log_z_of(state, k + 1, j, d + 1)

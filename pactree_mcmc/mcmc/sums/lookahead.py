@@ -1,0 +1,177 @@
+"""Lookahead sums of a node, and questions drawn in proportion to their terms (formula sheet, section 4).
+
+All are relative to the node's own score, ``log_z`` is ``log Z_k(u) - beta score(u)``, and by the guessed scores.
+"""
+
+from math import exp, inf, log
+
+import numpy as np
+
+from ...core.bits import n_bits, spread_bits
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.cuts import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ..edits.carry_over import MIDPOINT, cell_bits, fit_question
+from ..edits.grow import drop_children, guessed_score_ratio, hang_children
+from ..edits.replace_subtree import begin, drop
+from ..state.arrays import SCAN, ChainState, is_leaf, node_log_stop, prior_index
+from ..state.random import pick_weighted
+from ..state.splits import (
+    Question,
+    cell_of,
+    collect_codes,
+    cut_range,
+    ends,
+    fixed_question,
+    is_admissible,
+    n_ways,
+    span,
+)
+from .split_sums import draw_scanned, scan
+
+
+@jit
+def log_z(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
+    """Log lookahead sum of a node over ``ahead`` levels, 0 to 2, relative to its score."""
+    if ahead == 0:
+        return 0.0
+    if ahead == 1 or not state.node[node].splittable:
+        return log_z1(model, state, node)
+    return log_sum(node_log_stop(model, state, node), _log_split(model, state, node) + two_levels(model, state, node))
+
+
+@jit
+def log_z1(model: Lowered, state: ChainState, node: int) -> float:
+    """`log_z` with lookahead 1."""
+    stop = node_log_stop(model, state, node)
+    if not state.node[node].splittable:
+        return stop
+    return log_sum(stop, _log_split(model, state, node) + scan(model, state, node))
+
+
+@jit
+def _log_split(model: Lowered, state: ChainState, node: int) -> float:
+    return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+
+
+@jit
+def log_sum(a: float, b: float) -> float:
+    """Log of the sum of two numbers given by their logs; the first is finite."""
+    return max(a, b) + log(1.0 + exp(min(a, b) - max(a, b))) if b > -inf else a
+
+
+@jit
+def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, ahead: int) -> Question:
+    """A question of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
+    if ahead == 1:
+        return draw_scanned(rng, model, state, node)
+    n = _terms_into(model, state, node)
+    largest, total = -inf, 0.0
+    for i in range(n):
+        largest = max(largest, state.terms[i])
+    for i in range(len(state.terms)):
+        state.terms[i] = exp(state.terms[i] - largest) if i < n else 0.0
+        total += state.terms[i]
+    return _question_number(model, state, node, pick_weighted(rng, state.terms, total))
+
+
+@jit
+def two_levels(model: Lowered, state: ChainState, node: int) -> float:
+    """Log sum over the questions of R times the lookahead sums of both children, gain included; kept with the cell.
+
+    For an internal node it is found beside the tree, so nothing else may be built there at the time.
+    """
+    place, depth = cell_of(state, node), state.node[node].depth
+    if state.cell[place].ahead == state.count[SCAN] and state.cell[place].depth == depth:
+        return state.cell[place].log_z2
+    if is_leaf(state, node):
+        n = _terms_into(model, state, node)
+    else:
+        top = begin(state, node)
+        n = _terms_into(model, state, top)
+        drop(state, node, top)
+    largest, total = -inf, 0.0
+    for i in range(n):
+        largest = max(largest, state.terms[i])
+    for i in range(n):
+        total += exp(state.terms[i] - largest)
+    # the children looked at may have taken the place
+    place = cell_of(state, node)
+    state.cell[place].ahead, state.cell[place].depth = state.count[SCAN], depth
+    state.cell[place].log_z2 = largest + log(total)
+    return state.cell[place].log_z2
+
+
+@jit
+def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """How many questions about an admissible feature are tried; those that leave too few rows count too."""
+    rule = model.questions
+    if rule.kind == LOCAL and rule.feature[k].nominal:
+        return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
+    return np.int64(n_ways(model, state, node, k))
+
+
+@jit
+def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
+    """Log terms of the two-level sum of a leaf into ``state.terms``, question by question; how many."""
+    n = np.int64(0)
+    for k in range(len(model.questions.feature)):
+        if asks(model, state, node, k):
+            for i in range(n_tries(model, state, node, k)):
+                question = _question(model, state, node, k, i)
+                state.terms[n] = -inf
+                if question.log_rule > -inf:
+                    hang_children(model, state, node, question)
+                    left, right = state.node[node].left, state.node[node].right
+                    ahead = log_z1(model, state, left) + log_z1(model, state, right)
+                    state.terms[n] = question.log_rule + guessed_score_ratio(state, node) + ahead
+                    drop_children(state, node)
+                n += 1
+    return n
+
+
+@jit
+def _question_number(model: Lowered, state: ChainState, node: int, number: int) -> Question:
+    """The question behind a term."""
+    first = np.int64(0)
+    for k in range(len(model.questions.feature)):
+        if asks(model, state, node, k):
+            tries = n_tries(model, state, node, k)
+            if number < first + tries:
+                return _question(model, state, node, k, number - first)
+            first += tries
+    return _question(model, state, node, np.int64(0), np.int64(0))
+
+
+@jit
+def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
+    """Whether some question of a splittable node is about feature ``k``."""
+    if model.questions.kind == FIXED:
+        return k == model.questions.design[state.node[node].design].feature
+    return model.questions.feature[k].weight > 0.0 and is_admissible(model, state, node, k)
+
+
+@jit
+def _question(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Question:
+    """Question number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows."""
+    rule = model.questions
+    cut, categories = np.int64(0), np.int64(-1)
+    if rule.kind == FIXED:
+        return fixed_question(model, state, node)
+    if rule.feature[k].nominal:
+        present = cell_bits(model, state, node, k)
+        if rule.kind == LOCAL_TRIVIAL:
+            categories = spread_bits(present, 1 + 2 * (i - 2)) if i >= 2 else (present if i == 0 else np.int64(0))
+        else:
+            categories = spread_bits(present, 1 + 2 * i)
+    elif rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+        n = collect_codes(model, state, node, k)
+        below = i
+        if rule.kind == LOCAL:
+            below += cut_range(model, state, node, k, n)[0] + 1
+        cut = ends(model, state, k, n, below)[0]
+    elif rule.kind == GRID:
+        cut = span(model, state, node, k)[0] + i
+    else:
+        cut = np.int64(MIDPOINT)
+    return fit_question(model, state, node, k, cut, categories)[0]

@@ -1,0 +1,394 @@
+"""All questions of a node at once: the split integrated out (formula sheet, section 4).
+
+``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the questions q of the node, is found
+in one pass of histograms per feature and kept with the cell; `draw_scanned` draws q in proportion to its term.
+
+A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many ways to try: only the prefixes
+of its categories, ordered by their mean, are candidates; `is_candidate` tells whether a given question is one.
+
+Where the leaves share a variance that moves, the scores here are those by a *guess* of it that stays, so that tables
+do; the moves, which only draw their proposals from tables, correct for the difference.
+"""
+
+from math import exp, inf, log
+
+import numpy as np
+
+from ...core.bits import all_bits, n_bits
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.leaf.compiled import add_scores_into
+from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ..edits.carry_over import cell_bits
+from ..state.arrays import ROWS, SCAN, ChainState, stop_at
+from ..state.random import pick, pick_weighted
+from ..state.splits import (
+    Question,
+    cell_of,
+    collect_codes,
+    fixed_question,
+    is_admissible,
+    middle_cut,
+    n_ways_of,
+    present_bits,
+    span,
+)
+
+FEW_CATEGORIES = 8
+CUT, UPPER, CATEGORIES, CHOICES = range(4)
+CODE_ROWS = 10
+"""What a code of a feature in a cell costs beside the rows of the cell, in rows."""
+NEGLIGIBLE = -60.0
+"""Terms smaller by this, in nats, are lost in rounding, however many there are."""
+
+
+@jit
+def scan(model: Lowered, state: ChainState, node: int) -> float:
+    """Log W of a splittable node, from what is kept of its cell or scanned afresh."""
+    return state.cell[scanned(model, state, node)].log_w
+
+
+@jit
+def scanned(model: Lowered, state: ChainState, node: int) -> int:
+    """See that the table of the node's cell is kept; where."""
+    place, rule = cell_of(state, node), model.questions
+    if state.cell[place].scan == state.count[SCAN]:
+        return place
+    weights, largest = 0.0, -inf
+    for k in range(len(rule.feature)):
+        state.table[place, k], state.ways[place, k] = -inf, 0.0
+        weight = feature_weight(model, state, node, k)
+        if weight > 0.0:
+            n = fill_bins(model, state, node, k)
+            ways = n_ways_of(model, state, node, k, n)
+            state.ways[place, k] = ways
+            if ways > 0.0:
+                weights += weight
+                state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
+                largest = max(largest, state.table[place, k])
+    total = 0.0
+    if largest > -inf:
+        for k in range(len(rule.feature)):
+            total += exp(state.table[place, k] - largest)
+    state.cell[place].weight = weights
+    state.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
+    state.cell[place].scan = state.count[SCAN]
+    return place
+
+
+@jit
+def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
+    """A question of a splittable node, in proportion to its term of W; W must not be zero."""
+    place, rule = scanned(model, state, node), model.questions
+    if rule.kind == FIXED:
+        return fixed_question(model, state, node)
+    largest, total = -inf, 0.0
+    for k in range(len(rule.feature)):
+        largest = max(largest, state.table[place, k])
+    for k in range(len(rule.feature)):
+        state.feature_weight[k] = exp(state.table[place, k] - largest)
+        total += state.feature_weight[k]
+    return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.feature_weight, total))
+
+
+@jit
+def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
+    """A question of a splittable node about a feature whose part of W is not zero, in proportion to its term."""
+    place, rule = scanned(model, state, node), model.questions
+    if rule.kind == FIXED:
+        return fixed_question(model, state, node)
+    n = fill_bins(model, state, node, k)
+    weight, ways = rule.feature[k].weight, state.ways[place, k]
+    walk_ways(model, state, node, k, n, True, rng.random(), state.table[place, k] - log(weight / ways))
+    cut, upper = state.way[CUT], state.way[UPPER]
+    if state.way[CHOICES] > 1:
+        cut += pick(rng, state.way[CHOICES])
+        upper = cut + 1
+    log_rule = log(weight / state.cell[place].weight) - log(ways)
+    return Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
+
+
+@jit
+def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """Weight of a feature, 0 where the kind of question rules it out; under local questions without a look at rows."""
+    rule = model.questions
+    if rule.kind == FIXED:
+        return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
+    if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL or is_admissible(model, state, node, k):
+        return rule.feature[k].weight
+    return 0.0
+
+
+@jit
+def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
+    """Whether the question of an internal node is among those a scan tries."""
+    here, kind = state.node[node], model.questions.kind
+    if here.categories < 0 or kind == FIXED:
+        return True
+    present = cell_bits(model, state, node, here.feature)
+    left = here.categories & present
+    if n_bits(present) <= FEW_CATEGORIES or left == 0 or left == present:
+        return True
+    return prefix_of(model, state, fill_bins(model, state, node, here.feature), left, present) >= 0
+
+
+@jit
+def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """Statistics and rows of a node by code of feature ``k``, codes ascending; how many codes.
+
+    Under dyadic and fixed questions the bins are the two sides of the one question; under grid questions a nominal
+    feature has a bin for each category of the box.
+    """
+    units, rule, number = model.units, model.questions, state.codes[1]
+    start, stop = state.node[node].start, state.node[node].stop
+    two_sides = rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
+    cut, categories = np.int64(0), np.int64(-1)
+    if rule.kind == FIXED:
+        design = rule.design[state.node[node].design]
+        cut, categories = design.cut, design.categories
+    elif two_sides:
+        cut = middle_cut(model, state, node, k)
+    n = 2
+    if not two_sides and rule.kind == GRID and rule.feature[k].nominal:
+        n = 0
+        for c in range(rule.feature[k].n_codes):
+            if (state.box[node, k, 0] >> c) & 1:
+                state.codes[0, n] = c
+                n += 1
+    elif not two_sides:
+        n = collect_codes(model, state, node, k)
+    state.count[ROWS] += stop - start + CODE_ROWS * n
+    lowest = highest = np.int64(0)
+    if not two_sides and n > 0:
+        lowest, highest = state.codes[0, 0], state.codes[0, n - 1]
+        if rule.kind == GRID and rule.feature[k].twin != k:
+            n = _clip_codes(model, state, node, k, n)
+    bins, code_of, rows_of, order = state.bins, state.codes[0], state.codes[2], state.order
+    for j in range(n):
+        rows_of[j] = 0
+        if not two_sides:
+            number[code_of[j]] = j
+        for i in range(bins.shape[1]):
+            bins[j, i] = 0.0
+    if not two_sides and n > 0:
+        number[lowest], number[highest] = 0, n - 1
+    codes, rows, weights, label, moments = units.codes, units.rows, units.weight, units.label, units.moments
+    rows_all, weight_all, counts = units.rows_all, units.weight_all, units.counts
+    for i in range(start, stop):
+        u = order[i]
+        code = np.int64(codes[k, u])
+        if not two_sides:
+            j = number[code]
+        elif categories >= 0:
+            j = 1 - ((categories >> code) & 1)
+        else:
+            j = np.int64(code > cut)
+        rows_of[j] += rows[u & rows_all]
+        weight = weights[u & weight_all]
+        if counts:
+            bins[j, label[u]] += weight
+        else:
+            bins[j, 0] += weight
+            bins[j, 1] += moments[0, u]
+            bins[j, 2] += moments[1, u]
+    if not two_sides:
+        number[lowest] = number[highest] = 0
+        for j in range(n):
+            number[code_of[j]] = 0
+    return n
+
+
+@jit
+def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
+    """Bring the ``n`` codes just collected into the box: those of missing values may lie on either side of it."""
+    codes = state.codes[0]
+    low, high = span(model, state, node, k)
+    if codes[0] < low:
+        codes[0] = low
+        if n > 1 and codes[1] == low:
+            n -= 1
+            for j in range(1, n):
+                codes[j] = codes[j + 1]
+    if codes[n - 1] >= high:
+        codes[n - 1] = high - 1
+        if n > 1 and codes[n - 2] == high - 1:
+            n -= 1
+    return n
+
+
+@jit
+def walk_ways(
+    model: Lowered, state: ChainState, node: int, k: int, n: int, drawing: bool, u: float, log_sum: float
+) -> float:
+    """Log of the sum over the ways of feature ``k``, in ``n`` bins, of the exponential of their gain in score.
+
+    When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
+    the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
+    """
+    n_ways = gains_into(model, state, node, k, n)
+    gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
+    least, rows = model.questions.min_leaf if model.questions.kind == LOCAL else 0, state.node[node].rows
+    gaps = model.questions.kind == GRID and not model.questions.feature[k].nominal
+    largest, total, done, chosen = -inf, 0.0, 0.0, np.int64(-3)
+    for way in range(-2, n_ways):
+        count, gain = np.int64(1), 0.0
+        if way < 0:
+            count = trivial_ways(model, state, node, k, n, way)[0]
+            if count == 0:
+                continue
+        else:
+            if rows_left[way] < least or rows - rows_left[way] < least:
+                continue
+            gain = beta * gains[way]
+            if gaps:
+                count = code_of[way + 1] - code_of[way]
+        if drawing:
+            if gain - log_sum > NEGLIGIBLE:
+                done += count * exp(gain - log_sum)
+                chosen = np.int64(way)
+                if u < done:
+                    break
+        elif gain > largest:
+            total = total * exp(largest - gain) + count if largest > -inf else float(count)
+            largest = gain
+        elif not gain - largest <= NEGLIGIBLE:  # NaN counts
+            total += count * exp(gain - largest)
+    if drawing:
+        note_way(model, state, node, k, n, chosen)
+    elif total != total:
+        stop_at(state, node, True)
+    return largest + log(total) if total > 0.0 else -inf
+
+
+@jit
+def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
+    """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
+    rule, bins, left, right = model.questions, state.bins, state.lefts, state.rights
+    rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
+    score = state.node[node].guess
+    nominal = rule.feature[k].nominal and rule.kind != FIXED
+    n_ways, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
+    few = nominal and n <= FEW_CATEGORIES
+    if few and n > 1:
+        n_ways = (1 << (n - 1)) - 1
+    # both sides are summed: what is left over of a difference can be larger than a light side
+    for way in range(n_ways):
+        if few:
+            ordered = np.int64(1 + 2 * way)
+            rows_left[way] = _sum_pattern(state, left, way, n, ordered)
+        else:
+            j = np.int64(way)
+            if nominal:
+                j = next_in_order(model, state, n, ordered)
+                ordered |= np.int64(1) << j
+            rows_left[way] = rows_of[j] + (rows_left[way - 1] if way > 0 else 0)
+            for i in range(n_stats):
+                left[way, i] = bins[j, i] + (left[way - 1, i] if way > 0 else 0.0)
+        if nominal:
+            _sum_pattern(state, right, way, n, ~ordered)
+        gains[way] = -score
+    if not nominal:
+        for way in range(n_ways - 1, -1, -1):
+            for i in range(n_stats):
+                right[way, i] = bins[way + 1, i] + (right[way + 1, i] if way + 1 < n_ways else 0.0)
+    add_scores_into(gains, model.guess, left, n_ways)
+    add_scores_into(gains, model.guess, right, n_ways)
+    return n_ways
+
+
+@jit
+def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
+    """Write the way with the given number into ``state.way``."""
+    rule, out = model.questions, state.way
+    nominal = rule.feature[k].nominal and rule.kind != FIXED
+    cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
+    if way < 0:
+        count, cut, categories = trivial_ways(model, state, node, k, n, way)
+        upper = cut if nominal else cut + 1
+        if rule.kind == LOCAL_TRIVIAL and not nominal and cut < 0 and n > 0:
+            upper = state.codes[0, 0]
+    elif nominal:
+        categories, ordered = np.int64(0), np.int64(0)
+        for j in range(n if n <= FEW_CATEGORIES else way + 1):
+            if n > FEW_CATEGORIES:
+                here = next_in_order(model, state, n, ordered)
+                ordered |= np.int64(1) << here
+                categories |= np.int64(1) << state.codes[0, here]
+            elif ((1 + 2 * way) >> j) & 1:
+                categories |= np.int64(1) << state.codes[0, j]
+        if not categories & (np.int64(1) << state.codes[0, 0]):
+            categories = present_bits(state, n) & ~categories
+    elif rule.kind == DYADIC or rule.kind == CYCLIC:
+        cut = middle_cut(model, state, node, k)
+        upper = cut + 1
+    else:
+        cut, upper = state.codes[0, way], state.codes[0, way + 1]
+        if rule.kind == GRID:
+            count, upper = upper - cut, cut + 1
+    out[CUT], out[UPPER], out[CATEGORIES], out[CHOICES] = cut, upper, categories, count
+
+
+@jit
+def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
+    """Statistics of the bins in ``pattern`` into a side of a way; their rows are returned."""
+    rows = np.int64(0)
+    for i in range(side.shape[1]):
+        side[way, i] = 0.0
+    for j in range(n):
+        if (pattern >> j) & 1:
+            rows += state.codes[2, j]
+            for i in range(side.shape[1]):
+                side[way, i] += state.bins[j, i]
+    return rows
+
+
+@jit
+def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
+    """The bin with the smallest mean of those whose bit in ``done`` is clear."""
+    best, lowest = np.int64(-1), inf
+    for j in range(n):
+        if not (done >> j) & 1:
+            mean, weight = 0.0, 0.0
+            if model.units.counts:
+                for i in range(state.bins.shape[1]):
+                    weight += state.bins[j, i]
+                    mean += i * state.bins[j, i]
+            else:
+                weight, mean = state.bins[j, 0], state.bins[j, 1]
+            mean = mean / weight if weight > 0.0 else 0.0
+            if best < 0 or mean < lowest:
+                best, lowest = np.int64(j), mean
+    return best
+
+
+@jit
+def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
+    """Which prefix of the ``n`` categories in order goes the way of those ``left`` of the ``present``; -3: none."""
+    prefix, done = np.int64(0), np.int64(0)
+    for way in range(n - 1):
+        j = next_in_order(model, state, n, done)
+        done |= np.int64(1) << j
+        prefix |= np.int64(1) << state.codes[0, j]
+        if prefix == left or present & ~prefix == left:
+            return np.int64(way)
+    return np.int64(-3)
+
+
+@jit
+def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
+    """How many ways leave everything on one side, the first such cut or its categories; step -2: right, -1: left."""
+    rule = model.questions
+    n_codes = rule.feature[k].n_codes
+    if rule.kind == LOCAL_TRIVIAL:
+        nominal = rule.feature[k].nominal
+        if step == -2:
+            return (np.int64(1) if n > 0 else np.int64(0)), np.int64(-1), np.int64(0) if nominal else np.int64(-1)
+        return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), all_bits(n_codes) if nominal else np.int64(-1)
+    if rule.kind == GRID and not rule.feature[k].nominal:
+        low, high = span(model, state, node, k)
+        if n == 0:
+            return (high - low - 1 if step == -2 else np.int64(0)), low, np.int64(-1)
+        if step == -2:
+            return state.codes[0, 0] - low, low, np.int64(-1)
+        return high - 1 - state.codes[0, n - 1], state.codes[0, n - 1], np.int64(-1)
+    return np.int64(0), np.int64(0), np.int64(-1)

@@ -1,0 +1,109 @@
+"""A cell, plainly: the units in it and its box. The engines have their own, faster forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..table.columns import Columns
+from .data import Units
+
+
+class Question(NamedTuple):
+    """One way to part a cell in two."""
+
+    feature: int
+    cut: int
+    """Largest code going left; -1: none."""
+    categories: int
+    """Bits of the categories going left, -1 for an ordered feature."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlainCell:
+    """A cell of feature space with the training units it holds."""
+
+    units: Units
+    index: np.ndarray
+    """Units in the cell."""
+    columns: Columns
+    low: np.ndarray
+    """(q,) int64: first code of each ordered coordinate in the box; a nominal feature's categories as bits."""
+    high: np.ndarray
+    """(q,) int64: one behind the last code; -1 for a nominal feature."""
+    depth: int = 0
+    node: int = 0
+    """Node of the fixed tree, for a fixed design."""
+
+    def span(self, feature: int) -> tuple[int, int]:
+        """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
+        both = [feature, self.columns.twin[feature]]
+        return int(self.low[both].max()), int(self.high[both].min())
+
+    def codes(self, feature: int) -> np.ndarray:
+        """Codes of ``feature`` of the units in the cell."""
+        return self.units.codes[feature, self.index].astype(np.int64)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows merged in each unit of the cell."""
+        return self.units.rows[self.index & self.units.rows_all].astype(np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Training rows in the cell."""
+        return int(self.rows.sum())
+
+    def rows_by_code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct codes of ``feature`` in the cell, ascending, and the rows that have them."""
+        present, where = np.unique(self.codes(feature), return_inverse=True)
+        return present, np.bincount(where, weights=self.rows, minlength=len(present)).astype(np.int64)
+
+    def stats(self, n_stats: int) -> np.ndarray:
+        """Additive statistics (n_stats,) of the cell."""
+        units = self.units
+        weight = units.weight[self.index & units.weight_all]
+        if units.counts:
+            return np.bincount(units.label[self.index], weights=weight, minlength=n_stats).astype(np.float64)
+        return np.concatenate([[weight.sum()], units.moments[:, self.index].sum(axis=1)])
+
+    def goes_left(self, question: Question) -> np.ndarray:
+        """Boolean array: which units of the cell go left."""
+        codes = self.codes(question.feature)
+        if question.categories >= 0:
+            return (question.categories >> codes) & 1 == 1
+        return codes <= question.cut
+
+    def split(self, question: Question, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
+        """The two children."""
+        left, k = self.goes_left(question), question.feature
+        ends = {"left": (self.low.copy(), self.high.copy()), "right": (self.low.copy(), self.high.copy())}
+        if question.categories >= 0:
+            ends["left"][0][k] &= question.categories
+            ends["right"][0][k] &= ~question.categories
+        else:
+            ends["left"][1][k] = ends["right"][0][k] = question.cut + 1
+        deeper = self.depth + 1
+        return (
+            replace(
+                self, index=self.index[left], low=ends["left"][0], high=ends["left"][1], depth=deeper, node=nodes[0]
+            ),
+            replace(
+                self, index=self.index[~left], low=ends["right"][0], high=ends["right"][1], depth=deeper, node=nodes[1]
+            ),
+        )
+
+
+def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
+    """The cell that holds everything."""
+    is_nominal = columns.is_nominal[columns.source]
+    low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
+    high = np.where(is_nominal, -1, n_codes).astype(np.int64)
+    return PlainCell(units, np.arange(units.n_units), columns, low, high)
+
+
+def bits(mask: int) -> list[int]:
+    """Positions of the bits set in ``mask``, ascending."""
+    return [j for j in range(int(mask).bit_length()) if mask >> j & 1]

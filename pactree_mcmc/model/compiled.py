@@ -1,0 +1,37 @@
+"""A model as compiled code takes it."""
+
+from typing import Any, NamedTuple
+
+from ..core.compile.jit import jit, struct
+from .data import Units
+from .leaf.compiled import LeafRule
+from .split_prior.cuts import QuestionRule
+from .tree_prior.priors import PriorTables
+
+
+class Lowered(NamedTuple):
+    """The four parts, lowered to arrays and integer codes."""
+
+    units: Units
+    prior: PriorTables
+    questions: QuestionRule
+    leaf: LeafRule
+    guess: LeafRule
+    """The leaf rule by which tables of scores are kept: `leaf`, but with a variance that stays."""
+
+
+_units, _prior, _questions, _leaf = struct(Units), struct(PriorTables), struct(QuestionRule), struct(LeafRule)
+_lowered = struct(Lowered)
+
+
+@jit
+def pack_model(m: Lowered) -> Any:
+    """The model as one pointer."""
+    u, p, q, f, g = m.units, m.prior, m.questions, m.leaf, m.guess
+    return _lowered(
+        _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
+        _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),
+        _questions(q.kind, q.min_leaf, q.feature, q.n_turns, q.design),
+        _leaf(f.kind, f.params, f.n_stats, f.lookup),
+        _leaf(g.kind, g.params, g.n_stats, g.lookup),
+    )

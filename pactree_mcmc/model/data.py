@@ -1,0 +1,287 @@
+"""Checked y and weights, and the units: rows that no question can separate, merged."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import as_number, in_words, read_array, read_numbers
+from ..core.compile.jit import jit
+from ..table.columns import refuse_missing
+from .leaf.classes import DirichletMultinomial, Leaf, Target
+from .leaf.numbers import NormalInverseGamma
+
+MOST_WHOLE_CLASSES = 20
+"""Different whole numbers above which they are more likely amounts than labels."""
+
+
+class Units(NamedTuple):
+    """Merged rows, as compiled code takes them; U units. Unit weights and row counts are stored once."""
+
+    codes: np.ndarray
+    """(p, U) unsigned: the code of each feature."""
+    counts: bool
+    """Whether the statistics are weights by label (else: weight and two moments)."""
+    label: np.ndarray
+    """(U,) uint16 for counts: which statistic the unit adds to; else one dummy."""
+    weight: np.ndarray
+    """(U,) float64, or (1,) when all are equal: read at ``u & weight_all``."""
+    weight_all: int
+    """-1 when ``weight`` has an entry for each unit, 0 when one entry serves all."""
+    moments: np.ndarray
+    """(2, U) float64 for moments: the second and third statistic; else (2, 1)."""
+    rows: np.ndarray
+    """(U,) int32 rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
+    rows_all: int
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return self.codes.shape[1]
+
+    def take(self, order: np.ndarray) -> Units:
+        """The units in another order."""
+        return self._replace(
+            codes=np.ascontiguousarray(self.codes[:, order]),
+            label=self.label[order] if self.counts else self.label,
+            weight=self.weight[order] if self.weight_all else self.weight,
+            moments=self.moments if self.counts else np.ascontiguousarray(self.moments[:, order]),
+            rows=self.rows[order] if self.rows_all else self.rows,
+        )
+
+
+def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
+    """Check y, weights and the estimation mask; choose the leaf model when none is given."""
+    labels = read_array("y", y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")
+    if len(labels) != n:
+        raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
+    kind = labels.dtype.kind
+    if kind == "V":
+        raise ValueError(f"y holds records of dtype {labels.dtype}; give real numbers or labels.")
+    if kind == "c":
+        raise ValueError("y is complex; give real numbers or labels.")
+    if kind in "mM":
+        raise ValueError(f"y has dtype {labels.dtype}; give real numbers or labels.")
+    if kind not in "fiub" and not _all_strings(labels):
+        labels = _plain_objects(labels)
+        kind = labels.dtype.kind
+    if kind == "f" and not np.isfinite(labels).all():
+        row = int(np.argmax(~np.isfinite(labels)))
+        raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
+    chosen = leaf is not None
+    if leaf is None:
+        leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
+    if not isinstance(leaf, Leaf):
+        allowed = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
+        raise TypeError(f"leaf is {in_words(leaf)}; give {allowed}.")
+    weight = _read_weight(sample_weight, n)
+    mask = _read_mask(estimation, n)
+    if mask is not None and not leaf.uses_estimation:
+        raise ValueError(
+            f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss split the sample."
+        )
+    if leaf.is_classifier:
+        target = _class_target(labels, weight, mask)
+        if kind in "iu" and not chosen and target.n_classes > MOST_WHOLE_CLASSES:
+            warnings.warn(
+                f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes. Give "
+                "floats for a regression, y.astype(float); give strings, or leaf=DirichletMultinomial(), if classes "
+                "are meant, and this warning goes.",
+                stacklevel=3,
+            )
+        return target, leaf
+    if kind not in "fiub":
+        raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
+    with np.errstate(over="ignore"):
+        return number_target(labels.astype(np.float64), weight, mask), leaf
+
+
+def _all_strings(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "US" or type(labels.dtype).__name__ == "StringDType"
+
+
+def _plain_objects(labels: np.ndarray) -> np.ndarray:
+    refuse_missing(labels)
+    values = labels.tolist()
+    if all(isinstance(v, str) for v in values):
+        return np.array(values, dtype=str)
+    if all(isinstance(v, bool | np.bool_) for v in values):
+        return np.array(values, dtype=bool)
+    if all(isinstance(v, numbers.Integral) for v in values):
+        if not all(-(2**63) <= int(v) < 2**63 for v in values):
+            raise ValueError("y holds integers beyond 64 bits; give labels that fit, or strings.")
+        return np.array(values, dtype=np.int64)
+    if all(as_number(v) is not None for v in values):
+        return np.array([as_number(v) for v in values])
+    kinds = sorted({type(v).__name__ for v in values})
+    raise ValueError(f"y mixes or holds {', '.join(kinds)}; give all strings, all booleans or all numbers.")
+
+
+def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+    classes, numbered = _numbered(labels)
+    if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
+        raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
+    if len(classes) > 32_767:
+        raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
+    return Target(numbered.astype(np.int32), classes, weight, mask, 0.0, 1.0)
+
+
+def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct labels, and the place of each label among them."""
+    if labels.dtype.kind in "iu" and int(labels.max()) - int(labels.min()) < 1 << 16:
+        least = labels.min()
+        away = (labels - least).astype(np.int64)
+        present = np.bincount(away) > 0
+        return np.flatnonzero(present).astype(labels.dtype) + least, (np.cumsum(present) - 1)[away]
+    return np.unique(labels, return_inverse=True)
+
+
+def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow."""
+    shares = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = float(shares @ y)
+        variance = float(shares @ (y - center) ** 2)
+        total = variance * (len(y) if weight is None else float(weight.sum()))
+    if not np.isfinite(total):
+        raise ValueError("y is too large: its variance overflows; rescale y, or sample_weight if given.")
+    counted = y[shares > 0.0]
+    if np.all(counted == counted[0]):  # rounding leaves its variance above zero
+        center, variance = float(counted[0]), 0.0
+    return Target(y, None, weight, mask, center, variance if variance > 0.0 else 1.0)
+
+
+def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = read_numbers("sample_weight", sample_weight)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; give one weight a row, shape ({n},).")
+    bad = ~((weight >= 0.0) & np.isfinite(weight))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"sample_weight is {weight[row]} in row {row}; give finite weights >= 0.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError("sample_weight adds up to infinity; rescale it.")
+    return weight
+
+
+def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
+    if estimation is None:
+        return None
+    mask = read_array("estimation", estimation)
+    if isinstance(estimation, float | np.floating):
+        if not 0.0 < estimation < 1.0 or not 0 < round(n * estimation) < n:
+            raise ValueError(f"estimation={estimation} of {n} rows leaves E or S empty; give a fraction in (0, 1).")
+        mask = np.arange(n) >= n - round(n * estimation)
+    if mask.dtype.kind != "b" or mask.shape != (n,):
+        raise ValueError(
+            f"estimation has dtype {mask.dtype} and shape {mask.shape}; give booleans of shape ({n},), True for "
+            "E, or the fraction of the rows, the last ones, that are E."
+        )
+    return mask
+
+
+class Merged(NamedTuple):
+    """The units of a table and where its rows went."""
+
+    units: Units
+    unit_of_row: np.ndarray | None
+    """(n,) int32: the unit of each row; None when row i is unit i."""
+
+
+def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
+    """Merge rows with equal codes (and equal label, when the statistics are counts), adding their statistics."""
+    n = codes.shape[1]
+    group = np.empty(n, dtype=np.int32)
+    n_units = group_rows_into(group, codes, _labels(leaf, target))
+    if n_units == n:
+        return Merged(summed_units(codes, None, leaf, target), None)
+    first = first_rows(group, n_units)
+    flat = codes.reshape(-1)
+    for k in range(len(codes)):
+        flat[k * n_units : (k + 1) * n_units] = codes[k, first]
+    merged = flat[: len(codes) * n_units].reshape(len(codes), n_units)
+    return Merged(summed_units(merged, group, leaf, target), group)
+
+
+def _labels(leaf: Leaf, target: Target) -> np.ndarray:
+    return leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
+
+
+def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
+    """Units with ``codes`` (p, U) and the sums of the rows that ``group`` (n,) puts in each; None: row i is unit i."""
+    label = _labels(leaf, target)
+    weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
+    if group is None:
+        plain = weight is None or bool(np.all(weight == 1.0))
+        weight = np.ones(1) if plain else np.array(weight)
+        ones = np.ones(1, dtype=np.int32)
+        return Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, ones, 0)
+    n_units = codes.shape[1]
+    rows = np.bincount(group, minlength=n_units).astype(np.int32)
+    weight = np.bincount(group, weights=weight, minlength=n_units).astype(np.float64)
+    if leaf.is_classifier:
+        label = label[first_rows(group, n_units)]
+    else:
+        moments = np.array([np.bincount(group, weights=m, minlength=n_units) for m in moments])
+    return Units(codes, leaf.is_classifier, label, weight, -1, moments, rows, -1)
+
+
+@jit
+def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
+    """First row of each group, (n_groups,) int32; groups are numbered by first occurrence."""
+    out = np.empty(n_groups, dtype=np.int32)
+    n = 0
+    for i in range(len(group)):
+        if group[i] == n:
+            out[n] = i
+            n += 1
+    return out
+
+
+@jit
+def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
+    """Number the classes of equal rows by first occurrence into ``group`` (n,); return how many.
+
+    A hash table of leading rows, at most two thirds full; rows are compared, so hashes may collide.
+    """
+    n = len(group)
+    size = np.int64(4)
+    while 2 * size < 3 * n:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int32)
+    n_groups = 0
+    for i in range(n):
+        h = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)
+        for k in range(codes.shape[0]):
+            h = (h ^ np.uint64(codes[k, i])) * np.uint64(0xBF58476D1CE4E5B9)
+            h ^= h >> np.uint64(29)
+        at = np.int64(h & np.uint64(size - 1))
+        while table[at] >= 0 and not _same_row(codes, label, i, table[at]):
+            at = (at + 1) & (size - 1)
+        if table[at] < 0:
+            table[at] = i
+            group[i] = n_groups
+            n_groups += 1
+        else:
+            group[i] = group[table[at]]
+    return n_groups
+
+
+@jit
+def _same_row(codes: np.ndarray, label: np.ndarray, a: int, b: int) -> bool:
+    if len(label) > 1 and label[a] != label[b]:
+        return False
+    for k in range(codes.shape[0]):
+        if codes[k, a] != codes[k, b]:
+            return False
+    return True

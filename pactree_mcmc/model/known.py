@@ -1,0 +1,56 @@
+"""Which tree priors, questions and leaves both engines know, and what of them may be changed by a subclass.
+
+A part is there twice: plainly, as methods of its class, and compiled, under the code of its class. A part that only has
+the plain form, or another one than its code says, would be answered by the compiled form of something else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .leaf.classes import DirichletMultinomial, FrozenLaplace, Leaf, PacBayesLoss
+from .leaf.numbers import NormalInverseGamma, NormalKnownVariance, PoissonGamma
+from .leaf.shared_variance import NormalSharedVariance
+from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts, Questions
+from .split_prior.fixed_tree import FixedTree
+from .tree_prior.priors import BranchingProcess, ChipmanPrior, LeafPenalty
+
+TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
+QUESTIONS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)
+LEAVES = (
+    *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
+    *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
+)
+FREE = frozenset({"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw"})
+"""Methods of a leaf that have no compiled form."""
+
+
+def check_known(tree_prior: Any, questions: Questions, leaf: Leaf | None) -> None:
+    """Refuse, with a TypeError, parts of a model that compiled code would take for something else."""
+    _check(tree_prior, TREE_PRIORS, "tree_prior")
+    _check(questions, QUESTIONS, "questions")
+    if leaf is not None:
+        _check(leaf, LEAVES, "leaf")
+
+
+def _check(part: Any, known: tuple[type, ...], name: str) -> None:
+    lineage = type(part).__mro__
+    base = next((cls for cls in lineage if cls in known), None)
+    if base is None:
+        *most, last = (cls.__name__ for cls in known)
+        raise TypeError(
+            f"{name} is a {type(part).__name__}, which has no compiled form; give {', '.join(most)} or {last}."
+        )
+    fields = getattr(base, "__dataclass_fields__", {})
+    for cls in lineage[: lineage.index(base)]:
+        for changed in vars(cls):
+            if (
+                hasattr(base, changed)
+                and not changed.startswith("__")
+                and changed not in FREE
+                and changed not in fields
+            ):
+                raise TypeError(
+                    f"{name} is a {type(part).__name__}, which changes {changed} of {base.__name__}; compiled code "
+                    f"would go on with that of {base.__name__}, so the two would disagree: give a {base.__name__}."
+                )

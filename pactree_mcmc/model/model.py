@@ -1,0 +1,417 @@
+"""TreeModel: data + tree prior + question prior + leaf score, and the plain posterior of any tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ..core.checks import check_flag, in_words
+from ..table.coding import AnyScale, encode
+from ..table.columns import Columns, Table, learn_columns
+from ..tree.tree import LEAF, Tree, check_tree
+from .cells import PlainCell, Question, root_cell
+from .compiled import Lowered
+from .data import Merged, Units, first_rows, merge_rows, read_target
+from .known import check_known
+from .leaf.classes import Leaf, Target
+from .not_finite import not_finite
+from .obstacles import obstacle_to_certificate
+from .split_prior.cuts import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
+from .tree_prior.priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
+
+
+class Visit(NamedTuple):
+    """One node of a tree met on the way down."""
+
+    number: int
+    cell: PlainCell
+    question: Question | None
+
+
+class ModelParts(NamedTuple):
+    """What a model is, as files keep it: parts that were checked, and the data in codes."""
+
+    tree_prior: Any
+    questions: Questions
+    leaf: Leaf
+    columns: Columns
+    n_rows: int
+    n_features: int
+    target: Target
+    scales: list[AnyScale]
+    units: Units
+    unit_of_row: np.ndarray | None
+
+
+class TreeModel:
+    """What is believed about a table: the posterior of trees that both engines answer.
+
+    ``log post(T) = sum over internal nodes [log_split + log R(question | cell)]
+    + sum over leaves [log_stop + score] - log Z`` (formula sheet, section 0).
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Array, pandas or polars frame; at least two rows. Columns of a frame that hold text or categories are nominal;
+        dates (datetime64) are ordered numbers, days since 1970.
+    y : array-like of shape (n,)
+        Integers, booleans or strings are class labels; floats are a regression, unless ``leaf`` says otherwise. More
+        than 20 different integers are taken as classes with a warning.
+    tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
+        Default ``ChipmanPrior()``.
+    questions : LocalCuts, GridCuts, DyadicCuts or FixedTree, optional
+        Default ``LocalCuts()``.
+    leaf : leaf model, optional
+        Default ``DirichletMultinomial()`` for classes, ``NormalInverseGamma()`` for a regression.
+    nominal : column names or indices, optional
+        Further nominal columns; at most 63 categories each.
+    missing : {"error", "branch"}, default "error"
+        "branch" allows missing values: each question also says where they go, either side with probability one half.
+        Under local cuts they may part from all others, as if they were -inf or +inf. In a nominal column they are one
+        more category, in new rows too. A missing value in a column that had none in X follows the larger branch.
+    sample_weight : array-like of shape (n,), optional
+        Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. The prior does not see them:
+        where questions count rows (``min_leaf``, quantiles) each row counts one, whatever it weighs.
+    estimation : bool array of shape (n,), or float, optional
+        Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
+        fraction of the rows, the last ones, that are E: shuffle a sorted table first.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,) or None
+        Sorted class labels.
+    columns : Columns
+        Names and categories of the features.
+    leaf : leaf model
+        With the parameters left out set from the data.
+
+    Raises
+    ------
+    ValueError
+        If an input cannot be used; the message says what was received and what is allowed, and of columns names all.
+    TypeError
+        If a part of the model has the wrong type.
+
+    Warns
+    -----
+    UserWarning
+        If y holds more than 20 different whole numbers and no ``leaf`` is given.
+
+    Notes
+    -----
+    Building costs O(n p log n); memory beside the caller's arrays is one to four bytes a value. Prior, questions and
+    leaf are checked before the table is coded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], tree_prior=ChipmanPrior(0.5, 1.0))
+    >>> stump = Tree([-1], [0], [0], [0])
+    >>> round(model.log_posterior(stump), 4)
+    -4.0943
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        tree_prior: BranchingProcess | ChipmanPrior | LeafPenalty | None = None,
+        questions: Questions | None = None,
+        leaf: Leaf | None = None,
+        nominal: Any = None,
+        missing: str = "error",
+        sample_weight: Any = None,
+        estimation: Any = None,
+    ) -> None:
+        self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
+        self.questions = LocalCuts() if questions is None else questions
+        if isinstance(self.tree_prior, type) or not callable(getattr(type(self.tree_prior), "log_stop", None)):
+            given = in_words(tree_prior)
+            raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
+        if not isinstance(self.questions, Questions):
+            raise TypeError(f"questions is {in_words(questions)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
+        check_known(self.tree_prior, self.questions, leaf if isinstance(leaf, Leaf) else None)
+        if self.questions.needs_depth and self.tree_prior.max_depth is None:
+            raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
+        table = Table(X)
+        self.columns = learn_columns(table, nominal, missing)
+        self.n_rows, self.n_features = table.n_rows, table.n_features
+        self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
+        self.leaf = leaf.resolve(self.target)
+        self.questions.weights(self.n_features)
+        self.shape = self.questions.shape()
+        if isinstance(self.tree_prior, BranchingProcess):
+            self.tree_prior.check(self.shape)
+        if self.columns.twins and self.questions.kind == LOCAL_TRIVIAL:
+            raise ValueError(
+                f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial ways cannot "
+                "send either side; fill them in, or give LocalCuts() without trivial=True."
+            )
+        self.scales = self.questions.scales(table, self.columns)
+        self.units, self.unit_of_row = self._merge(table)
+        self._rules = self.questions.bind(self.scales)
+
+    @property
+    def parts(self) -> ModelParts:
+        """What the model is made of, for `from_parts`."""
+        return ModelParts(*(getattr(self, name) for name in ModelParts._fields))
+
+    @classmethod
+    def from_parts(cls, parts: ModelParts) -> Self:
+        """The model that had these ``parts``, which are not checked again."""
+        model = cls.__new__(cls)
+        for name, part in parts._asdict().items():
+            setattr(model, name, part)
+        model.shape = parts.questions.shape()
+        model._rules = parts.questions.bind(parts.scales)
+        return model
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file, netCDF or Zarr by its suffix, for `load`; see `files.save_model`."""
+        from ..files import save_model
+
+        save_model(self, path)
+
+    def _merge(self, table: Table) -> Merged:
+        """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""
+        cells = self.questions.finest_cells(table, self.columns)
+        if cells is None:
+            return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
+        merged = merge_rows(cells[None], self.leaf, self.target)
+        of_row = merged.unit_of_row
+        some = table if of_row is None else Table(table.take(first_rows(of_row, merged.units.n_units)))
+        codes = encode(some, self.columns, self.scales)
+        return Merged(merged.units._replace(codes=codes), of_row)
+
+    @property
+    def classes_(self) -> np.ndarray | None:
+        """Sorted class labels (K,), None for a regression."""
+        return self.target.classes
+
+    @cached_property
+    def counted_rows(self) -> np.ndarray:
+        """Rows (m,) that the score of a tree counts: of positive weight, and not in E where E freezes the leaves."""
+        counted = self.target.weights > 0.0
+        if self.leaf.uses_estimation and self.target.estimation is not None:
+            counted = counted & ~self.target.estimation
+        return np.flatnonzero(counted)
+
+    @cached_property
+    def n_codes(self) -> np.ndarray:
+        """Codes of each coordinate, (q,) int64."""
+        return np.array([scale.n_codes for scale in self.scales], dtype=np.int64)
+
+    @cached_property
+    def natural_depth(self) -> int:
+        """No tree can be deeper, for want of questions."""
+        return self._rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
+
+    @cached_property
+    def prior_tables(self) -> PriorTables:
+        """The tree prior as tables."""
+        return tables(self.tree_prior, self.natural_depth, self.shape)
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The model as compiled code takes it."""
+        check_known(self.tree_prior, self.questions, self.leaf)
+        rule = self._rules.rule(self.n_codes, self.columns)
+        leaf = self.leaf.rule(self.target)
+        return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
+
+    def unit_numbers(self, chosen: np.ndarray) -> np.ndarray:
+        """Rows of numbers (m, p) with the codes of the units ``chosen`` (m,)."""
+        codes, n_features = self.units.codes[:, chosen].astype(np.int64), self.n_features
+        out = np.empty((len(chosen), n_features))
+        for k, scale in enumerate(self.scales[:n_features]):
+            out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k])
+        for c, k in enumerate(self.columns.twins, start=n_features):
+            # one coordinate has missing values lowest, the other highest
+            local = len(getattr(self.scales[c], "low", ()))
+            lacks = np.isinf(self.scales[c].low[codes[c]]) if local else codes[c] != codes[k]
+            out[lacks, k] = np.nan
+        return out
+
+    def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
+        """Why posteriors of this model have no certificate: what in the prior may depend on the rows counted.
+
+        The same reason with which `Posterior.certificate` refuses, known before anything is summed or sampled: leaves
+        that learn from counted rows, questions that look at them, classes, categories or missing values that only they
+        have, weights, prices of empty leaves.
+
+        Parameters
+        ----------
+        sampled : bool, default False
+            Ask for draws, which do not tell the constant of LeafPenalty; ``exact.solve`` sums it.
+
+        Returns
+        -------
+        str or None
+            The first reason found and what to give instead; None: nothing is in the way.
+
+        Raises
+        ------
+        ValueError
+            If ``sampled`` is no flag.
+
+        Notes
+        -----
+        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are taken at the caller's word.
+
+        Examples
+        --------
+        >>> model = TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        >>> model.certificate_obstacle().partition(";")[0]
+        'DirichletMultinomial learns leaf values from every row, counted ones too'
+        """
+        check_flag("sampled", sampled)
+        return obstacle_to_certificate(self, bool(sampled))
+
+    def root_cell(self) -> PlainCell:
+        """The cell that holds every row."""
+        return root_cell(self.units, self.columns, self.n_codes)
+
+    def log_posterior(self, tree: Tree) -> float:
+        """Unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
+
+        Raises
+        ------
+        ValueError
+            If the tree asks about a feature X lacks.
+        """
+        prior = self.log_prior(tree)
+        return prior + self.log_score(tree) if prior > -math.inf else prior
+
+    def log_prior(self, tree: Tree) -> float:
+        """Log prior of ``tree`` in nats, ``-inf`` when it cannot occur; unnormalised under LeafPenalty.
+
+        Under LocalCuts all thresholds that part the cell's rows alike are the same question.
+
+        Raises
+        ------
+        ValueError
+            If the tree asks about a feature X lacks.
+
+        Notes
+        -----
+        Plain NumPy, independent of both engines; O(n p) a level of the tree.
+        """
+        total = self.prior_tables.log_constant
+        for number, cell, question in self.visit(tree):
+            if tree.feature[number] == LEAF:
+                total += self._log_stop(cell)
+            elif question is None or self.is_forced(cell):
+                return -math.inf
+            else:
+                total += self.log_split(cell)
+                total += self._rules.log_probability(cell, question)
+            if total == -math.inf:
+                return total
+        return float(total)
+
+    def log_score(self, tree: Tree) -> float:
+        """Score of ``tree`` in nats: the sum of its leaf scores, if the leaf model separates.
+
+        Raises
+        ------
+        ValueError
+            If the tree asks about a feature X lacks, its thresholds part rows that the model's questions cannot, or the
+            score of a leaf is not finite.
+        """
+        stats, leaves = [], []
+        for number, cell, question in self.visit(tree):
+            if tree.feature[number] == LEAF:
+                if len(cell.index):
+                    stats.append(cell.stats(self.leaf.n_stats(self.target)))
+                    leaves.append((number, cell.n_rows))
+            elif question is None:
+                raise ValueError(
+                    f"node {number}, {tree.question(number)}: the model has no cut there to part its rows."
+                )
+        score = self.leaf.log_tree_score(np.array(stats), self.target)
+        if not math.isfinite(score):
+            alone = [self.leaf.log_tree_score(each[None], self.target) for each in stats]
+            i = int(np.argmin(np.isfinite(alone)))
+            raise not_finite(self, [], f"leaf {leaves[i][0]} of the tree", leaves[i][1], stats[i], alone[i])
+        return score
+
+    def is_forced(self, cell: PlainCell) -> bool:
+        """Whether a cell must be a leaf: at the depth limit, or without admissible question."""
+        if self._is_joint(cell):
+            return False
+        return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+        return self._rules.ways(cell, feature)
+
+    def draw_question(self, rng: np.random.Generator, cell: PlainCell) -> Question:
+        """A question of a cell that admits one, from the question prior."""
+        return self._rules.draw(rng, cell)
+
+    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+        """The two cells ``question`` makes."""
+        return self._rules.children(cell, question)
+
+    def log_split(self, cell: PlainCell) -> float:
+        """Log prior factor of splitting a cell that can be split."""
+        if self._is_joint(cell):
+            return 0.0
+        return self.tree_prior.log_split(cell.depth, self._node(cell))
+
+    def categories_in(self, cell: PlainCell, feature: int) -> int:
+        """Bits of the categories a nominal question of the cell parts; 0 when any part will do."""
+        if self.questions.kind == GRID:
+            return int(cell.low[feature])
+        return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
+
+    def _log_stop(self, cell: PlainCell) -> float:
+        if self._is_joint(cell):
+            return -math.inf
+        forced = self.is_forced(cell)
+        return self.tree_prior.log_stop(cell.depth, self._node(cell), forced=forced, empty=len(cell.index) == 0)
+
+    def _is_joint(self, cell: PlainCell) -> bool:
+        return self.shape is not None and bool(self.shape.joint[cell.node])
+
+    def _node(self, cell: PlainCell) -> int:
+        return -1 if self.shape is None else cell.node
+
+    def visit(self, tree: Tree) -> Iterator[Visit]:
+        """Nodes of ``tree`` in preorder with their cells; a question that the coding lacks is None, a dead end."""
+        check_tree(tree, self.n_features)
+        todo = [(0, self.root_cell())]
+        while todo:
+            number, cell = todo.pop()
+            if tree.feature[number] == LEAF:
+                yield Visit(number, cell, None)
+                continue
+            question = self._question(tree, number, cell)
+            yield Visit(number, cell, question)
+            if question is not None:
+                left, right = self.children(cell, question)
+                todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
+
+    def _question(self, tree: Tree, node: int, cell: PlainCell) -> Question | None:
+        k, categories = int(tree.feature[node]), int(tree.categories[node])
+        if (categories >= 0) != self.columns.is_nominal[k]:
+            return None
+        if categories >= 0:
+            return Question(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
+        threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
+        cut = self.scales[c].cut_of(threshold)
+        if cut is None and self.questions.kind in (LOCAL, LOCAL_TRIVIAL):
+            # a threshold among the values of one code parts nothing in a cell that lacks the code
+            code = int(np.searchsorted(self.scales[c].low, threshold, side="right")) - 1
+            cut = None if code in cell.codes(c) else code
+        return None if cut is None else Question(c, cut, -1)
+
+    def __repr__(self) -> str:
+        kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
+        parts = f"tree_prior={self.tree_prior!r}, questions={self.questions!r}, leaf={self.leaf!r}"
+        return f"TreeModel(n={self.n_rows}, p={self.n_features}, {kind}, {parts})"

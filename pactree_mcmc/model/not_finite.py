@@ -1,0 +1,53 @@
+"""A leaf score that is NaN or infinite stops whoever computes it, with the cell it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..tree.tree import one_of, side_words
+
+if TYPE_CHECKING:
+    from . import TreeModel
+
+MOST_STATS = 12
+
+
+class NotFinite(ValueError):
+    """A leaf score is NaN or infinite."""
+
+
+class Answer(NamedTuple):
+    """A question on the way to a cell, in codes, and its answer."""
+
+    coordinate: int
+    cut: int
+    upper: int
+    categories: int
+    left: bool
+
+
+def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
+    """The error to raise: ``what`` has this score; ``answers`` lead to the cell it is, or belongs to."""
+    path = " and ".join(words(model, answer) for answer in answers)
+    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MOST_STATS].tolist()] + ["..."] * (len(stats) > MOST_STATS)
+    cell = f"{path}{'; ' if path else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
+    return NotFinite(
+        f"the score of {what} is {float(score)}: {cell}, {model.leaf!r}. Give less extreme leaf parameters, y or "
+        "sample_weight."
+    )
+
+
+def words(model: TreeModel, answer: Answer) -> str:
+    """An answer as text, such as ``x0 > 2.5``."""
+    columns, c = model.columns, answer.coordinate
+    k = int(columns.source[c])
+    name = columns.names[k]
+    if columns.categories[k] is not None:
+        asked = one_of(columns.label_set(k, answer.categories))
+        return name + (asked if answer.left else " not" + asked)
+    threshold = float(model.scales[c].threshold(np.array([answer.cut]), np.array([answer.upper]))[0])
+    missing = k in columns.twins and answer.left == (c < columns.n_features)
+    return f"{name} {side_words(threshold, answer.left, columns.kind(k))}{' or missing' if missing else ''}"

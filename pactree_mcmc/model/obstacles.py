@@ -1,0 +1,92 @@
+"""Why a model can have no certificate: what in its prior over classifiers may depend on the rows that are counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .tree_prior.priors import LeafPenalty
+
+if TYPE_CHECKING:
+    from .model import TreeModel
+
+
+def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
+    """The first reason why posteriors of the model have no certificate, and what to give instead; None: they have."""
+    reason = _of_leaf(model) or model.questions.use_of_rows or _of_prior(model) or _of_classes(model)
+    return reason or _of_columns(model) or (unknown_constant(model) if sampled else None)
+
+
+def unknown_constant(model: TreeModel) -> str | None:
+    """Why draws do not tell their divergence from the prior; None: they do."""
+    if not isinstance(model.tree_prior, LeafPenalty):
+        return None
+    return (
+        "LeafPenalty is not normalised, and draws do not tell its constant; use ChipmanPrior or BranchingProcess, or "
+        "exact.solve"
+    )
+
+
+def _of_leaf(model: TreeModel) -> str | None:
+    leaf, target = model.leaf, model.target
+    if not leaf.is_classifier:
+        return (
+            f"{type(leaf).__name__} is a regression, and the bounds are for losses in [0, 1]; "
+            "give a classification model with PacBayesLoss and estimation="
+        )
+    if not leaf.uses_estimation or target.estimation is None:
+        return (
+            f"{type(leaf).__name__} learns leaf values from every row, counted ones too; give PacBayesLoss or "
+            "FrozenLaplace with estimation=, so that E fixes them and the rest is counted"
+        )
+    if target.estimation.all():
+        return "the estimation mask holds every row, so none is left to count; leave some out"
+    if np.ptp(target.weights[~target.estimation]) > 0.0:
+        return "sample_weight differs between counted rows, and a bound counts each of them once; drop it"
+    return None
+
+
+def _of_prior(model: TreeModel) -> str | None:
+    if model.prior_tables.empty_bonus != 0.0:
+        return "the price of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
+    return None
+
+
+def _of_classes(model: TreeModel) -> str | None:
+    known = np.zeros(model.target.n_classes, dtype=np.bool_)
+    known[model.target.values[model.target.estimation]] = True
+    classes = model.classes_.tolist()
+    if not known[0]:
+        return (
+            f"class {classes[0]!r}, the label of a cell without rows of E, occurs only in counted rows; "
+            "choose E so that it holds the smallest class"
+        )
+    if model.leaf.depends_on_n_classes and not known.all():
+        return (
+            f"class {classes[int(np.argmin(known))]!r} occurs only in counted rows, and the number of classes sets the "
+            f"probabilities of every {type(model.leaf).__name__} leaf; choose E so that it holds all classes, leave "
+            "the rows of that class out, or give PacBayesLoss"
+        )
+    return None
+
+
+def _of_columns(model: TreeModel) -> str | None:
+    units, columns = model.units, model.columns
+    known = units.label < model.target.n_classes
+    for j in np.flatnonzero(columns.is_nominal):
+        missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, known])
+        if len(missing):
+            name, category = columns.names[j], columns.categories[j].tolist()[missing[0]]
+            return (
+                f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over ways to part "
+                "the categories depends on them; merge it with another, or choose E so that it holds all"
+            )
+    lacks = np.isnan(model.unit_numbers(np.flatnonzero(known)))
+    for j in columns.twins:
+        if model.n_codes[j] > 1 and not lacks[:, j].any():
+            return (
+                f"column {columns.names[j]!r} lacks values only in counted rows, so the prior over where missing "
+                "values go depends on them; fill them in, or choose E so that it lacks some too"
+            )
+    return None

@@ -1,0 +1,99 @@
+"""Trees grown from the root by plain decisions, cell by cell: prior draws, and data simulated from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..tree.tree import LEAF, Tree
+from .cells import PlainCell, Question
+from .model import TreeModel
+from .split_prior.cuts import LOCAL, LOCAL_TRIVIAL
+from .tree_prior.priors import BranchingProcess, LeafPenalty
+
+MAX_TRIES = 100_000
+
+
+class Grown(NamedTuple):
+    """A tree and the cells of its leaves."""
+
+    tree: Tree
+    leaves: list[PlainCell]
+
+
+def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Grown:
+    """The tree that splits each cell by the question ``decide`` returns, and stops where it returns None."""
+    nodes: list[list] = []
+    leaves = []
+    todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
+    while todo:
+        cell, right_of = todo.pop()
+        here = len(nodes)
+        if right_of >= 0:
+            nodes[right_of][3] = here
+        question = decide(cell)
+        if question is None:
+            nodes.append([LEAF, 0.0, 0, 0, -1, False])
+            leaves.append(cell)
+            continue
+        left, right = model.children(cell, question)
+        default_left, c, columns = 2 * left.n_rows >= cell.n_rows, question.feature, model.columns
+        threshold, categories = _in_data_units(model, cell, question, default_left)
+        if columns.twin[c] != c:
+            default_left = c < columns.n_features
+        nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left])
+        todo += [(right, here), (left, -1)]
+    return Grown(Tree(*zip(*nodes, strict=True), columns=model.columns, classes=model.classes_), leaves)
+
+
+def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, default_left: bool) -> tuple[float, int]:
+    """Threshold and category bits as a tree stores them."""
+    k = question.feature
+    local = model.questions.kind in (LOCAL, LOCAL_TRIVIAL)
+    if question.categories >= 0:
+        present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
+        if not local:
+            cut_to_box = model.shape is None and cell.low[k]
+            return 0.0, question.categories & int(cell.low[k]) if cut_to_box else question.categories
+        absent = ((1 << int(model.n_codes[k])) - 1) & ~present
+        return 0.0, (question.categories & present) | (absent if default_left else 0)
+    cut, upper = question.cut, question.cut + 1
+    if local:
+        codes = np.unique(cell.codes(k))
+        below, above = codes[codes <= cut], codes[codes > cut]
+        cut = int(below[-1]) if len(below) else -1
+        cut, upper = (cut, int(above[0])) if len(above) else (int(model.n_codes[k]) - 1, int(model.n_codes[k]))
+    return float(model.scales[k].threshold(np.array([cut]), np.array([upper]))[0]), -1
+
+
+def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
+    """A tree from the prior; None if the prior is no branching process, or rejection finds no tree.
+
+    A conditioned process is drawn by rejecting trees too deep, or that run out of questions.
+    """
+    prior = model.tree_prior
+    if isinstance(prior, LeafPenalty):
+        return None
+    conditioned = isinstance(prior, BranchingProcess) and prior.conditioned
+
+    class TooFar(Exception):
+        pass
+
+    def decide(cell: PlainCell) -> Question | None:
+        forced = model.is_forced(cell)
+        if forced and not conditioned:
+            return None
+        if rng.random() >= np.exp(model.log_split(cell)):
+            return None
+        if forced:
+            raise TooFar
+        return model.draw_question(rng, cell)
+
+    for _ in range(MAX_TRIES if conditioned else 1):
+        try:
+            return grow(model, decide)
+        except TooFar:
+            continue
+    return None

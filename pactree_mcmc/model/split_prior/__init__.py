@@ -1,0 +1,1 @@
+"""Which splits a cell admits, and how likely each is."""

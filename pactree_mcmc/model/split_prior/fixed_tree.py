@@ -1,0 +1,244 @@
+"""The fixed design: every node's question is that of a given tree (formula sheet, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ...core.checks import BELOW_ONE, check_number, read_array
+from ...core.compile.jit import jit
+from ...table.coding import AnyScale, given_scale, nominal_scale
+from ...table.columns import Columns, Table, learn_columns, ordered_values
+from ...tree.routing import depths_between
+from ...tree.tree import LEAF, Tree, check_tree
+from ..cells import PlainCell, Question
+from ..tree_prior.priors import FixedShape
+from .cuts import DESIGN, FIXED, Questions
+
+ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class FixedTree(Questions):
+    """The question of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
+
+    Parameters
+    ----------
+    tree : Tree
+        The deepest tree; a node that is a leaf of it is never split.
+    joint : bool array of shape (n_nodes,), optional
+        Nodes that belong to the question of their parent, which so has more than two answers: a joint node is split
+        whenever it is reached, whatever the tree prior, is never a leaf and adds no depth. A node with m children is
+        m - 1 nodes of the tree, all but the first joint. `exact.solve` takes them; chains cannot, since they grow one
+        node at a time. Default: none.
+
+    Raises
+    ------
+    TypeError
+        If ``tree`` is not a Tree.
+    ValueError
+        If ``joint`` has another shape or type, or marks the root or a leaf of the tree.
+
+    Examples
+    --------
+    >>> from pactree_mcmc import Tree
+    >>> FixedTree(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+    FixedTree(tree=Tree(n_leaves=2, depth=1))
+    """
+
+    tree: Tree
+    joint: Any = field(default=None, repr=False)
+    kind = FIXED
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tree, Tree):
+            raise TypeError(f"tree is a {type(self.tree).__name__}; give a Tree, or use FixedTree.from_sklearn.")
+        m = self.tree.n_nodes
+        joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(read_array("joint", self.joint))
+        if joint.dtype.kind != "b" or joint.shape != (m,):
+            raise ValueError(f"joint has dtype {joint.dtype} and shape {joint.shape}; give booleans of shape ({m},).")
+        wrong = joint & (self.tree.feature == LEAF)
+        wrong[0] = joint[0]
+        if wrong.any():
+            what = "the root" if joint[0] else f"node {int(np.argmax(wrong))}, a leaf of the tree,"
+            raise ValueError(f"{what} cannot be joint: joint nodes continue the question of their parent.")
+        object.__setattr__(self, "joint", joint)
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Self:
+        """The design of a fitted scikit-learn tree.
+
+        Raises
+        ------
+        ValueError
+            If ``fitted`` holds no tree.
+        """
+        return cls(Tree.from_sklearn(fitted))
+
+    def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
+        """Split probabilities by node that pay for the choice of each question: ``rho`` times R under local cuts.
+
+        A tree fitted to the data has questions picked among many. With these probabilities its prunings weigh, up to a
+        factor, what they weigh among all trees with local questions, so that no more is believed than the data say.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            The rows by which the questions were picked. Features that the tree asks by categories are nominal.
+        rho : float, default 0.95
+            Split probability of a cell, question apart; in [0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            For ``BranchingProcess(rho)``; 0 in leaves and joint nodes, and where no question parts the rows.
+
+        Raises
+        ------
+        ValueError
+            If rho is out of range, or X does not fit the tree.
+
+        Notes
+        -----
+        With I_k distinct values of feature k among the rows of a node and p' features that have two or more,
+        ``R = 1 / (p' (I_k - 1))``, or ``1 / (p' (2^(I_k - 1) - 1))`` of a nominal feature (formula sheet, section 2).
+        Cost O(n p depth).
+
+        Examples
+        --------
+        >>> from pactree_mcmc import Tree
+        >>> design = FixedTree(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+        >>> design.split_probabilities([[1.0], [2.0], [3.0], [4.0]], rho=0.6).round(3).tolist()
+        [0.2, 0.0, 0.0]
+        """
+        rho = check_number("rho", rho, "0 <= rho < 1", 0.0, BELOW_ONE)
+        tree = self.tree
+        columns = tree.columns
+        if columns is None:
+            columns = learn_columns(Table(X), sorted(set(tree.feature[tree.categories >= 0].tolist())))
+        check_tree(tree, columns.n_features)
+        numbers = columns.numbers(X)
+        leaf = tree.routes().leaves(numbers).astype(np.int64)
+        order = np.argsort(leaf, kind="stable")
+        ranks = np.array([np.unique(x[order], return_inverse=True)[1] for x in numbers.T], dtype=np.int64)
+        end = np.arange(1, tree.n_nodes + 1)
+        for i in range(tree.n_nodes - 1, -1, -1):
+            if tree.feature[i] != LEAF:
+                end[i] = end[tree.right[i]]
+        bounds = np.searchsorted(leaf[order], [np.arange(tree.n_nodes), end])
+        values = count_values(ranks, *bounds)
+        nominal = columns.is_nominal
+        ways = np.where(nominal, np.exp2(np.maximum(values - 1, 0)) - 1.0, np.maximum(values - 1, 0))
+        asked = ways[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
+        usable = (ways > 0.0).sum(axis=1)
+        splits = (tree.feature != LEAF) & ~self.joint & (asked > 0.0)
+        return np.where(splits, rho / np.maximum(usable * asked, 1.0), 0.0)
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        check_tree(self.tree, columns.n_features)
+        if columns.twins:
+            raise ValueError(
+                f"column {columns.names[columns.twins[0]]!r} has missing values, and the questions of a FixedTree do "
+                "not say where they go; fill them in, or use LocalCuts, GridCuts or DyadicCuts."
+            )
+        out: list[AnyScale] = []
+        for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
+            asked = self.tree.feature == k
+            if np.any((self.tree.categories[asked] >= 0) != (categories is not None)):
+                raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
+            if self.tree.columns is not None and asked.any() and categories is not None:
+                known = self.tree.columns.categories[k].tolist()
+                if known != categories.tolist():
+                    raise ValueError(
+                        f"the fixed tree knows the categories {known} of column {columns.names[k]!r}; "
+                        f"X holds {categories.tolist()}: give a tree over the same categories."
+                    )
+            if categories is not None:
+                out.append(nominal_scale(len(categories)))
+            else:
+                ordered_values(raw, columns.names[k])
+                points = self.tree.threshold[asked]
+                out.append(given_scale(np.unique(points[np.isfinite(points)])))
+        return out
+
+    def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:
+        """Leaf of the tree that each row (n,) lies in."""
+        routes, out = self.tree.routes(), np.empty(table.n_rows, dtype=np.uint32)
+        for start in range(0, table.n_rows, ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            out[rows] = routes.leaves(columns.numbers(table.take(rows)))
+        return out
+
+    def bind(self, scales: list[AnyScale]) -> Questions:
+        tree = self.tree
+        asked = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
+        asked.feature, asked.right, asked.cut, asked.categories = tree.feature, tree.right, -1, -1
+        for k, scale in enumerate(scales):
+            nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
+            threshold = tree.threshold[nodes]
+            asked.cut[nodes] = np.where(threshold == -np.inf, -1, np.searchsorted(scale.cuts, threshold))
+            nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
+            if len(nodes):
+                asked.categories[nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
+        return _BoundFixedTree(tree, self.joint, asked)
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return int(self.shape().depth.max())
+
+    def shape(self) -> FixedShape:
+        tree = self.tree
+        depth = depths_between(tree.feature, tree.right, self.joint)
+        return FixedShape(depth, tree.left, tree.right, tree.feature == LEAF, self.joint)
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        return int(self.tree.feature[cell.node] == feature)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        raise NotImplementedError("the design knows its questions once it is bound to a model")
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        raise NotImplementedError("the design knows its questions once it is bound to a model")
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundFixedTree(FixedTree):
+    """A fixed tree whose questions are known in codes, one for each node."""
+
+    asked: Any = None
+    """Records (n_nodes,) of dtype DESIGN."""
+
+    def _question(self, node: int) -> Question:
+        here = self.asked[node]
+        return Question(int(here.feature), int(here.cut), int(here.categories))
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        return question == self._question(cell.node)
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        return self._question(cell.node)
+
+    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+        nodes = int(self.tree.left[cell.node]), int(self.tree.right[cell.node])
+        left, right = cell.split(question, nodes)
+        deeper = cell.depth + (not self.joint[cell.node])
+        return replace(left, depth=deeper), replace(right, depth=deeper)
+
+    def design(self) -> np.recarray:
+        return self.asked
+
+
+@jit
+def count_values(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """Distinct values (m, p) of the ``ranks`` (p, n) of each feature in each of m ranges of rows."""
+    p = ranks.shape[0]
+    out = np.zeros((len(start), p), dtype=np.int64)
+    for k in range(p):
+        seen = np.full(ranks[k].max() + 1, -1)
+        for i in range(len(start)):
+            for j in range(start[i], stop[i]):
+                if seen[ranks[k, j]] != i:
+                    seen[ranks[k, j]] = i
+                    out[i, k] += 1
+    return out

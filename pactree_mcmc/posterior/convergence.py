@@ -1,0 +1,541 @@
+"""Whether chains agree and have moved enough: split R-hat and bulk effective sample size, and what to do about them.
+
+After Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and localization: an improved R-hat
+for assessing convergence of MCMC*, Bayesian Analysis 16 (2021).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import check_count
+from ..core.compile.jit import jit
+from ..core.special import ndtri
+from ..tree.tree import TreeArrays, descend
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+    from .sampled import SampledPosterior
+
+MOST_RHAT = 1.01
+LEAST_ESS = 400.0
+FEWEST_DRAWS = 100
+"""Fewer draws in all are not judged."""
+FEWEST_PER_CHAIN = 4
+N_CLASSES = 3
+"""Classes whose probability is checked, at most."""
+SCALARS = ("log posterior", "number of leaves", "depth")
+"""Quantities that come first."""
+RARE = 0.02
+"""Features at the root, or in the tree, with a probability below this or above one less this are not judged."""
+N_LISTED = 3
+"""Of the root features, the inclusions and the predictions, the worst that a warning lists."""
+DRIFT_RHAT = 1.05
+"""R-hat between the first halves of all chains and the second halves, above which there is a trend."""
+APART = 10.0
+"""Chains are apart when the variance of their means is so many times what their own errors explain."""
+SLOW = 20.0
+"""A run that must be so many times longer is advised to be tempered instead."""
+HEADER = (
+    "the draws may not represent the posterior; "
+    f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
+)
+NO_PROOF = (
+    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with another rng=, "
+    "with betas=8, or with exact.solve of a smaller model."
+)
+LOST, LOST_TIMES = 0.05, 50.0
+"""A root feature is lost if its trees have this share of the evidence, and the draws so many times less."""
+BLOCK = 1 << 20
+"""Numbers diagnosed at a time."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The draws of a run may not represent its posterior.
+
+    Examples
+    --------
+    >>> issubclass(ConvergenceWarning, UserWarning)
+    True
+    """
+
+
+def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, levels: int = 1) -> None:
+    """Warn once, with a ConvergenceWarning, of all that `check_convergence` finds.
+
+    Parameters
+    ----------
+    post : SampledPosterior
+        Draws of chains.
+    stacklevel : int, default 1
+        As of ``warnings.warn`` where this function is called: 1 blames the line that calls it, 2 the caller's caller.
+    max_points, levels : int
+        As of `check_convergence`.
+
+    Raises
+    ------
+    ValueError
+        If ``max_points`` is below 1.
+
+    Examples
+    --------
+    >>> import warnings, pactree_mcmc as pt
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ConvergenceWarning)
+    ...     post = pt.sample(pt.TreeModel([[0.0], [1.0]], [0, 1]), 30, tune=0, chains=2, rng=1)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_unconverged(post)
+    >>> print(caught[0].message)
+    too few draws to judge convergence: 60 in all; give at least 400, better draws=1000.
+    """
+    lines = check_convergence(post, max_points, levels=levels)
+    if lines:
+        warnings.warn("\n  ".join(lines), ConvergenceWarning, stacklevel=stacklevel + 1)
+
+
+def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: int = 1) -> list[str]:
+    """What speaks against the draws of chains, and what to try.
+
+    Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
+    in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
+    0.98), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
+    400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
+    at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it.
+
+    Parameters
+    ----------
+    post : SampledPosterior
+        Draws of chains; independent draws need no check.
+    max_points : int, default 50
+        Training rows whose predictions are checked, at most, >= 1; evenly spaced, rows with equal features once. Of a
+        classifier the probabilities of the classes that vary most at the row, at most 3 and never of all.
+    levels : int, default 1
+        How many the run had; the advice starts there.
+
+    Returns
+    -------
+    list of str
+        Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
+        Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
+        root features, of the features in the tree, of the predictions), advice. One line for fewer than 100 draws.
+
+    Raises
+    ------
+    ValueError
+        If ``max_points`` is below 1.
+
+    Notes
+    -----
+    O(distinct trees * max_points * depth + quantities * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
+    Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/test_convergence.py). Predictions that
+    differ by a 1e-9th of their range count as equal: rounding is no news.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt, warnings
+    >>> x = np.arange(40.0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ConvergenceWarning)
+    ...     post = pt.sample(pt.TreeModel(x[:, None], x > 19), 40, tune=50, chains=2, rng=1)
+    >>> check_convergence(post)
+    ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
+    """
+    check_count("max_points", max_points)
+    total = post.tree_of_draw.size
+    if _are_too_few(post):
+        return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
+    found, lost = _figures(post, max_points), lost_roots(post)
+    if not (found.failed.any() or lost):
+        return []
+    return [HEADER, *_listed(found), *lost, *(_advice(post, found, levels) if found.failed.any() else [])]
+
+
+def objections(post: SampledPosterior) -> list[str]:
+    """What `check_convergence` finds, without what to do about it."""
+    if _are_too_few(post):
+        return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
+    found, lost = _figures(post, max_points=50), lost_roots(post)
+    return [HEADER, *_listed(found), *lost] if found.failed.any() or lost else []
+
+
+def _are_too_few(post: SampledPosterior) -> bool:
+    return post.tree_of_draw.size < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN
+
+
+def lost_roots(post: SampledPosterior) -> list[str]:
+    """Root features that draws of the learned density find likely and the chains hardly ever have, in words.
+
+    The mean weight of independent draws of a stratum is its evidence, seldom many times too large, often too small. So
+    the evidence of all trees is the sum over strata, or what a stratum and its part of the draws make it, if more.
+    """
+    strata = None if post.course is None else post.course.strata
+    if strata is None or not np.isfinite(strata).any():
+        return []
+    columns, roots = post.model.columns, post.root_feature
+    by_feature = np.zeros(post.model.n_features)
+    np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - strata.max()))
+    drawn = np.bincount(roots[roots >= 0], minlength=len(by_feature)) / roots.size
+    often = drawn >= LOST
+    share = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
+    return [
+        f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
+        f"its trees have about {share[k]:.2f} of the evidence: the chains have lost it"
+        for k in np.flatnonzero((share >= LOST) & (drawn < share / LOST_TIMES))
+    ]
+
+
+def verdict(post: SampledPosterior) -> str:
+    """What `check_convergence` finds, in one text; else that it finds nothing, and what that does not mean."""
+    found = check_convergence(post)
+    if found:
+        return "\n  ".join(found)
+    chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
+    return f"{chains} within what is wanted. {NO_PROOF}"
+
+
+def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rank-normalised split R-hat and bulk effective sample size of many quantities at once.
+
+    Parameters
+    ----------
+    values : array-like of shape (quantities, chains, draws)
+        Numbers, or conditions.
+
+    Returns
+    -------
+    rhat : ndarray of shape (quantities,)
+        The larger of that of the ranks and that of the ranks of the distance from the median, each over the halves of
+        all chains; 1 for a constant, infinite when all halves stand still in different places.
+    ess : ndarray of shape (quantities,)
+        In (0, draws * log10(draws)] counting all chains; the number of draws for a constant.
+        Both are NaN with fewer than 4 draws a chain or a value that is not finite.
+
+    Raises
+    ------
+    ValueError
+        If ``values`` has not three dimensions.
+
+    Notes
+    -----
+    Vehtari et al. (2021): each chain is cut into halves (of an odd number of draws the middle one is dropped), draws
+    become normal scores of their average ranks, autocovariances come from the FFT and are summed as far as Geyer's
+    initial monotone sequence goes. The same numbers as ``arviz.rhat`` and ``arviz.ess``, but for one chain, where
+    ArviZ gives no R-hat. O(quantities * N log N) for N draws in all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rhat, ess = rhat_and_ess([np.random.default_rng(0).normal(size=(4, 500)), np.ones((4, 500))])
+    >>> rhat.round(2).tolist(), float(ess[1])
+    ([1.0, 1.0], 2000.0)
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 3:
+        raise ValueError(f"values has shape {values.shape}; give (quantities, chains, draws).")
+    n_quantities, chains, draws = values.shape
+    rhat, ess = np.full(n_quantities, np.nan), np.full(n_quantities, np.nan)
+    if chains == 0 or draws < FEWEST_PER_CHAIN:
+        return rhat, ess
+    finite = np.isfinite(values).all(axis=(1, 2))
+    rhat[finite], ess[finite] = 1.0, chains * draws
+    # a constant but for the middle draw that halving drops is a constant
+    halves = _halves(values)
+    moving = finite & (np.ptp(halves, axis=(1, 2)) > 0.0) if n_quantities else finite
+    if moving.any():
+        bulk, folded = normal_scores(halves[moving])
+        rhat[moving] = np.fmax(_rhat(bulk), _rhat(folded))
+        ess[moving] = _ess(bulk)
+    return rhat, ess
+
+
+def _halves(values: np.ndarray) -> np.ndarray:
+    """Chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves."""
+    half = values.shape[2] // 2
+    return np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1)
+
+
+def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Normal scores of the average ranks of each quantity, and of its distance from its median; shaped as ``values``.
+
+    The first axis counts quantities.
+    """
+    flat = values.reshape(len(values), -1)
+    bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
+    n = flat.shape[1]
+    # of average ranks 0, 1/2, 1, ..., n (Blom 1958); none is below 1
+    score = ndtri(np.maximum(np.arange(2 * n + 1) / 2.0 - 0.375, 0.0) / (n + 0.25))
+    for i, drawn in enumerate(flat):
+        distinct, which, count = np.unique(drawn, return_inverse=True, return_counts=True)
+        middle = np.searchsorted(np.cumsum(count), [(n - 1) // 2, n // 2], side="right")
+        _, where = np.unique(np.abs(distinct - distinct[middle].mean()), return_inverse=True)
+        bulk[i] = score[_twice_ranks(count)][which]
+        folded[i] = score[_twice_ranks(np.bincount(where, count).astype(np.int64))][where][which]
+    return bulk.reshape(values.shape), folded.reshape(values.shape)
+
+
+def _twice_ranks(count: np.ndarray) -> np.ndarray:
+    """Twice the average rank, an integer, of each of increasing values that occur ``count`` times."""
+    return 2 * np.cumsum(count) - count + 1
+
+
+def _rhat(z: np.ndarray) -> np.ndarray:
+    """R-hat of chains (quantities, chains, draws) as they are; NaN for a constant."""
+    n = z.shape[2]
+    within = z.var(axis=2, ddof=1).mean(axis=1)
+    between = z.mean(axis=2).var(axis=1, ddof=1)
+    # the scores of one value repeated vary by rounding only
+    within[within < 1e-24] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = np.sqrt(between / within + (n - 1.0) / n)
+    out[np.ptp(z, axis=(1, 2)) == 0.0] = np.nan
+    return out
+
+
+def _ess(z: np.ndarray) -> np.ndarray:
+    """Effective sample size of chains (quantities, chains, draws) as they are, none of them constant throughout."""
+    _, chains, n = z.shape
+    padded = 1 << (2 * n - 1).bit_length()
+    spectrum = np.fft.rfft(z - z.mean(axis=2, keepdims=True), padded, axis=2)
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
+    autocovariance = np.fft.irfft(power, padded, axis=1)[:, :n] / n
+    within = autocovariance[:, :1] * n / (n - 1.0)
+    total = autocovariance[:, :1] + (z.mean(axis=2).var(axis=1, ddof=1)[:, None] if chains > 1 else 0.0)
+    rho = 1.0 - (within - autocovariance) / total
+    rho[:, 0] = 1.0
+
+    # pairs of lags as far as their sums stay positive, each at most the one before
+    last = max((n - 3) // 2, 0)
+    pair = rho[:, : 2 * last + 1 : 2] + rho[:, 1 : 2 * last + 2 : 2]
+    stop = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last)
+    kept = np.arange(last + 1) < stop[:, None]
+    summed = np.where(kept, np.minimum.accumulate(pair, axis=1), 0.0).sum(axis=1)
+    quantity = np.arange(len(z))
+    even = rho[quantity, 2 * stop]
+    tail = np.where((even > 0.0) | (pair[quantity, stop] >= 0.0), even, 0.0)
+    size = chains * n
+    return size / np.maximum(-1.0 + 2.0 * summed + tail, 1.0 / math.log10(size))
+
+
+def autocorrelation_times(values: np.ndarray) -> np.ndarray:
+    """Integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws).
+
+    Each chain is taken about its own mean; a constant has time 1. At least ``FEWEST_PER_CHAIN`` draws.
+    """
+    about = values - values.mean(axis=2, keepdims=True)
+    out, moving = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
+    if moving.any():
+        out[moving] = values.shape[1] * values.shape[2] / _ess(about[moving])
+    return out
+
+
+class Quantities(NamedTuple):
+    """Numbers by which chains are judged, of each distinct tree."""
+
+    names: list[str]
+    group: list[str]
+    """What each quantity is one of: "scalar", or the plural by which a warning counts it."""
+    by_tree: np.ndarray
+    """(quantities, n_distinct_trees)."""
+
+
+class Figures(NamedTuple):
+    """The quantities checked and how well the chains know them; `SCALARS` come first."""
+
+    names: list[str]
+    group: np.ndarray
+    by_tree: np.ndarray
+    """(quantities, n_distinct_trees)."""
+    rhat: np.ndarray
+    ess: np.ndarray
+
+    @property
+    def failed(self) -> np.ndarray:
+        """(quantities,) bool; what is not known fails."""
+        return ~((self.rhat <= MOST_RHAT) & (self.ess >= LEAST_ESS))
+
+    @property
+    def times_longer(self) -> np.ndarray:
+        """(quantities,) how many times longer the run must be; R-hat - 1 falls as one over the draws."""
+        times = np.maximum((self.rhat - 1.0) / (MOST_RHAT - 1.0), LEAST_ESS / self.ess)
+        return np.where(np.isnan(times), np.inf, times)
+
+
+def _figures(post: SampledPosterior, max_points: int) -> Figures:
+    log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
+    scalars = np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
+    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
+    parts.append(_predictions(post, max_points))
+    by_tree = np.vstack([part.by_tree for part in parts])
+    rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
+    step = max(BLOCK // post.tree_of_draw.size, 1)
+    for i in range(0, len(by_tree), step):
+        here = slice(i, i + step)
+        rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, post.tree_of_draw])
+    names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
+    return Figures(names, np.array(group), by_tree, rhat, ess)
+
+
+def features_judged(post: SampledPosterior) -> Quantities:
+    """Whether a feature is at the root, and whether the tree asks about it, unless rarely, or mostly, in all chains.
+
+    What is rare in one and not in another is what chains disagree about.
+    """
+    p, names, group, rows = post.model.n_features, [], [], []
+    counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
+    # numbers of draws are added without rounding, so that what is exactly as rare is not judged
+    counts = np.array(counts, dtype=np.float64).T
+    root = post.root_feature_of_tree == np.arange(p)[:, None]
+    for what, plural, holds in (
+        ("root feature", "root features", root),
+        ("inclusion of feature", "features", (post.split_counts_of_tree > 0).T),
+    ):
+        of_chain = holds @ counts / post.n_draws
+        judged = np.flatnonzero((of_chain.max(axis=1) > RARE) & (of_chain.min(axis=1) < 1.0 - RARE))
+        names += [f"{what} {post.model.columns.names[k]!r}" for k in judged.tolist()]
+        group += [plural] * len(judged)
+        rows.append(holds[judged].astype(np.float64))
+    return Quantities(names, group, np.vstack(rows))
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Values in steps that hide rounding errors, which would break ties between trees."""
+    finite = values[np.isfinite(values)]
+    step = 1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max() if len(finite) else 0.0
+    return np.round(values / step) if step > 0.0 else values
+
+
+def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
+    """Predictions at training rows: means, or the probabilities that vary most over the draws."""
+    model = post.model
+    rows, X = training_points(model, max_points)
+    reached = leaves_reached(post.distinct_trees, X)
+    n_classes = model.target.n_classes
+    n_judged = 1 if model.classes_ is None else min(max(n_classes - 1, 1), N_CLASSES)
+    names, values = [], np.empty((len(rows), n_judged, post.n_distinct_trees))
+    for i, row in enumerate(rows.tolist()):
+        value = model.leaf.value(post.node_stats[reached[i]], model.target)
+        mean = post.weight_of_tree @ value
+        # rounding must not choose between the classes, so that equal runs are judged alike
+        variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)
+        judged = np.sort(np.argsort(-variance, kind="stable")[:n_judged])
+        values[i] = value[:, judged].T
+        for k in judged.tolist():
+            label = f" P(y = {model.classes_[k]})" if n_classes > 2 else ""
+            names.append(f"prediction{label} at row {row}")
+    by_tree = _rounded(values.reshape(-1, post.n_distinct_trees))
+    return Quantities(names, ["predictions"] * len(names), by_tree)
+
+
+def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers (m,) and numbers (m, p) that every tree of the model routes as it routes these training rows.
+
+    At most ``max_points`` rows, evenly spaced; of rows with equal codes the first. The numbers are one for each code:
+    its smallest value under local cuts, else the cut above it.
+    """
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
+    units = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    first = np.sort(np.unique(model.units.codes[:, units], axis=1, return_index=True)[1])
+    return rows[first], model.unit_numbers(units[first])
+
+
+@jit
+def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
+    """Node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
+    out = np.empty((X.shape[0], len(trees.offset) - 1), dtype=np.int64)
+    for t in range(out.shape[1]):
+        for i in range(X.shape[0]):
+            out[i, t] = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+    return out
+
+
+def _listed(found: Figures) -> list[str]:
+    """The quantities that fail with their figures, of each group but the scalars the worst only."""
+    lines = []
+    for group in dict.fromkeys(found.group.tolist()):
+        failed = np.flatnonzero(found.failed & (found.group == group))
+        if group == "scalar":
+            lines += [_line(found, i) for i in failed]
+            continue
+        worst = failed[np.argsort(-found.times_longer[failed], kind="stable")]
+        lines += [_line(found, i) for i in worst[:N_LISTED]]
+        if len(worst) > N_LISTED:
+            lines.append(f"and {len(worst) - N_LISTED} more of {(found.group == group).sum()} {group}")
+    return lines
+
+
+def _line(found: Figures, i: int) -> str:
+    rhat, ess = float(found.rhat[i]), float(found.ess[i])
+    # rounded away from the bounds, so that what fails looks it
+    shown = f"{math.ceil(rhat * 1000) / 1000:.3f}" if rhat < 1.1 else f"{rhat:.2f}"
+    return f"{found.names[i]}: R-hat {shown}, ESS {ess if math.isnan(ess) else math.floor(ess)}"
+
+
+def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
+    """What to try, in the order of what helps most."""
+    worst = np.argsort(-found.times_longer, kind="stable")[:N_LISTED]
+    apart = post.n_chains > 1 and chains_apart(found.by_tree[worst][:, post.tree_of_draw])
+    drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
+    times = float(found.times_longer.max())
+    found_length = post.course is not None and post.course.kernel.adapts
+    remedy = _remedy(found_length, levels)
+    out = []
+    if apart:
+        out.append(f"The chains sit in different places and stay there: try {remedy}.")
+    if drifts and not found_length:
+        halves = "half of the chain differs" if post.n_chains == 1 else "halves of the chains differ"
+        out.append(f"The second {halves} from the first: raise tune by {post.n_draws} or more.")
+    if not apart and times > SLOW:
+        out.append(f"The chains move slowly, {_more(post, found_length, times)} would be needed: try {remedy} first.")
+    elif not apart and (found_length or not drifts):
+        out.append(f"Try {_more(post, found_length, times)}.")
+    if post.n_chains == 1:
+        out.append("One chain cannot show what others would find: give chains=4; here R-hat compares its halves.")
+    if post.tree_of_draw.size < LEAST_ESS:
+        out.append(f"With {post.tree_of_draw.size} draws in all the ESS cannot be expected to reach {LEAST_ESS:.0f}.")
+    return out
+
+
+def _remedy(found_length: bool, levels: int) -> str:
+    """What helps chains that hardly move."""
+    if levels > 1:
+        return f"betas={2 * levels}"
+    if found_length:
+        return "more chains=, or betas=8"
+    return "a run without kernel=, tune=, thin= and proposals=, which draws whole trees until the chains agree"
+
+
+def _more(post: SampledPosterior, found_length: bool, times: float) -> str:
+    """So many times the draws, or the steps of a run that finds its own length, in words and figures."""
+    what, done = ("steps", post.course.steps) if found_length else ("draws", post.n_draws)
+    if times > 1000.0:
+        return f"more than 1000 times as many {what}"
+    unit = 10 ** max(math.floor(math.log10(done * times)) - 1, 0)
+    shown = f"{math.ceil(10.0 * times) / 10.0:.1f}" if times < 3.0 else f"{math.ceil(times)}"
+    return f"about {shown} times as many {what} ({what}={math.ceil(done * times / unit) * unit})"
+
+
+def chains_apart(values: np.ndarray) -> bool:
+    """Whether two or more chains differ in some quantity by far more than their own errors explain.
+
+    So they do when each mixes well by itself, or stands nearly still, but where others are not. ``values``:
+    (quantities, chains, draws).
+    """
+    quantities, chains, draws = values.shape
+    z = normal_scores(values)[0]
+    _, ess = rhat_and_ess(values.reshape(-1, 1, draws))
+    error = z.var(axis=2) / ess.reshape(quantities, chains)
+    return bool(np.any(z.mean(axis=2).var(axis=1, ddof=1) > APART * error.mean(axis=1) + 1e-24))
+
+
+def chains_drift(values: np.ndarray) -> bool:
+    """Whether some quantity (quantities, chains, draws) went the same way in all chains, from half to half."""
+    halves = _halves(values)
+    z = normal_scores(halves)[0].reshape(len(values), 2, -1)
+    rise = np.diff(z.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
+    one_way = (rise > 0.0).all(axis=1) | (rise < 0.0).all(axis=1)
+    return bool(np.any(one_way & (_rhat(z) > DRIFT_RHAT)))

@@ -1,0 +1,247 @@
+"""The evidence from the levels of a tempered run: stepping stones, each by Bennett's acceptance ratio."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core.special import expit, fdtrc, logsumexp, stdtrit
+from ..tree.tree import LEAF, Tree
+from .convergence import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+
+BLOCK_TIMES = 2.0
+"""Length of a block of draws in autocorrelation times, at least."""
+FEWEST_BLOCKS = 10
+"""Blocks of all chains below which no error is stated."""
+MOST_BLOCKS = 100
+"""Blocks of all chains; longer ones forgive an autocorrelation time that was told too short."""
+FEWEST_STUMPS = 10.0
+"""Stumps at power 0, counted by what they are worth, below which no error is stated."""
+APART = 0.05
+"""Chains are apart when their own errors make their distance less probable than this."""
+COVERED = 0.95
+"""Of intervals of two standard errors to both sides."""
+
+
+class Tempering(NamedTuple):
+    """What tempered chains found out about their ladders, and the evidence."""
+
+    betas: np.ndarray
+    """(chains, n): powers of the score, decreasing from 1."""
+    scores: np.ndarray
+    """(chains, draws, n): log score at each level, nats."""
+    swap_rates: np.ndarray
+    """(chains, n - 1): share of exchanges accepted between neighbours."""
+    round_trips: np.ndarray
+    """(chains,): trips of a replica from the last level to the first and back."""
+    log_evidence: float | None
+    """None where the ladder does not reach 0, or the prior's own mass is out of reach."""
+    log_evidence_se: float | None
+    """Two of them to both sides cover 95 %; None where the draws are too few to tell."""
+    is_stump: np.ndarray
+    """(chains, draws) bool: whether the tree at the last level had one leaf."""
+
+
+class PriorMass(NamedTuple):
+    """The sum of a prior over all trees, or what tells it from draws of the prior."""
+
+    log_mass: float | None
+    """None: to be told from how often a tree drawn from the prior is the stump."""
+    log_stump: float
+    """Log prior of the stump, the tree of one leaf."""
+
+    def log_from(self, stump_share: float) -> float | None:
+        """Log mass, given the share of stumps among draws of the prior; None where there is none.
+
+        Examples
+        --------
+        >>> round(PriorMass(None, math.log(0.5)).log_from(0.625), 4)
+        -0.2231
+        """
+        if self.log_mass is not None:
+            return self.log_mass
+        return self.log_stump - math.log(stump_share) if stump_share > 0.0 else None
+
+
+def prior_mass(model: TreeModel) -> PriorMass:
+    """What is known of the mass of the model's prior without looking at cells.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> prior_mass(pt.TreeModel([[0.0], [1.0]], [0, 1])).log_mass
+    0.0
+    >>> conditioned = pt.BranchingProcess(0.5, 3, conditioned=True)
+    >>> prior_mass(pt.TreeModel([[0.0], [1.0]], [0, 1], tree_prior=conditioned)).log_mass is None
+    True
+    """
+    fewest = model.questions.fewest_questions(model.columns)
+    log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
+    return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
+
+
+def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
+    """Join the reports of chains.
+
+    Parameters
+    ----------
+    reports : sequence of LadderReport
+        One a chain, with equal numbers of draws and levels.
+    mass : PriorMass
+        Of the prior, the law at power 0.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the evidence is known but the draws are too few to tell its error.
+
+    Notes
+    -----
+    The evidence is the mean over chains. To first order its log is a mean over draws, of a number that each draw adds
+    at all levels together. The error of that mean comes from blocks of draws, each at least twice as long as the
+    longest autocorrelation time of that number and of the scores at each level; from the spread of the chains where an
+    F test finds them further apart than their blocks explain. It is multiplied by half the quantile of Student's t
+    for the blocks or chains there are, so that two standard errors to both sides cover 95 %.
+    """
+    scores = np.array([report.scores for report in reports])
+    is_stump = np.array([report.is_stump for report in reports])
+    log_evidence = se = None
+    log_mass = mass.log_from(float(is_stump.mean())) if is_stump.size else None
+    if log_mass is not None and all(report.betas[-1] == 0.0 for report in reports):
+        found = [_ratio_and_gain(report) for report in reports]
+        each, gain, overlap = (np.array(part) for part in zip(*found, strict=True))
+        log_evidence = float(logsumexp(each) - math.log(len(each))) + log_mass
+        if mass.log_mass is None:
+            away = is_stump / is_stump.mean() - 1.0
+            each, gain = each - away.mean(axis=1), gain - away
+        se = _error(each, gain, overlap.mean(), scores, is_stump if mass.log_mass is None else None)
+    return Tempering(
+        np.array([report.betas for report in reports]),
+        scores,
+        np.array([report.swap_rates for report in reports]),
+        np.array([report.round_trips for report in reports]),
+        log_evidence,
+        se,
+        is_stump,
+    )
+
+
+def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
+    """Log evidence of a chain less the log mass of the prior, and how far each draw (draws,) moves it, times draws.
+
+    Last, how much the two levels overlap that do so least, in [0, 1].
+    """
+    total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
+    for i, step in enumerate(-np.diff(report.betas)):
+        high, low = step * report.scores[:, i], step * report.scores[:, i + 1]
+        ratio = log_ratio(high, low)
+        up, down = expit(low - ratio), expit(ratio - high)
+        total += ratio
+        slope = float((up * (1.0 - up) + down * (1.0 - down)).mean())
+        gain += (up - down) / max(slope, 1e-300)
+        least = min(least, 2.0 * slope)
+    return total, gain, least
+
+
+def _error(
+    each: np.ndarray, gain: np.ndarray, overlap: float, scores: np.ndarray, is_stump: np.ndarray | None
+) -> float | None:
+    """Standard error of the mean of ``each`` (chains,), whose draws add ``gain`` (chains, draws); None if unknown."""
+    chains, draws = gain.shape
+    if draws < FEWEST_PER_CHAIN:
+        return _not_stated(draws, f"{draws} draws a chain are too few to see how they depend on each other", 10.0)
+    watched = np.concatenate([gain[None], np.moveaxis(scores, 2, 0)])
+    times = autocorrelation_times(watched)
+    slowest = int(np.argmax(times))
+    time = float(times[slowest])
+    length = math.ceil(BLOCK_TIMES * time)
+    n_blocks = min(draws // length, math.ceil(MOST_BLOCKS / chains))
+    if chains * n_blocks < FEWEST_BLOCKS:
+        what = "what they add to the evidence depends" if slowest == 0 else f"scores at level {slowest - 1} depend"
+        why = f"{what} on each other over {time:.0f} of {draws} draws a chain"
+        return _not_stated(draws, why, FEWEST_BLOCKS * length / (chains * draws))
+    if gain.size * overlap < FEWEST_BLOCKS * time:
+        why = (
+            f"two neighbouring levels overlap by {overlap:.1g} only, and its draws depend on each other over {time:.0f}"
+        )
+        return _not_stated(draws, f"{why} draws; more betas= help most", FEWEST_BLOCKS * time / (gain.size * overlap))
+    if is_stump is not None:
+        time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
+        worth = is_stump.sum() / time_of_stumps
+        if worth < FEWEST_STUMPS:
+            why = (
+                f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, tell the prior's mass"
+            )
+            return _not_stated(draws, why, FEWEST_STUMPS / worth)
+    means = np.add.reduceat(gain, np.arange(n_blocks) * draws // n_blocks, axis=1)
+    means /= np.diff(np.append(np.arange(n_blocks) * draws // n_blocks, draws))
+    # neighbouring blocks share what an autocorrelation of geometric decay leaves over
+    shared = (time - 1.0 / time) * n_blocks / (2.0 * draws)
+    within = float(((means - means.mean(axis=1, keepdims=True)) ** 2).sum()) / (1.0 - max(shared, 0.0))
+    return pooled_error(each, within, n_blocks)
+
+
+def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
+    """Standard error of the mean of ``each`` (chains,), two of which to both sides cover 95 %.
+
+    Parameters
+    ----------
+    each : ndarray of shape (chains,)
+        One estimate a chain, each the mean of as many blocks.
+    within : float
+        Sum of squares of the blocks about the mean of their chain.
+    n_blocks : int
+        Blocks a chain, >= 1; with one block there must be two chains.
+
+    Examples
+    --------
+    >>> round(pooled_error(np.array([1.0, 3.0]), 0.0, 1), 2)  # the t quantile of one degree of freedom is 12.7
+    6.35
+    """
+    chains, n = len(each), len(each) * n_blocks
+    between = n_blocks * float(((each - each.mean()) ** 2).sum())
+    alone = chains > 1 and n_blocks == 1
+    if chains > 1 and not alone and between > 0.0:
+        ratio = math.inf if within == 0.0 else (between / (chains - 1)) / (within / (n - chains))
+        alone = ratio == math.inf or float(fdtrc(chains - 1, n - chains, ratio)) < APART
+    freedom = chains - 1 if alone else n - 1
+    variance = (between if alone else within + between) / freedom / n
+    return math.sqrt(variance) * float(stdtrit(freedom, (1.0 + COVERED) / 2.0)) / 2.0
+
+
+def _not_stated(draws: int, why: str, times: float) -> None:
+    """Warn that no error is stated, and why."""
+    more = max(math.ceil(1.5 * times * draws), draws + 1)
+    warnings.warn(
+        f"log_evidence has no standard error: {why}; give about draws={more}, or a larger proposals=.",
+        ConvergenceWarning,
+        stacklevel=6,
+    )
+
+
+def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
+    """Log ratio of the normalisers of two laws, from draws of both (Bennett 1976, equal numbers of draws).
+
+    Parameters
+    ----------
+    high, low : ndarray of shape (n,)
+        Log density of the first law relative to the second, at draws of the first and of the second.
+
+    Examples
+    --------
+    >>> log_ratio(np.array([1.0, 1.0]), np.array([1.0, 1.0]))
+    1.0
+    """
+    ends = min(high.min(), low.min()), max(high.max(), low.max())
+    if ends[0] == ends[1]:
+        return float(ends[0])
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *ends, xtol=1e-9))

@@ -1,0 +1,257 @@
+"""The ArviZ face: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x), effective sample size, R-hat, summary."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import check_flag, read_generator
+from .convergence import features_judged, verdict
+from .left_out import log_likelihoods
+from .predictive import draw_new_y, refuse_loss
+
+if TYPE_CHECKING:
+    from .sampled import SampledPosterior
+
+FEWEST_DRAWS = 4
+DIMS = {"split_counts": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
+DIMS |= {"y": ["row"], "class_number": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
+
+
+def load_arviz() -> Any:
+    """The ArviZ package, imported without the notice that its last 0.x release prints."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+    return arviz
+
+
+def to_arviz(
+    posterior: SampledPosterior, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Any = 0
+) -> Any:
+    """The draws for ArviZ.
+
+    Parameters
+    ----------
+    posterior : SampledPosterior
+        Draws of chains, or independent ones.
+    log_likelihood : bool, default False
+        Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
+    posterior_predictive : bool, default False
+        Add a new y of each training row by each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
+    rng : int, SeedSequence, Generator or None, default 0
+        Source of randomness of the new y.
+
+    Returns
+    -------
+    InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
+        ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature), and
+        noise_variance (chain, draw) under NormalSharedVariance.
+        ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
+        proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
+        draws know no moves.
+        ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
+        ``log_likelihood``: y (chain, draw, row), on request, of the rows that count: not those of weight zero, nor
+        under FrozenLaplace those of E, which set the leaves and are not scored; ``row`` says which they are.
+        ``posterior_predictive``: y (chain, draw, row), on request: for the tree of each draw the parameters of its
+        leaves given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels that are
+        no numbers stand here, and beside y in ``observed_data``, as class_number, their place among the sorted classes.
+
+    Raises
+    ------
+    ValueError
+        If either is asked for and the leaf is a loss, or ``log_likelihood`` and the draws are of a progressive
+        mixture.
+
+    Notes
+    -----
+    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: what row i adds to the score of the tree,
+    its own statistics taken out of its leaf, parameters integrated out given the other rows (or frozen on E). So
+    ``1 / p(y_i | y_-i)`` is the mean over draws of ``1 / p(y_i | y_-i, T)``, which is what ``arviz.loo`` estimates. A
+    row of weight w counts w times: its density is that of y_i observed so often. A variance that all leaves share is
+    integrated out given the other rows of the whole tree. Draws that tie at the least value of a row are set apart by
+    less than 1e-10 max(1, its size): ArviZ 1 refuses a tail that is one value. Cost O(distinct trees * (units * depth
+    + n * statistics)).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(40.0)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1)
+    >>> to_arviz(post)["posterior"]["split_counts"].shape
+    (2, 200, 1)
+    """
+    check_flag("log_likelihood", log_likelihood)
+    check_flag("posterior_predictive", posterior_predictive)
+    rng = read_generator(rng)
+    model, groups = posterior.model, _groups(posterior)
+    if posterior_predictive:
+        name, found_y, observed = predictive_draws(posterior, rng)
+        groups["posterior_predictive"] = {name: found_y}
+        groups["observed_data"][name] = observed
+    found = {"log_likelihood": {"y": log_likelihoods(posterior)}} if log_likelihood else None
+    coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
+    attrs = {
+        "inference_library": "pactree_mcmc",
+        "inference_library_version": metadata.version("pactree-mcmc"),
+        "sampling_time": float(posterior.seconds),
+        "model": repr(model),
+    }
+    data = _as_arviz(groups, coords, attrs)
+    if found is not None:
+        more = _as_arviz(found, {"row": model.counted_rows}, attrs)
+        if hasattr(data, "extend"):
+            data.extend(more)
+        else:
+            data["log_likelihood"] = more["log_likelihood"]
+    return data
+
+
+def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], attrs: dict[str, Any]) -> Any:
+    """Groups as the installed ArviZ holds them, each with all attributes."""
+    az = load_arviz()
+    with warnings.catch_warnings():
+        # fewer draws than chains is no mistake here
+        warnings.filterwarnings("ignore", message="(More chains|Found chain dimension)", category=UserWarning)
+        if az.__version__.startswith("0."):
+            sampled = {f"{name}_attrs": attrs for name in groups if not name.endswith("_data")}
+            return az.from_dict(**groups, coords=coords, dims=DIMS, attrs=dict(attrs), **sampled)
+        return az.from_dict(groups, coords=coords, dims=DIMS, attrs={name: dict(attrs) for name in ("/", *groups)})
+
+
+def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
+    """All groups but the log likelihood."""
+    target = posterior.model.target
+    y = target.values if target.classes is None else target.classes[target.values]
+    groups = {
+        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts},
+        "sample_stats": {"lp": posterior.log_prior + posterior.log_score},
+        "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
+    }
+    if not posterior.model.leaf.separates:
+        groups["posterior"]["noise_variance"] = posterior.noise_variance
+    if posterior.moves:
+        groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
+        groups["sample_stats"]["proposals"] = posterior.proposed
+    given = {"sample_weight": target.weight, "estimation": target.estimation}
+    constant = {name: values for name, values in given.items() if values is not None}
+    return groups | ({"constant_data": constant} if constant else {})
+
+
+def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
+    """A new y of every training row by each draw: its name, it (chains, draws, n), and what was observed (n,)."""
+    model = posterior.model
+    refuse_loss(model)
+    X, rows = model.unit_numbers(np.arange(model.units.n_units)), np.arange(model.n_rows)
+    X = X if model.unit_of_row is None else X[model.unit_of_row]
+    y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), X, rng, rows)
+    y = y.reshape(*posterior.tree_of_draw.shape, model.n_rows)
+    if model.classes_ is None:
+        return "y", y, model.target.values
+    if model.classes_.dtype.kind in "fiu":
+        return "y", model.classes_[y], model.classes_[model.target.values]
+    return "class_number", y, model.target.values
+
+
+def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:
+    """The scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
+    names = ("n_leaves", "depth", "log_prior", "log_score")
+    return {name: getattr(posterior, name) for name in names}
+
+
+def ess(values: Any) -> float:
+    """Bulk effective sample size of a number drawn by chains (Vehtari et al. 2021).
+
+    Parameters
+    ----------
+    values : array-like of shape (chains, draws)
+        Numbers, or conditions.
+
+    Returns
+    -------
+    float
+        The number of draws when all are equal; NaN with fewer than 4 draws a chain or a value that is not finite.
+
+    Raises
+    ------
+    ValueError
+        If ``values`` has not two dimensions.
+
+    Examples
+    --------
+    >>> ess([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
+    10.0
+    """
+    values = _chains(values)
+    return float(values.size) if values.size and np.ptp(values) == 0.0 else _diagnose("ess", values)
+
+
+def rhat(values: Any) -> float:
+    """Rank-normalised split R-hat of a number drawn by chains (Vehtari et al. 2021).
+
+    As ``ess``; 1 when all draws are equal, infinite when chains stand still in different places, NaN with one chain.
+
+    Examples
+    --------
+    >>> rhat([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
+    1.0
+    """
+    values = _chains(values)
+    if values.size and not np.ptp(values, axis=1).any():
+        return 1.0 if np.ptp(values) == 0.0 else math.inf
+    return _diagnose("rhat", values) if len(values) > 1 else math.nan
+
+
+def _chains(values: Any) -> np.ndarray:
+    """The draws as floats; NaN throughout where nothing can be said."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"values has shape {array.shape}; give (chains, draws).")
+    return array if array.shape[1] >= FEWEST_DRAWS and np.isfinite(array).all() else np.full_like(array, np.nan)
+
+
+def _diagnose(name: str, values: np.ndarray) -> float:
+    if not values.size or np.isnan(values).any():
+        return math.nan
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(getattr(load_arviz(), name)(values))
+
+
+def summary(posterior: SampledPosterior) -> Any:
+    """Table of the scalars and features of the draws, and how well the chains know them.
+
+    Parameters
+    ----------
+    posterior : SampledPosterior
+        Draws of chains, or independent ones.
+
+    Returns
+    -------
+    DataFrame
+        Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
+        "inclusion of feature 'x'", as traces of 0 and 1, of the features for which the probability lies between 0.02
+        and 0.98; columns mean, sd, ess_bulk, rhat, infinite where chains stand still in different places.
+        ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 of none. ``attrs["verdict"]``
+        is what `check_convergence` finds, in one text, or that it finds nothing, which is no proof.
+    """
+    import pandas as pd
+
+    scalars = by_draw(posterior)
+    scalars["lp"] = scalars["log_prior"] + scalars["log_score"]
+    judged = features_judged(posterior)
+    for name, by_tree in zip(judged.names, judged.by_tree, strict=True):
+        scalars[name] = by_tree[posterior.tree_of_draw]
+    rows = {
+        name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
+        for name, values in scalars.items()
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
+    made, kept = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
+    table.attrs["acceptance"] = dict(zip(posterior.moves, (kept / np.maximum(made, 1)).tolist(), strict=True))
+    table.attrs["verdict"] = verdict(posterior)
+    return table

@@ -1,0 +1,272 @@
+"""The law of a new y under a posterior over trees: a mixture of the laws in the leaves that a row reaches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import check_count, check_number, read_generator, read_numbers
+from ..model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from ..tree.tree import LEAF
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+    from .sampled import SampledPosterior
+
+BLOCK = 1 << 19
+"""Leaf laws weighed at a time."""
+
+
+class PredictsNewY(ABC):
+    """What every posterior can be asked about a new y; a part of `Posterior`."""
+
+    model: TreeModel
+
+    def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
+        """Quantiles of a new y, for regressions and counts.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        q : float or array-like of shape (m,)
+            Probabilities in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n, m); (n,) for a single number q
+            Under PoissonGamma whole numbers, the least of which a count at exposure 1 is at most with probability q.
+
+        Raises
+        ------
+        ValueError
+            If the leaf is one of classes, q is out of range, or X does not fit the model's columns.
+
+        Notes
+        -----
+        The law of a new y is a mixture: over trees (the distinct ones drawn; all trees, for an exact posterior) of the
+        law in the leaf that the row reaches, its parameters integrated out. That is a Student law, a normal one
+        where the variance is known, a negative binomial one for counts, for a row of weight 1. The quantile is that of
+        the mixture, to nine digits; a law on few atoms it is not, so nothing is drawn. A row costs the leaves it may
+        lie in, times some ten steps; rows in the same leaves are answered once, 2^19 leaf laws are held at a time.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> model = pt.TreeModel(x[:, None], np.where(x > 29, 1.0, 0.0) + 0.01 * np.sin(x))
+        >>> post = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.predict_quantiles([[5.0], [50.0]], 0.5).round(1).tolist()
+        [0.0, 1.0]
+        """
+        return Predictive(self).quantiles(self.model.columns.numbers(X), q)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Ends (n, 2) of the central interval that holds a new y with probability ``coverage``, at least so for counts.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        coverage : float, default 0.9
+            In (0, 1); as much of the rest lies below as above.
+
+        Raises
+        ------
+        ValueError
+            As `predict_quantiles`, of which these are two; so are the law and the cost.
+        """
+        return Predictive(self).interval(self.model.columns.numbers(X), coverage)
+
+    def predict_std_new_y(self, X: Any) -> np.ndarray:
+        """Standard deviation (n,) of a new y: of the mixture that `predict_quantiles` describes, noise and all.
+
+        Infinite where a leaf's law has no variance, which takes ``a0`` of at most 1 and a leaf of few rows. The part
+        that the trees' disagreement has in it is `predict_std_over_trees`.
+
+        Raises
+        ------
+        ValueError
+            If the leaf is one of classes, or X does not fit the model's columns.
+        """
+        return np.sqrt(Predictive(self).mean_and_variance(self.model.columns.numbers(X))[1])
+
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Any = None) -> np.ndarray:
+        """Draws of a new y for each row, from the posterior predictive law.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        draws : int, default 1000
+            At least 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (draws, n)
+            Labels of ``model.classes_``; float64 of a regression, whole numbers at exposure 1 under PoissonGamma.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive, the leaf is a loss (PacBayesLoss), or X does not fit the model's columns.
+
+        Notes
+        -----
+        For each draw a tree (one of the draws, with replacement; of an exact posterior a tree of its own), then the
+        parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw have their
+        joint law, as sums over rows need it, and each row alone the mixture that `predict_quantiles` describes. Cost
+        O(draws * n * depth); beside the answer a draw holds O(n) numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 29), 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.sample_predictive([[5.0], [50.0]], 400, rng=1).mean(axis=0).round(1).tolist()
+        [0.0, 1.0]
+        """
+        return self._new_y(self.model.columns.numbers(X), draws, rng)
+
+    def _new_y(self, X: np.ndarray, draws: int, rng: Any) -> np.ndarray:
+        draws, rng = check_count("draws", draws), read_generator(rng)
+        refuse_loss(self.model)
+        y = draw_new_y(*self._drawn_trees(draws, rng), X, rng)
+        return y if self.model.classes_ is None else self.model.classes_[y]
+
+    @abstractmethod
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        """``n`` trees: a sampled posterior, and the numbers (n,) of its distinct trees."""
+
+    @abstractmethod
+    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+        """Laws of a new y in the places that a row may reach: nodes of trees, or cells."""
+
+    @abstractmethod
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
+        """For some rows of numbers at a time, about ``BLOCK`` laws, which places they reach and how probably."""
+
+    @abstractmethod
+    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        """Posterior means (n, d) of the values by place (m, d) that rows of numbers reach."""
+
+
+class Predictive:
+    """The law of a new y at rows of numbers, as ``model.columns.numbers`` gives them.
+
+    Parameters
+    ----------
+    post : Posterior
+
+    Raises
+    ------
+    ValueError
+        If the leaf is one of classes, or the posterior keeps no such laws.
+    """
+
+    def __init__(self, post: PredictsNewY) -> None:
+        if post.model.classes_ is not None:
+            raise ValueError(
+                f"{type(post.model.leaf).__name__} is a leaf of classes, which have no quantiles, intervals or "
+                "standard deviation: predict_proba gives their probabilities, sample_predictive draws labels."
+            )
+        self._post, self._law = post, post._leaf_laws()
+        # equal laws of many places are weighed once: a place of each, and which of them every place has
+        table = np.ascontiguousarray(np.column_stack(self._law))
+        by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
+        self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
+        self._number = number.reshape(-1)
+
+    def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n,) and variance (n,) of a new y at rows of X; the variance is infinite where a law's is."""
+        center = self._post.model.target.center
+        mean, variance = self._law.mean_and_variance()
+        endless = np.isinf(variance)
+        square = np.where(endless, 0.0, variance) + (mean - center) ** 2
+        out = self._post._averages(X, np.column_stack([mean - center, square, endless]))
+        spread = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
+        return center + out[:, 0], np.where(out[:, 2] > 0.0, np.inf, spread)
+
+    def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
+        """Quantiles (n, len(q)) of a new y at rows of X, for probabilities ``q`` in (0, 1); (n,) for a number q."""
+        given = read_numbers("q", q)
+        if given.ndim > 1 or not np.all((given > 0.0) & (given < 1.0)):
+            raise ValueError(f"q={given.tolist()} is out of range; give probabilities 0 < q < 1, a number or a row.")
+        out = np.empty((len(X), given.size))
+        for rows, mix in self._post._mixtures(X):
+            mix, same = _distinct(self._merged(mix))
+            law = self._law.take(self._first[mix.place])
+            for j, share in enumerate(given.ravel().tolist()):
+                out[rows, j] = law.mixture_quantile(mix, share)[same]
+        return out[:, 0] if given.ndim == 0 else out
+
+    def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
+        """Ends (n, 2) of the central interval."""
+        coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+        return self.quantiles(X, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+
+    def cdf(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Probability (n,) that a new y at each row of X is at most ``y`` (n,)."""
+        out = np.empty(len(y))
+        for rows, mix in self._post._mixtures(X):
+            out[rows] = mix.mean(self._law.take(mix.place).below(mix.by_law(y[rows])))
+        return out
+
+    def _merged(self, mix: Mixture) -> Mixture:
+        """Equal laws of a row as one, by their numbers, which increase in each row; the weights sum to one."""
+        row = np.repeat(np.arange(len(mix.first) - 1), np.diff(mix.first))
+        key, at = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
+        weight, row = np.bincount(at, weights=mix.weight), key // len(self._first)
+        total = np.bincount(row, weights=weight)
+        first = np.searchsorted(row, np.arange(len(mix.first)))
+        return Mixture(key % len(self._first), weight / total[row], first)
+
+
+def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
+    """Each mixture once, and which of them each row has."""
+    seen: dict[bytes, int] = {}
+    bounds = mix.first.tolist()
+    same = np.empty(len(bounds) - 1, dtype=np.int64)
+    keep = []
+    for i, (start, stop) in enumerate(pairwise(bounds)):
+        key = mix.place[start:stop].tobytes() + mix.weight[start:stop].tobytes()
+        same[i] = seen.setdefault(key, len(seen))
+        if same[i] == len(keep):
+            keep.append(i)
+    size = np.diff(mix.first)[keep]
+    first = np.concatenate([[0], np.cumsum(size)])
+    taken = np.repeat(mix.first[keep] - first[:-1], size) + np.arange(first[-1])
+    return Mixture(mix.place[taken], mix.weight[taken], first), same
+
+
+def refuse_loss(model: TreeModel) -> None:
+    """Refuse a loss, which has no law of y."""
+    if not model.leaf.has_likelihood:
+        raise ValueError(
+            f"{type(model.leaf).__name__} is a loss, not a model of y: there is nothing to draw. predict_proba gives "
+            "the votes for each class; DirichletMultinomial has labels to draw."
+        )
+
+
+def draw_new_y(
+    post: SampledPosterior, trees: np.ndarray, X: np.ndarray, rng: np.random.Generator, rows: np.ndarray | None = None
+) -> np.ndarray:
+    """New y (len(trees), n) at rows of numbers (n, p), one draw for each number of a distinct tree; labels by number.
+
+    ``rows`` (n,) the training rows whose exposure the y have; None for new rows.
+    """
+    model, arrays = post.model, post.distinct_trees
+    out = np.empty((len(trees), len(X)), dtype=np.float64 if model.classes_ is None else np.int64)
+    for d, t in enumerate(trees.tolist()):
+        nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
+        is_leaf = arrays.feature[nodes] == LEAF
+        number = np.cumsum(is_leaf) - 1
+        leaf = number[post.distinct_tree(t).routes().leaves(X)]
+        out[d] = model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows)
+    return out

@@ -1,0 +1,593 @@
+"""What every posterior can be asked; the sampled posterior."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from ..core.checks import check_count, read_generator
+from ..model.leaf.distributions import Mixture
+from ..model.obstacles import unknown_constant
+from ..tree.drawn import Course, Saved, root_key, tree_arrays
+from ..tree.tree import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
+from .convergence import leaves_reached
+from .divergence import as_divergence, same_trees
+from .predictive import BLOCK, PredictsNewY
+
+if TYPE_CHECKING:
+    from ..certificates import Certificate, HoldoutCertificate
+    from ..model import TreeModel
+    from ..model.leaf.distributions import NegativeBinomial, StudentT
+
+
+class Posterior(PredictsNewY):
+    """A posterior over trees, sampled or exact; both answer the same questions."""
+
+    model: TreeModel
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float | None:
+        """Log of the sum over all trees of prior times likelihood, in nats; None where it was not estimated."""
+
+    @abstractmethod
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Law of the number of leaves; entry m is P(m leaves)."""
+
+    @abstractmethod
+    def feature_inclusion(self) -> np.ndarray:
+        """Probability (p,) that a feature is asked about at least once."""
+
+    @abstractmethod
+    def root_split_pmf(self) -> dict:
+        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+
+    @abstractmethod
+    def map_tree(self) -> Tree:
+        """The most probable tree."""
+
+    @abstractmethod
+    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+        """``n`` trees drawn from the posterior."""
+
+    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+        """Write a sampled posterior to one file, netCDF or Zarr by its suffix, for `load`; see `files.save`."""
+        from ..files import save
+
+        save(self, path, log_likelihood=log_likelihood)
+
+    @abstractmethod
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Mean (n, d) of the leaf values that rows of numbers reach."""
+
+    def kl_to_prior(self) -> float:
+        """Divergence of the posterior from the prior over trees, nats.
+
+        Raises
+        ------
+        ValueError
+            If it is not known; the message says why.
+        """
+        raise ValueError(f"{type(self).__name__} does not know its divergence from the prior over trees.")
+
+    def certificate(self, delta: float = 0.05) -> Certificate:
+        """PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
+
+        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: questions,
+        leaf values and tree prior must come from the other rows (E) or from none. What the caller gave (cuts, bounds, a
+        fixed tree, parameters of the prior, the choice of E) is taken at the caller's word.
+
+        Parameters
+        ----------
+        delta : float, default 0.05
+            Probability, over the counted rows, that one of the bounds does not hold; in (0, 1).
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+            `TreeModel.certificate_obstacle` says so before anything is sampled.
+
+        Notes
+        -----
+        Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
+        distinct trees drawn, weighted by how often each was; so the bounds hold whether or not the chains converged.
+        A ``sample_weight`` that all counted rows share is a power of their likelihood, or a factor of lambda: it makes
+        another posterior, nearer to the prior below 1, and each row counts once all the same.
+        Cost: that of predicting the counted rows. Formula sheet, section 9.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
+        >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
+        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, questions=cuts, estimation=E)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.certificate(0.05).vote.value < 0.2)
+        True
+        """
+        from ..certificates import certify
+
+        return certify(self, delta)
+
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
+        """Bounds on the risk of a drawn tree and of ``predict`` from rows that had no part in the model.
+
+        For any classification model: nothing may have been chosen by the rows given, which is at the caller's word.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Fresh rows.
+        y : array-like of shape (n,)
+            Labels; one that the model does not know counts as an error.
+        delta : float, default 0.05
+            Probability, over these rows, that one of the two bounds does not hold; in (0, 1).
+
+        Returns
+        -------
+        HoldoutCertificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, the model is a regression, or X and y do not fit.
+
+        Notes
+        -----
+        Cost: that of ``predict_proba``. Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a
+        drawn tree.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(400.0)
+        >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
+        True
+        """
+        from ..certificates import certify_holdout
+
+        return certify_holdout(self, X, y, delta)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predictive class probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's; columns of a frame are taken by name. A category unseen in training follows the branch
+            that more training rows took.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Columns follow ``model.classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regression, or X does not fit the model's columns.
+        """
+        if self.model.classes_ is None:
+            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
+        return self._values(self.model.columns.numbers(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable labels (n,), or predictive means (n,) of a regression.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+        """
+        values = self._values(self.model.columns.numbers(X))
+        return values[:, 0] if self.model.classes_ is None else self.model.classes_[np.argmax(values, axis=1)]
+
+
+class SampledPosterior(Posterior):
+    """Draws of trees: from chains, or independent ones from the exact engine.
+
+    Attributes
+    ----------
+    model : TreeModel
+    distinct_trees : TreeArrays
+        Each tree that was drawn, once, end to end; names that end in ``_of_tree`` follow their order.
+    tree_of_draw : ndarray of shape (chains, draws), int64
+        Which distinct tree each draw is.
+    log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
+        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw.
+    node_stats : ndarray of shape (nodes of all distinct trees, statistics)
+        Additive statistics of the rows in each node.
+    proposed, accepted : ndarray of shape (chains, draws, moves), int64
+        Proposals since the draw before, and those accepted.
+    moves : tuple of str
+    seconds : float
+        Wall time of the run.
+    noise_variance : ndarray of shape (chains, draws)
+        The variance all leaves share, under NormalSharedVariance; NaN under other leaves.
+    tempering : Tempering or None
+        Ladders, swap rates, round trips and scores by level of a tempered run.
+    course : Course or None
+        What `resume` needs; None for independent draws and interrupted runs.
+    """
+
+    sees_all_rows: ClassVar[bool] = True
+    """Whether every draw is of the posterior given all rows."""
+
+    def __init__(
+        self,
+        model: TreeModel,
+        trees: TreeArrays,
+        stats: np.ndarray,
+        tree_of_draw: np.ndarray,
+        log_prior: np.ndarray,
+        log_score: np.ndarray,
+        proposed: np.ndarray,
+        accepted: np.ndarray,
+        moves: tuple[str, ...],
+        seconds: float,
+        noise_variance: np.ndarray | None = None,
+        tempering: Any = None,
+        course: Course | None = None,
+    ) -> None:
+        self.model, self.distinct_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
+        self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
+        self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
+        self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
+        self.tempering, self.course = tempering, course
+
+    @classmethod
+    def from_chains(
+        cls,
+        model: TreeModel,
+        chains: Sequence[Saved],
+        moves: tuple[str, ...],
+        seconds: float,
+        tempering: Any = None,
+        *,
+        by_stats: bool = False,
+        course: tuple | None = None,
+    ) -> Self:
+        """Join the draws of chains, keeping each distinct tree once; ``by_stats``: once for each set of statistics.
+
+        ``course``: kernel, thin and ends of a `Course`.
+        """
+        seen: dict[bytes, int] = {}
+        keep: list[tuple[int, int]] = []
+        tree_of_draw = []
+        # plain arrays: a field of a record array takes microseconds to reach
+        tables = [np.asarray(saved.tree) for saved in chains]
+        starts, nodes = [table["start"].tolist() for table in tables], [np.asarray(saved.node) for saved in chains]
+        for c, saved in enumerate(chains):
+            number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
+            told = np.column_stack([nodes[c][field] for field in ("feature", "cut", "categories")])
+            for t in range(len(number)):
+                span = slice(starts[c][t], starts[c][t + 1])
+                key = told[span].tobytes() + (saved.stats[span].tobytes() if by_stats else b"")
+                number[t] = seen.setdefault(key, len(seen))
+                if number[t] == len(keep):
+                    keep.append((c, t))
+            tree_of_draw.append(number[saved.tree_of_draw])
+        start_of_chain = np.cumsum([0, *map(len, nodes)])
+        first = np.array([start_of_chain[c] + starts[c][t] for c, t in keep])
+        size = np.array([starts[c][t + 1] - starts[c][t] for c, t in keep])
+        kept = np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
+        node = np.concatenate(nodes)[kept]
+        number_of_chain = np.cumsum([0, *map(len, tables)])
+        tree = np.concatenate(tables)[[number_of_chain[c] + t for c, t in keep]]
+        moved = np.array([saved.moves for saved in chains])
+        gap = None if course is None else np.column_stack([node["cut"], node["upper"]]).astype(np.int32)
+        return cls(
+            model,
+            tree_arrays(model, node, size),
+            np.concatenate([saved.stats for saved in chains])[kept],
+            np.array(tree_of_draw),
+            tree["log_prior"],
+            tree["log_score"],
+            moved[:, :, 0],
+            moved[:, :, 1],
+            moves,
+            seconds,
+            np.array([saved.noise for saved in chains]),
+            tempering,
+            None if course is None else Course(*course, gap),
+        )
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return self.tree_of_draw.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per chain."""
+        return self.tree_of_draw.shape[1]
+
+    @property
+    def n_distinct_trees(self) -> int:
+        """Number of distinct trees drawn."""
+        return len(self.log_prior_of_tree)
+
+    @property
+    def log_prior(self) -> np.ndarray:
+        """Log prior of the tree of each draw, nats (chains, draws)."""
+        return self.log_prior_of_tree[self.tree_of_draw]
+
+    @property
+    def log_score(self) -> np.ndarray:
+        """Log score of the tree of each draw, nats (chains, draws)."""
+        return self.log_score_of_tree[self.tree_of_draw]
+
+    @property
+    def n_leaves(self) -> np.ndarray:
+        """Leaves of the tree of each draw, (chains, draws) int64."""
+        return self.n_leaves_of_tree[self.tree_of_draw]
+
+    @property
+    def depth(self) -> np.ndarray:
+        """Depth of the tree of each draw, (chains, draws) int64."""
+        return self.depth_of_tree[self.tree_of_draw]
+
+    @property
+    def split_counts(self) -> np.ndarray:
+        """How often the tree of each draw asks about each feature, (chains, draws, p) int64."""
+        return self.split_counts_of_tree[self.tree_of_draw]
+
+    @property
+    def root_feature(self) -> np.ndarray:
+        """Feature that the root of each draw asks about, (chains, draws) int64; -1 where the tree has no split."""
+        return self.root_feature_of_tree[self.tree_of_draw]
+
+    @property
+    def log_evidence(self) -> float | None:
+        """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
+
+        None otherwise. The bridge is made when it is first asked for, which takes some seconds: see `docs/default.md`.
+        """
+        if self.tempering is not None:
+            return self.tempering.log_evidence
+        return None if self._bridge is None else self._bridge.log_evidence
+
+    @property
+    def log_evidence_se(self) -> float | None:
+        """Standard error of the log evidence; None where it was not estimated, or the draws are too few to tell it.
+
+        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
+        draws, or chains, that it comes from.
+        """
+        if self.tempering is not None:
+            return self.tempering.log_evidence_se
+        return None if self._bridge is None else self._bridge.se
+
+    @cached_property
+    def _bridge(self) -> Any:
+        from ..mcmc.learned.bridge import bridge
+
+        return bridge(self)
+
+    @cached_property
+    def weight_of_tree(self) -> np.ndarray:
+        """Fraction of the draws that each distinct tree is, (n_distinct_trees,)."""
+        return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_distinct_trees) / self.tree_of_draw.size
+
+    @cached_property
+    def n_leaves_of_tree(self) -> np.ndarray:
+        """Leaves of each distinct tree, (n_distinct_trees,) int64."""
+        return (np.diff(self.distinct_trees.offset) + 1) // 2
+
+    @cached_property
+    def depth_of_tree(self) -> np.ndarray:
+        """Depth of each distinct tree, (n_distinct_trees,) int64."""
+        return np.maximum.reduceat(node_depths(self.distinct_trees), self.distinct_trees.offset[:-1])
+
+    @cached_property
+    def root_feature_of_tree(self) -> np.ndarray:
+        """Feature that the root of each distinct tree asks about, (n_distinct_trees,) int64; -1 without a split."""
+        return self.distinct_trees.feature[self.distinct_trees.offset[:-1]].astype(np.int64)
+
+    @cached_property
+    def split_counts_of_tree(self) -> np.ndarray:
+        """How often each distinct tree asks about each feature, (n_distinct_trees, p) int64."""
+        trees, n, p = self.distinct_trees, self.n_distinct_trees, self.model.n_features
+        inner = trees.feature != LEAF
+        tree = np.repeat(np.arange(n), np.diff(trees.offset))[inner]
+        return np.bincount(tree * p + trees.feature[inner], minlength=n * p).reshape(n, p)
+
+    @cached_property
+    def node_values(self) -> np.ndarray:
+        """What each node of each distinct tree predicts, (n_nodes, d)."""
+        return np.ascontiguousarray(self.model.leaf.value(self.node_stats, self.model.target))
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        return self._averages(X, self.node_values)
+
+    def _averages(self, X: np.ndarray, by_node: np.ndarray) -> np.ndarray:
+        """Means over the draws (n, d) of the values by node (n_nodes, d) that rows of numbers reach."""
+        out = np.zeros((len(X), by_node.shape[1]))
+        add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_node, X)
+        return out
+
+    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+        trees = self.distinct_trees
+        tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(trees.offset))
+        in_tree = np.where(trees.feature == LEAF, tree, -1)
+        return self.model.leaf.predictive(self.node_stats, in_tree, self.model.target)
+
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
+        drawn = np.flatnonzero(self.weight_of_tree)
+        weight, step = self.weight_of_tree[drawn], max(BLOCK // len(drawn), 1)
+        for start in range(0, len(X), step):
+            node = leaves_reached(self.distinct_trees, X[start : start + step])[:, drawn]
+            first = np.arange(len(node) + 1) * len(drawn)
+            yield slice(start, start + step), Mixture(node.ravel(), np.tile(weight, len(node)), first)
+
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        return self, rng.choice(self.tree_of_draw.ravel(), size=n)
+
+    def predict_std_over_trees(self, X: Any) -> np.ndarray:
+        """Standard deviation, over the trees drawn, of what the tree predicts: how far trees disagree.
+
+        No spread of a new y, which is `predict_std_new_y`: neither the noise nor what a leaf does not know of its own
+        mean is in it.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, K) for class probabilities
+            Of the leaf's predictive mean, or of its class probabilities; accurate to about 1e-8 of their range.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+        """
+        numbers = self.model.columns.numbers(X)
+        return spread(self.model, partial(self._averages, numbers), self.node_values)
+
+    def _values_se(self, X: np.ndarray, *, independent: bool = False) -> np.ndarray:
+        """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of the chains or of the draws."""
+        if independent:
+            apart = spread(self.model, partial(self._averages, X), self.node_values).reshape(len(X), -1)
+            return apart / np.sqrt(self.tree_of_draw.size)
+        by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
+        for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
+            weight = np.bincount(trees, minlength=self.n_distinct_trees) / self.n_draws
+            add_predictions_into(out, self.distinct_trees, weight, self.node_values, X)
+        return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
+
+    def kl_to_prior(self) -> float:
+        """Divergence from the prior of the law of the draws: each tree with its share of them.
+
+        Trees that ask the same questions are one tree, with whatever leaf values they were drawn.
+
+        Raises
+        ------
+        ValueError
+            Under LeafPenalty, whose constant draws do not tell.
+        """
+        reason = unknown_constant(self.model)
+        if reason is not None:
+            raise ValueError(f"no divergence from the prior: {reason}.")
+        same = same_trees(self.model, self.distinct_trees)
+        first, which = np.unique(same, return_index=True, return_inverse=True)[1:]
+        weight = np.bincount(which, weights=self.weight_of_tree)
+        drawn = weight > 0.0
+        weight, log_prior = weight[drawn], self.log_prior_of_tree[first[drawn]]
+        return as_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
+
+    def values_by_draw(self, X: Any) -> np.ndarray:
+        """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
+        return self._values_by_draw(self.model.columns.numbers(X))
+
+    def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
+        return leaf_values(self.distinct_trees, self.node_values, X)[self.tree_of_draw]
+
+    def n_leaves_pmf(self) -> np.ndarray:
+        return np.bincount(self.n_leaves_of_tree, weights=self.weight_of_tree)
+
+    def depth_pmf(self) -> np.ndarray:
+        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
+
+    def feature_inclusion(self) -> np.ndarray:
+        return self.weight_of_tree @ (self.split_counts_of_tree > 0)
+
+    def root_split_pmf(self) -> dict:
+        roots = self.distinct_trees.offset[:-1]
+        out: dict = {}
+        for t, i in enumerate(roots):
+            key = root_key(self.model, self.distinct_trees, int(i))
+            out[key] = out.get(key, 0.0) + float(self.weight_of_tree[t])
+        return out
+
+    def map_tree(self) -> Tree:
+        """The drawn tree with the largest posterior, not only the most frequent one."""
+        return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
+
+    def distinct_tree(self, t: int) -> Tree:
+        """Distinct tree number ``t``, from 0; that of a draw is number ``tree_of_draw[chain, draw]``."""
+        t = check_count("t", t, 0, self.n_distinct_trees - 1)
+        nodes = slice(int(self.distinct_trees.offset[t]), int(self.distinct_trees.offset[t + 1]))
+        return Tree(
+            *(a[nodes] for a in self.distinct_trees[1:]),
+            value=self.node_values[nodes],
+            columns=self.model.columns,
+            classes=self.model.classes_,
+            rows=self.model.leaf.weight(self.node_stats[nodes]),
+        )
+
+    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+        chosen = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
+        made = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
+        return [made[int(t)] for t in chosen]
+
+    def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Any = 0) -> Any:
+        """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
+
+        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature), ``sample_stats``
+        (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and when asked for
+        ``log_likelihood`` and ``posterior_predictive`` (chain, draw, row).
+
+        Parameters
+        ----------
+        log_likelihood : bool, default False
+            Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
+        posterior_predictive : bool, default False
+            Add a new y of each training row by each draw, for ``arviz.plot_ppc``; as many numbers.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness of the new y.
+
+        Raises
+        ------
+        ValueError
+            If either is asked for and the leaf is a loss, or ``log_likelihood`` of a progressive mixture.
+        """
+        from .inference_data import to_arviz
+
+        return to_arviz(self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng)
+
+    def summary(self) -> Any:
+        """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.
+
+        ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.
+        """
+        from .inference_data import summary
+
+        return summary(self)
+
+    def __repr__(self) -> str:
+        kept = self.accepted.sum() / max(self.proposed.sum(), 1)
+        return (
+            f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {self.n_distinct_trees} distinct trees, "
+            f"{self.n_leaves.mean():.1f} leaves, acceptance {kept:.3f})"
+        )
+
+
+def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
+    """Standard deviation over trees of what rows reach: in one leaf each, so the square is a mean over leaves too.
+
+    ``averages`` means over trees, (n, d), of a table of values by leaf; ``value`` that table, (m, d).
+    """
+    value = value - value[0]
+    mean, square = np.split(averages(np.hstack([value, value**2])), 2, axis=1)
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return std[:, 0] if model.classes_ is None else std
+
+
+def shares(amount: np.ndarray) -> np.ndarray:
+    """Amounts >= 0 over their sum; zeros if there are no others."""
+    return amount / max(amount.sum(), np.finfo(np.float64).tiny)

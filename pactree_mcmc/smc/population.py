@@ -1,0 +1,364 @@
+"""Chains and populations of trees while examples enter: the engines of the progressive mixture.
+
+The rows of S weigh nothing at first. An example that enters adds its weight to its unit and to the statistics of the
+nodes on its way down each tree, whose scores follow; the questions look at the rows alone and stay what they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from math import exp
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.typed import List
+
+from ..core.compile.jit import jit, struct
+from ..mcmc.chain.chain import Chain
+from ..mcmc.chain.draw_store import log_prior_of, trimmed
+from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
+from ..mcmc.chain.stopped import cells_named
+from ..mcmc.edits.grow import hang_children, keep_growth
+from ..mcmc.kernel import Kernel
+from ..mcmc.state.arrays import MOVES, N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index, score_node
+from ..mcmc.state.noise import conditional_score
+from ..mcmc.state.random import flip
+from ..mcmc.state.splits import draw_question
+from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
+from ..tree.drawn import Saved
+
+OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
+"""Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
+GAP_BLOCKS = 10
+"""Blocks of proposals between two trees of a prior that can only be reached by a chain."""
+
+
+class Incoming(NamedTuple):
+    """The rows of S in the order in which they enter."""
+
+    unit: np.ndarray
+    """(T,) int64."""
+    amount: np.ndarray
+    """(3, T) float64: weight, and the two moments where the leaf has them."""
+
+
+_incoming = struct(Incoming)
+
+
+@jit
+def pack_incoming(rows: Incoming) -> Any:
+    """The rows as one pointer."""
+    return _incoming(rows.unit, rows.amount)
+
+
+@jit
+def weigh_rows(model: Any, rows: Any, first: int, last: int) -> None:
+    """Add the rows from ``first`` up to ``last`` to the weights of their units, once for all trees."""
+    units = model.units
+    for i in range(first, last):
+        u = rows.unit[i]
+        units.weight[u] += rows.amount[0, i]
+        if not units.counts:
+            units.moments[0, u] += rows.amount[1, i]
+            units.moments[1, u] += rows.amount[2, i]
+
+
+@jit
+def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> float:
+    """Add the rows from ``first`` up to ``last`` to one tree; by how much its log score grows."""
+    units, gain = model.units, 0.0
+    for i in range(first, last):
+        u, node = rows.unit[i], np.int64(0)
+        while True:
+            if units.counts:
+                state.stats[node, units.label[u]] += rows.amount[0, i]
+            else:
+                for a in range(3):
+                    state.stats[node, a] += rows.amount[a, i]
+            here = state.node[node]
+            before = here.score
+            score_node(model, state, node)
+            if is_leaf(state, node):
+                gain += here.score - before
+                break
+            code = np.int64(units.codes[here.feature, u])
+            goes_left = (here.categories >> code) & 1 == 1 if here.categories >= 0 else code <= here.cut
+            node = here.left if goes_left else here.right
+    return gain
+
+
+@jit
+def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np.ndarray) -> None:
+    """`enter_rows` for all trees, the gains into ``gain``; what was kept of cells at other stages is stale."""
+    weigh_rows(walks[0].model, rows, first, last)
+    for i in range(len(walks)):
+        walk = walks[i]
+        gain[i] = enter_rows(walk.model, walk.state, rows, first, last)
+        walk.state.count[SCAN] = stage
+
+
+@jit
+def list_of(walk: Any) -> Any:
+    """A list that holds the walk."""
+    out = List()
+    out.append(walk)
+    return out
+
+
+@jit
+def put_walk(walks: Any, i: int, walk: Any) -> None:
+    """Put a walk into its place in a list, or at the end."""
+    if i == len(walks):
+        walks.append(walk)
+    else:
+        walks[i] = walk
+
+
+@jit
+def grow_prior(walk: Any, node: int) -> int:
+    """Grow a tree of a branching process from ``node`` on in preorder; -1 when done, else where there was no room."""
+    model, state, root = walk.model, walk.state, np.int64(0)
+    while node != NONE:
+        if is_leaf(state, node) and state.node[node].splittable:
+            if state.count[N_FREE] < 2:
+                return node
+            index = prior_index(model, state.node[node].depth, state.node[node].design)
+            if flip(walk.rng, exp(model.prior.table[index].log_split)):
+                hang_children(model, state, node, draw_question(walk.rng, model, state, node))
+                keep_growth(model, state, node)
+        node = next_node(state, node, root)
+    return NONE
+
+
+class StagePlan(NamedTuple):
+    """What one chain or population is to do."""
+
+    model: TreeModel
+    kernel: Kernel
+    seed: Any
+    entering: np.ndarray
+    """Rows of S as they enter; shuffled anew if ``shuffle``."""
+    shuffle: bool
+    bounds: np.ndarray
+    """(stages,) examples that have entered at each stage: 0 first, all last."""
+    draws: int
+    steps: int
+    particles: int
+    """0: one chain that moves at each stage."""
+    threshold: float
+
+
+class StageResult(NamedTuple):
+    """What one chain or population has done."""
+
+    saved: Saved
+    """Draws, spread evenly over the stages."""
+    stage: np.ndarray
+    """(draws,) examples that had entered at each draw."""
+    best: Saved | None
+    """The most probable tree at the last stage; None if it was not reached."""
+    log_evidence: np.ndarray
+    """(stages,) of a population: log evidence of the examples that had entered; else empty."""
+    stump_share: float
+    """Share of stumps in the population at the first stage."""
+    n_resampled: int
+
+
+class Stages:
+    """One chain, or a population, taken through the stages."""
+
+    def __init__(self, plan: StagePlan) -> None:
+        self.plan, self.rng = plan, np.random.default_rng(plan.seed)
+        order = self.rng.permutation(plan.entering) if plan.shuffle else plan.entering
+        lowered, rows = _before_the_first(plan.model, order)
+        self.rows = pack_incoming(rows)
+        first = Chain(lowered, plan.kernel, self.rng)
+        first.reserve(plan.draws)
+        self.chains = [first] + [twin(first) for _ in range(plan.particles - 1)]
+        self._draw_first_trees()
+        self.model, self.saved, self.packed_saved = first.model, first.saved, first.packed_saved
+        self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
+        self.n_proposed, self.n_resampled, self.evidence, self.stage = 0, 0, [0.0], []
+        self.stump_share = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
+
+    def _draw_first_trees(self) -> None:
+        """The stage of no examples is the prior."""
+        model, before = self.plan.model, None
+        for chain in self.chains:
+            if isinstance(model.tree_prior, LeafPenalty):
+                if before is not None:
+                    receive(chain, before)
+                chain.proceed(PRIOR_BLOCKS if before is None else GAP_BLOCKS)
+                before = chain
+            elif _is_conditioned(model):
+                load_tree(model, chain, draw_prior_tree(model, self.rng))
+            else:
+                node = grow_prior(chain.walk, np.int64(0))
+                while node != NONE:
+                    chain.enlarge()
+                    node = grow_prior(chain.walk, np.int64(node))
+        self._list_walks()
+
+    def _list_walks(self) -> None:
+        """The trees as compiled code takes them all at once."""
+        if not hasattr(self, "walks"):
+            self.walks = list_of(self.chains[0].walk)
+        for i, chain in enumerate(self.chains):
+            put_walk(self.walks, i, chain.walk)
+
+    def run(self, stop: Event | None = None) -> StageResult:
+        """Through all stages, or until ``stop`` is set."""
+        with cells_named(self.plan.model, self.chains):
+            return self._run(stop)
+
+    def _run(self, stop: Event | None) -> StageResult:
+        plan, bounds = self.plan, self.plan.bounds
+        widths = np.append(np.diff(bounds), 1)
+        times = (np.arange(plan.draws) + self.rng.random(plan.draws)) * ((bounds[-1] + 1) / plan.draws)
+        due = np.searchsorted(times, np.append(bounds, bounds[-1] + 1))
+        finished = True
+        for j, width in enumerate(widths.tolist()):
+            if j > 0:
+                self._enter(int(bounds[j - 1]), int(bounds[j]), j)
+            here = (times[due[j] : due[j + 1]] - bounds[j]) / width
+            self._save_while_moving(here, plan.steps * width) if plan.particles == 0 else self._save_some(len(here))
+            self.stage += [int(bounds[j])] * len(here)
+            finished = stop is None or not stop.is_set() or j + 1 == len(widths)
+            if not finished:
+                break
+        return StageResult(
+            self._of_kernel(self.saved),
+            np.array(self.stage, dtype=np.int64),
+            self._best() if finished else None,
+            np.array(self.evidence if plan.particles > 0 else []),
+            self.stump_share,
+            self.n_resampled,
+        )
+
+    def _enter(self, first: int, last: int, stage: int) -> None:
+        gain = np.empty(len(self.chains))
+        enter_all(self.walks, self.rows, first, last, stage, gain)
+        if self.plan.particles == 0:
+            return
+        largest = gain.max()
+        weight = self.weight * np.exp(gain - largest)
+        total = weight.sum()
+        self.evidence.append(self.evidence[-1] + largest + math.log(total))
+        self.weight = weight / total
+        if 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains):
+            self._resample()
+            self._propose(self.plan.steps)
+            self._list_walks()
+
+    def _propose(self, n: int) -> None:
+        """Make ``n`` proposals in each tree, shared out so that over time each step of the kernel makes its share."""
+        kernel = self.plan.kernel
+        shares = kernel.shares_of(self.n_proposed, n)
+        for chain in self.chains:
+            for run, share in zip(kernel.runs, shares, strict=True):
+                chain.make(run, share)
+        self.n_proposed += n
+
+    def _resample(self) -> None:
+        """Systematic resampling; trees that stay keep their places."""
+        chosen = systematic(self.rng, self.weight, len(self.chains))
+        copies = np.bincount(chosen, minlength=len(self.chains))
+        gone = iter(np.flatnonzero(copies == 0).tolist())
+        for i in np.flatnonzero(copies > 1).tolist():
+            for _ in range(int(copies[i]) - 1):
+                receive(self.chains[next(gone)], self.chains[i])
+        self.weight[:] = 1.0 / len(self.chains)
+        self.n_resampled += 1
+
+    def _save_while_moving(self, times: np.ndarray, n: int) -> None:
+        """Make ``n`` proposals, saving draws at the given shares of them."""
+        made = 0
+        for at in (times * n).astype(int).tolist():
+            self._propose(at - made)
+            self._save(self.chains[0])
+            made = at
+        self._propose(n - made)
+        put_walk(self.walks, 0, self.chains[0].walk)
+
+    def _save_some(self, n: int) -> None:
+        """Save ``n`` trees drawn from the weighted population."""
+        if n > 0:
+            for i in systematic(self.rng, self.weight, n).tolist():
+                self._save(self.chains[i])
+
+    def _save(self, chain: Chain) -> None:
+        chain.saved, chain.packed_saved = self.saved, self.packed_saved
+        chain.save(anew=True)
+        self.saved, self.packed_saved = chain.saved, chain.packed_saved
+
+    def _best(self) -> Saved:
+        values = [log_prior_of(self.model, chain.packed) + conditional_score(chain.packed) for chain in self.chains]
+        chain = self.chains[int(np.argmax(values))]
+        chain.reserve(1)
+        chain.save(anew=True)
+        return self._of_kernel(chain.saved)
+
+    def _of_kernel(self, saved: Saved) -> Saved:
+        """Draws without spare room, with the counts of the kernel's own moves."""
+        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
+        cut = trimmed(saved)
+        return cut._replace(moves=cut.moves[:, :, columns])
+
+
+def run_stages(plan: StagePlan) -> StageResult:
+    """Run one chain or population; a plain function of plain data, for any executor."""
+    return Stages(plan).run()
+
+
+def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
+    """The model in which S weighs nothing, in arrays of its own, and the rows of S."""
+    target, units = model.target, model.units
+    weight, moments = target.weights, np.zeros((2, 1))
+    if not units.counts:
+        given, moments = model.leaf.moments(target)
+        weight = np.ones(model.n_rows) if given is None else given
+    unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    amount = np.zeros((3, len(order)))
+    amount[0] = weight[order]
+    if not units.counts:
+        amount[1:] = moments[:, order]
+    before = np.array(weight, dtype=np.float64)
+    before[order] = 0.0
+    empty = units._replace(
+        weight=np.bincount(unit, weights=before, minlength=units.n_units),
+        weight_all=-1,
+        moments=np.zeros_like(units.moments),
+    )
+    return model.lowered._replace(units=empty), Incoming(unit[order].astype(np.int64), amount)
+
+
+def _is_conditioned(model: TreeModel) -> bool:
+    return isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned
+
+
+def twin(chain: Chain) -> Chain:
+    """A chain in the same state that shares the model, the tables by cell and the scratch."""
+    other = copy.copy(chain)
+    other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in OWN})
+    other._pack()
+    return other
+
+
+def receive(chain: Chain, source: Chain) -> None:
+    """Bring a chain into the state of its twin."""
+    if len(chain.state.node) == len(source.state.node):
+        for name in OWN:
+            np.copyto(getattr(chain.state, name), getattr(source.state, name))
+        return
+    own = {name: getattr(source.state, name).copy() for name in OWN}
+    chain.state = chain.state._replace(**own, plan=source.state.plan)
+    chain._pack()
+
+
+def systematic(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
+    """``n`` indices, each expected ``n * probability`` times, with one uniform number for all."""
+    ends = np.cumsum(probability)
+    places = (np.arange(n) + rng.random()) / n * ends[-1]
+    return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

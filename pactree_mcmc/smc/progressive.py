@@ -1,0 +1,310 @@
+"""The progressive mixture by Monte Carlo, for models whose trees cannot be summed."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import check_choice, check_count, check_flag, check_number
+from ..core.special import logsumexp
+from ..mcmc.kernel import read_kernel
+from ..mcmc.run.workers import n_cores
+from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
+from ..model import TreeModel
+from ..posterior.evidence import pooled_error, prior_mass
+from ..posterior.sampled import SampledPosterior
+from ..tree.tree import Tree
+from .population import StagePlan, StageResult, Stages, run_stages
+
+ENGINES = ("smc", "mcmc")
+MOST_STAGES = 2000
+"""Stages made unless ``block`` says otherwise."""
+
+
+def progressive_mixture(
+    model: TreeModel,
+    *,
+    engine: str = "smc",
+    chains: int = 8,
+    draws: int = 1000,
+    steps: int | None = None,
+    particles: int = 200,
+    threshold: float = 0.5,
+    block: int | None = None,
+    shuffle: bool = False,
+    kernel: Any = "default",
+    rng: Any = None,
+    executor: Executor | None = None,
+) -> ProgressiveSample:
+    """Mean of the posteriors after 0, 1, ..., all test examples, by Monte Carlo (Blanchard 1999, section 6).
+
+    With a frozen leaf the rows of E (``estimation=`` of the model) set the leaves, and those of S enter one by one;
+    rows of weight zero make no stage. Other leaves have no E: all rows enter, and a stage predicts with the leaves
+    that its examples make. Where the exact engine can, `exact.progressive_mixture` does the same without error.
+
+    Parameters
+    ----------
+    model : TreeModel
+        Any question prior, tree prior and leaf whose score separates.
+    engine : {"smc", "mcmc"}, default "smc"
+        "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
+        have become too unequal it is resampled and moved (Chopin 2002). "mcmc": the paper's: one tree, moved equally
+        often after each example; biased, for it is never quite in equilibrium, see docs/progressive.md.
+    chains : int, default 8
+        Independent repetitions, >= 2, whose spread is the Monte-Carlo error.
+    draws : int, default 1000
+        Trees kept per repetition, >= 1, spread evenly over the stages.
+    steps : int, optional
+        Proposals, >= 1: for "mcmc" after each example, default 20; for "smc" for each tree after resampling, default
+        100.
+    particles : int, default 200
+        Trees of a population, >= 2; "smc" only.
+    threshold : float, default 0.5
+        Resample when the effective sample size is below this share of the particles, in (0, 1]; "smc" only.
+    block : int, optional
+        Examples that enter at a time, >= 1. The stages within a block are all taken as the one before it, an error of
+        the order of ``block`` over the number of examples. Default: 1 up to 2,000 examples, then as many as leave
+        2,000 stages.
+    shuffle : bool, default False
+        Let the examples enter in a random order in each repetition (the symmetric version); else in that of the data.
+    kernel : str or {move: weight}, default "default"
+        The moves, as for `sample`; "default" is "local".
+    rng : int, SeedSequence, Generator, sequence of these, or None
+        Source of randomness, as for `sample`.
+    executor : concurrent.futures.Executor, optional
+        Runs the repetitions, each as one task. Default: threads, as many as there are cores.
+
+    Returns
+    -------
+    ProgressiveSample
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, the engine or kernel is unknown, the leaf does not separate, no row is left in
+        S, or the model's fixed tree has joint nodes.
+    TypeError
+        If the model is not a TreeModel.
+    KeyboardInterrupt
+        If interrupted before every repetition has a draw; later, the stages done so far are returned with a warning.
+
+    Notes
+    -----
+    An example that enters costs O(depth) a tree. Memory a particle: 4 bytes a row, 250 bytes a node.
+
+    References
+    ----------
+    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+    .. [2] Chopin (2002), A sequential particle filter method for static models, Biometrika 89(3).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(40.0)[:, None]
+    >>> model = pt.TreeModel(x, x[:, 0] > 19, estimation=np.arange(40) % 2 == 0, leaf=pt.FrozenLaplace())
+    >>> mixture = pt.progressive_mixture(model, particles=50, draws=100, kernel="grow-prune", rng=1)
+    >>> bool(mixture.predict_proba([[0.0]])[0, 0] > 0.8)
+    True
+    """
+    check_reachable(model)
+    check_executor(executor)
+    check_choice("engine", engine, ENGINES)
+    check_flag("shuffle", shuffle)
+    least = {"chains": 2, "draws": 1, "steps": 1, "particles": 2, "block": 1}
+    given = {"chains": chains, "draws": draws, "steps": steps, "particles": particles, "block": block}
+    for name, value in given.items():
+        if value is None and name in ("steps", "block"):
+            continue
+        check_count(name, value, least[name])
+    check_number("threshold", threshold, "0 < threshold <= 1", 5e-324, 1.0)
+    if not model.leaf.separates:
+        raise ValueError(
+            f"the score of {type(model.leaf).__name__} is not a sum over leaves, and examples cannot enter one by one; "
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
+        )
+    mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
+    entering = rows_of_s(model)
+    width = max(1, math.ceil(len(entering) / MOST_STAGES)) if block is None else int(block)
+    is_smc = engine == "smc"
+    plans = [
+        StagePlan(
+            model,
+            mixture,
+            source,
+            entering,
+            bool(shuffle),
+            np.append(np.arange(0, len(entering), width), len(entering)),
+            int(draws),
+            (100 if is_smc else 20) if steps is None else int(steps),
+            int(particles) if is_smc else 0,
+            float(threshold),
+        )
+        for source in sources
+    ]
+    began = time.perf_counter()
+    results = _in_threads(plans) if executor is None else list(executor.map(run_stages, plans))
+    return ProgressiveSample.from_results(model, results, mixture.moves, time.perf_counter() - began)
+
+
+def rows_of_s(model: TreeModel) -> np.ndarray:
+    """Rows that enter one by one, in the order of the data."""
+    if len(model.counted_rows) == 0:
+        raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
+    return model.counted_rows
+
+
+def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
+    stop = Event()
+    with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:
+        futures = pending = [pool.submit(_run, plan, stop) for plan in plans]
+        try:
+            while pending:
+                # a wait without end may not hear Ctrl-C
+                pending = list(wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION).not_done)
+                if any(future.done() and future.exception() for future in futures):
+                    stop.set()
+            return [future.result() for future in futures]
+        except KeyboardInterrupt:
+            stop.set()
+            results = [future.result() for future in futures]
+    least = min(len(result.stage) for result in results)
+    if least == 0:
+        raise KeyboardInterrupt("interrupted before every repetition had a draw; nothing to return")
+    reached = min(int(result.stage[least - 1]) for result in results)
+    warnings.warn(f"interrupted: the mean is over the first {reached + 1} stages only.", stacklevel=3)
+    return [_shortened(result, least) for result in results]
+
+
+def _run(plan: StagePlan, stop: Event) -> StageResult:
+    return Stages(plan).run(stop)
+
+
+def _shortened(result: StageResult, draws: int) -> StageResult:
+    short = {name: getattr(result.saved, name)[:draws] for name in ("tree_of_draw", "noise", "moves")}
+    return result._replace(
+        saved=result.saved._replace(**short), stage=result.stage[:draws], best=None, log_evidence=np.empty(0)
+    )
+
+
+class ProgressiveSample(SampledPosterior):
+    """Trees from all stages of the progressive mixture; made by `progressive_mixture`.
+
+    All answers of a SampledPosterior are means over the stages, those with a Monte-Carlo error from the spread of the
+    repetitions. Leaf values, statistics and ``log_score`` of a draw are those of its stage (equal trees of
+    two stages are two distinct trees); `map_tree` is the most
+    probable of the trees found at the last stage.
+
+    Attributes
+    ----------
+    stage : ndarray of shape (chains, draws), int64
+        Examples that had entered at each draw.
+    stage_log_evidence : ndarray of shape (chains, stages), float64
+        Log evidence of the examples that had entered at each stage, the log mass of the prior (0 but for a conditioned
+        process and LeafPenalty) at the first; NaN where that is not known; no stages with engine "mcmc".
+    n_resampled : ndarray of shape (chains,), int64
+        How often each population was resampled and moved.
+    """
+
+    sees_all_rows = False
+    stage: np.ndarray
+    stage_log_evidence: np.ndarray
+    n_resampled: np.ndarray
+    _log_evidence: float | None
+    _log_evidence_se: float | None
+    _best: SampledPosterior | None
+
+    @classmethod
+    def from_results(
+        cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
+    ) -> ProgressiveSample:
+        """Join the repetitions."""
+        post = cls.from_chains(model, [result.saved for result in results], moves, seconds, by_stats=True)
+        post.stage = np.array([result.stage for result in results])
+        post.n_resampled = np.array([result.n_resampled for result in results])
+        found = [result.best for result in results if result.best is not None]
+        post._best = SampledPosterior.from_chains(model, found, moves, 0.0, by_stats=True) if found else None
+        by_stage = np.array([result.log_evidence for result in results])
+        shares = np.array([result.stump_share for result in results])
+        post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, shares)
+        log_mass = prior_mass(model).log_from(float(shares.mean()))
+        post.stage_log_evidence = by_stage + (np.nan if log_mass is None else log_mass)
+        return post
+
+    @property
+    def log_evidence(self) -> float | None:
+        """Log evidence of S, nats; None with engine "mcmc", or if interrupted."""
+        return self._log_evidence
+
+    @property
+    def log_evidence_se(self) -> float | None:
+        """Standard error of the log evidence, from the spread of the repetitions; None where it was not estimated.
+
+        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t, which for few
+        repetitions (``chains``) is large, 6.4 for two of them, 1.2 for eight.
+        """
+        return self._log_evidence_se
+
+    def map_tree(self) -> Tree:
+        """The most probable of the trees found at the last stage.
+
+        Raises
+        ------
+        ValueError
+            If the run was interrupted before the last stage.
+        """
+        if self._best is None:
+            raise ValueError("the last stage was not reached; run again without interruption.")
+        return self._best.map_tree()
+
+    def predict_proba_se(self, X: Any) -> np.ndarray:
+        """Monte-Carlo standard error (n, K) of `predict_proba`, from the spread of the repetitions.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regression, or X does not fit the model's columns.
+        """
+        if self.model.classes_ is None:
+            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict_se.")
+        return self._values_se(self.model.columns.numbers(X))
+
+    def predict_se(self, X: Any) -> np.ndarray:
+        """Monte-Carlo standard error (n,) of the predictive means of a regression.
+
+        Raises
+        ------
+        ValueError
+            If the model is a classification, or X does not fit the model's columns.
+        """
+        if self.model.classes_ is not None:
+            raise ValueError(f"{type(self.model.leaf).__name__} is a classification; use predict_proba_se.")
+        return self._values_se(self.model.columns.numbers(X))[:, 0]
+
+    def __repr__(self) -> str:
+        return (
+            f"ProgressiveSample({self.n_chains} repetitions x {self.n_draws} draws over {self.stage.max() + 1} stages, "
+            f"{self.n_leaves.mean():.1f} leaves)"
+        )
+
+
+def _joined_evidence(
+    model: TreeModel, by_stage: np.ndarray, stump_share: np.ndarray
+) -> tuple[float | None, float | None]:
+    """Log of the mean evidence of the repetitions, and its standard error."""
+    if by_stage.shape[1] == 0:
+        return None, None
+    mass, share = prior_mass(model), float(stump_share.mean())
+    log_mass = mass.log_from(share)
+    if log_mass is None:
+        return None, None
+    each = by_stage[:, -1]
+    mean = float(logsumexp(each) - math.log(len(each)))
+    if mass.log_mass is None:
+        each = each - stump_share / share
+    return mean + log_mass, pooled_error(each, 0.0, 1)

@@ -1,0 +1,199 @@
+"""The one coding of the features: small unsigned integers against each feature's cut points.
+
+Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut ``c`` (included), so that
+``x <= cuts[a]`` and ``code <= a`` say the same. The code of a nominal feature is the index of its category.
+
+A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
+Under local cuts they have a code of their own there, so that a cut may lie between them and all others; else they share
+the outermost code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.compile.jit import jit
+from ..tree.tree import LARGEST
+from .columns import Columns, Table, category_codes, nominal_labels
+
+MANY_ROWS = 500_000
+
+
+class Scale(NamedTuple):
+    """Cut points of one feature."""
+
+    cuts: np.ndarray
+    """(n_codes - 1,) increasing thresholds; empty for a nominal feature."""
+    low: np.ndarray
+    """Smallest value of each code, when a threshold depends on the cell's neighbours (local cuts); else empty."""
+    high: np.ndarray
+    """Largest value of each code, likewise."""
+    n_codes: int
+
+    def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Thresholds of questions ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
+        out = np.full(len(cut), np.inf)
+        out[cut < 0] = -np.inf
+        inner = (cut >= 0) & (upper < self.n_codes)
+        if len(self.low):
+            out[inner] = midpoint(self.high[cut[inner]], self.low[upper[inner]])
+        else:
+            out[inner] = self.cuts[cut[inner]]
+        return out
+
+    def numbers(self, codes: np.ndarray) -> np.ndarray:
+        """A value of each code."""
+        return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
+
+    def cut_of(self, threshold: float) -> int | None:
+        """Largest code that goes left under ``threshold`` (-1: none); None if it is no cut of this scale."""
+        if threshold == -np.inf:
+            return -1
+        if threshold == np.inf:
+            return self.n_codes - 1
+        if len(self.low):
+            cut = int(np.searchsorted(self.high, threshold, side="right")) - 1
+            return cut if cut + 1 == self.n_codes or self.low[cut + 1] > threshold else None
+        cut = int(np.searchsorted(self.cuts, threshold))
+        return cut if cut < len(self.cuts) and self.cuts[cut] == threshold else None
+
+
+@dataclass(frozen=True, eq=False)
+class DyadicScale:
+    """Cut points at the midpoints of a dyadic partition of ``[lower, upper]``, computed when needed."""
+
+    lower: float
+    upper: float
+    levels: int
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes, ``2 ** levels``."""
+        return 1 << self.levels
+
+    def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Thresholds of questions ``code <= cut``."""
+        share = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
+        return self.lower * (1.0 - share) + self.upper * share
+
+    def numbers(self, codes: np.ndarray) -> np.ndarray:
+        """A value of each code."""
+        return self.threshold(codes, codes)
+
+    def cut_of(self, threshold: float) -> int | None:
+        """Largest code that goes left under ``threshold``; None if it is no cut of this scale."""
+        low, high = 0, self.n_codes
+        while high - low >= 2:
+            middle = (low + high) // 2
+            here = float(self.threshold(np.array([middle - 1]), np.array([middle]))[0])
+            if threshold == here:
+                return middle - 1
+            low, high = (low, middle) if threshold < here else (middle, high)
+        return None
+
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """Codes of values ``x``, those outside the bounds in the outermost cells.
+
+        One midpoint after another, as a tree asks: codes and thresholds agree where rounding makes thresholds equal.
+        """
+        return dyadic_codes(x, self.lower, self.upper, self.levels)
+
+
+@jit
+def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
+    """Codes of values by midpoints, the highest bit first; thresholds as `DyadicScale.threshold` has them."""
+    out = np.empty(len(x), dtype=np.int64)
+    n_codes = np.int64(1) << levels
+    for i in range(len(x)):
+        code, half = np.int64(0), n_codes >> 1
+        for _ in range(levels):
+            share = float(code + half) / n_codes
+            if x[i] > lower * (1.0 - share) + upper * share:
+                code += half
+            half >>= 1
+        out[i] = code
+    return out
+
+
+AnyScale = Scale | DyadicScale
+
+
+def nominal_scale(n_categories: int) -> Scale:
+    """Scale of a nominal feature: codes without cuts."""
+    return Scale(np.empty(0), np.empty(0), np.empty(0), n_categories)
+
+
+def given_scale(cuts: np.ndarray) -> Scale:
+    """Scale with the thresholds ``cuts``."""
+    return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
+
+
+def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
+    """Scale with a code for each distinct value, or for each of the bins between at most ``max_cuts`` quantiles.
+
+    Infinite values have bins of their own.
+    """
+    first = quantile_starts(x[np.isfinite(x)], max_cuts)
+    values = first.values
+    low, high = values[first.starts], values[np.append(first.starts[1:], len(values)) - 1]
+    if np.any(x == -np.inf):
+        low, high = np.append(-np.inf, low), np.append(-np.inf, high)
+    if np.any(x == np.inf):
+        low, high = np.append(low, np.inf), np.append(high, np.inf)
+    return Scale(midpoint(high[:-1], low[1:]), low, high, len(low))
+
+
+def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
+    """Scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, each midway between neighbouring values."""
+    first = quantile_starts(x[np.isfinite(x)], max_cuts)
+    cut = first.starts[1:]
+    return given_scale(midpoint(first.values[cut - 1], first.values[cut]))
+
+
+class _Bins(NamedTuple):
+    values: np.ndarray
+    starts: np.ndarray
+
+
+def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
+    """Distinct values of ``x`` and the index of the first one of each bin; all bins hold about as many rows."""
+    values, counts = np.unique(x, return_counts=True)
+    if max_cuts is None or len(values) <= max_cuts + 1:
+        return _Bins(values, np.arange(len(values)))
+    ends = np.cumsum(counts)
+    ranks = np.arange(1, max_cuts + 1) * len(x) / (max_cuts + 1)
+    starts = np.unique(np.searchsorted(ends, ranks, side="left") + 1)
+    return _Bins(values, np.concatenate([[0], starts[starts < len(values)]]))
+
+
+def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity the outermost number."""
+    middle = np.where(b == np.inf, LARGEST, np.where(a == -np.inf, -LARGEST, a / 2.0 + b / 2.0))
+    return np.where((middle < b) & (middle >= a), middle, a)
+
+
+def code_type(n_codes: int, n_rows: int) -> type:
+    """The smallest unsigned integers that fit, but of two bytes at least below ``MANY_ROWS``.
+
+    Each width is compiled for on its own, which takes longer than a small table can win back.
+    """
+    if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
+        return np.uint8
+    return np.uint16 if n_codes <= 1 << 16 else np.uint32
+
+
+def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
+    """Codes (p, n) of the training ``table`` in small unsigned integers."""
+    codes = np.empty((len(scales), table.n_rows), dtype=code_type(max(s.n_codes for s in scales), table.n_rows))
+    for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):
+        raw, categories = table.column(k), columns.categories[k]
+        if categories is not None:
+            codes[c] = category_codes(nominal_labels(raw, columns.names[k], columns.branches), categories)
+        elif isinstance(scale, DyadicScale):
+            codes[c] = scale.encode(columns.ordered_coordinate(raw, c))
+        else:
+            codes[c] = np.searchsorted(scale.cuts, columns.ordered_coordinate(raw, c), side="left")
+    return codes

@@ -1,0 +1,91 @@
+"""Draws as chains save them, and as trees in data units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .tree import LEAF, TreeArrays
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+
+SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
+
+
+class Saved(NamedTuple):
+    """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
+
+    tree_of_draw: np.ndarray
+    """(n_draws,) int64."""
+    noise: np.ndarray
+    """(n_draws,) float64: the noise variance all leaves share; NaN where there is none."""
+    moves: np.ndarray
+    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
+    tree: np.recarray
+    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
+    node: np.recarray
+    """(n_nodes,) records of dtype CODED_NODE, trees end to end, each in preorder."""
+    stats: np.ndarray
+    """(n_nodes, n_stats) float64."""
+    used: np.ndarray
+    """(3,) int64: draws, trees, nodes saved so far."""
+
+
+class Course(NamedTuple):
+    """What chains need to go on where they stopped."""
+
+    kernel: Any
+    thin: int
+    ends: tuple
+    """Where each chain stopped."""
+    steps: int
+    """Steps each chain has made since tuning."""
+    strata: np.ndarray | None
+    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without."""
+    gap: np.ndarray
+    """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
+
+
+def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeArrays:
+    """Trees in data units from records of nodes in codes, ``sizes`` nodes a tree."""
+    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    inner = node["feature"] != LEAF
+    threshold, columns = np.zeros(len(node)), model.columns
+    feature, default_left = node["feature"], node["default_left"]
+    if columns.twins:
+        twinned = inner & (columns.twin[feature] != feature)
+        default_left = np.where(twinned, feature < columns.n_features, default_left)
+        feature = np.where(inner, columns.source[feature], LEAF).astype(np.int32)
+    for k, scale in enumerate(model.scales):
+        here = (node["feature"] == k) & (node["categories"] < 0)
+        if here.any():
+            threshold[here] = scale.threshold(node["cut"][here], node["upper"][here])
+    left = np.arange(1, len(node) + 1) - np.repeat(offset[:-1], sizes)
+    return TreeArrays(
+        offset,
+        np.ascontiguousarray(feature),
+        threshold,
+        np.where(inner, left, 0).astype(np.int32),
+        np.ascontiguousarray(node["right"]),
+        np.ascontiguousarray(node["categories"]),
+        np.ascontiguousarray(default_left),
+    )
+
+
+def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
+    """How a root question is named in ``root_split_pmf``."""
+    k = int(trees.feature[node])
+    if k == LEAF:
+        return None
+    if trees.categories[node] < 0:
+        return ordered_key(model, k, float(trees.threshold[node]), bool(trees.default_left[node]))
+    return (k, model.columns.label_set(k, int(trees.categories[node])))
+
+
+def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> tuple:
+    """How an ordered root question is named: with the side of missing values if the feature has some."""
+    if feature in model.columns.twins:
+        return (feature, threshold, "missing left" if missing_left else "missing right")
+    return (feature, threshold)

@@ -1,0 +1,536 @@
+"""What a tree is: flat arrays with written invariants, and what can be asked of one tree.
+
+A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its other fields are unused.
+
+1. All arrays have length ``m >= 1``.
+2. Preorder: the root is node 0; the left child of an internal node ``i`` is ``i + 1``; its right child is the first
+   node behind the left subtree. So children come after their parents and every node but the root has one parent.
+3. Ordered question (``categories == -1``): ``x[feature] <= threshold`` goes left; the threshold is not NaN
+   (it may be infinite: everything goes one way). A missing value (NaN) follows ``default_left``.
+4. Nominal question (``categories >= 0``): the categories whose bit is set go left, the other known ones right, and a
+   category unknown to the training data follows ``default_left``.
+5. Unused fields are 0: in a leaf ``threshold = left = right = 0``, ``categories = -1``, ``default_left`` False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import check_count, check_type, in_words, read_array, read_numbers, settle
+from ..core.compile.jit import jit
+from ..table.columns import DATES, MAX_CATEGORIES, NUMBER, TRUTH, Columns, date_words
+from .routing import Routes, routes
+
+LEAF = -1
+LARGEST = float(np.finfo(np.float64).max)
+"""Threshold between all numbers and missing values."""
+
+CODED_NODE = np.dtype(
+    [
+        ("feature", np.int32),  # -1 in a leaf
+        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
+        ("cut", np.int64),  # largest code going left
+        ("upper", np.int64),  # next code on the right, in the cell under local questions
+        ("categories", np.int64),  # bits going left, -1 if ordered
+        ("default_left", np.bool_),
+    ],
+    align=True,
+)
+"""A node whose question is in codes, as the engines write it; left children follow their parents."""
+
+
+class TreeArrays(NamedTuple):
+    """Nodes of one or more trees end to end, in the form compiled code takes."""
+
+    offset: np.ndarray
+    """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
+    feature: np.ndarray
+    """(n_nodes,) int32: the feature asked about, -1 in a leaf."""
+    threshold: np.ndarray
+    """(n_nodes,) float64: x <= threshold goes left."""
+    left: np.ndarray
+    """(n_nodes,) int32: left child, counted from the start of its tree."""
+    right: np.ndarray
+    """(n_nodes,) int32: right child, likewise."""
+    categories: np.ndarray
+    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
+    default_left: np.ndarray
+    """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One decision tree as flat arrays (the invariants are in the module's docstring).
+
+    Parameters
+    ----------
+    feature, threshold, left, right : array-like of shape (m,)
+        Nodes in preorder; ``feature`` is -1 in a leaf.
+    categories : array-like of int64 of shape (m,), optional
+        Bits of the categories going left; -1 (the default) marks an ordered question.
+    default_left : array-like of bool of shape (m,), optional
+        Where missing values (NaN) and unknown categories go. Default: False.
+    value : array of shape (m, d), optional
+        What each node predicts: class probabilities, or the mean (d = 1).
+    columns : Columns, optional
+        Names and categories of the features, for tables with nominal columns and for printing.
+    classes : array of shape (K,), optional
+        Class labels; makes ``predict`` return labels.
+    rows : array of shape (m,), optional
+        Training rows in each node, those with a weight as often as it says; trees of a posterior have them.
+
+    Raises
+    ------
+    ValueError
+        If an invariant is broken; the message names it.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    >>> tree.n_leaves, tree.depth
+    (2, 1)
+    >>> tree.apply([[1.0], [3.0]]).tolist()
+    [1, 2]
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    categories: np.ndarray | None = None
+    default_left: np.ndarray | None = None
+    value: np.ndarray | None = None
+    columns: Columns | None = field(default=None, repr=False)
+    classes: np.ndarray | None = field(default=None, repr=False)
+    rows: np.ndarray | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        m = read_array("feature", self.feature).size
+        defaults = {"categories": np.full(m, -1), "default_left": np.zeros(m)}
+        dtypes = {
+            "feature": np.int32,
+            "threshold": np.float64,
+            "left": np.int32,
+            "right": np.int32,
+            "categories": np.int64,
+            "default_left": np.bool_,
+        }
+        for name, dtype in dtypes.items():
+            given = getattr(self, name)
+            array = _field(name, defaults.get(name, given) if given is None else given, dtype)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if self.value is not None:
+            settle(self, "value", read_numbers("value", self.value))
+        if self.classes is not None:
+            settle(self, "classes", read_array("classes", self.classes))
+        if self.rows is not None:
+            settle(self, "rows", read_numbers("rows", self.rows))
+            if self.rows.shape != (m,):
+                raise ValueError(f"rows has shape {self.rows.shape}; give a number for each node, ({m},).")
+        if self.columns is not None:
+            check_type("columns", self.columns, Columns, "those of a model, model.columns")
+        check_tree(self)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves; one more than of internal nodes."""
+        return int(np.sum(self.feature == LEAF))
+
+    @property
+    def node_depth(self) -> np.ndarray:
+        """Depth of every node, (m,) int64; the root's is 0."""
+        depth = np.zeros(self.n_nodes, dtype=np.int64)
+        for i in np.flatnonzero(self.feature != LEAF):
+            depth[self.left[i]] = depth[self.right[i]] = depth[i] + 1
+        return depth
+
+    @property
+    def depth(self) -> int:
+        """Depth of the deepest leaf; 0 for a tree of one leaf."""
+        return int(self.node_depth.max())
+
+    @property
+    def arrays(self) -> TreeArrays:
+        """The tree in the form compiled code takes."""
+        return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
+
+    def routes(self, default_left: np.ndarray | None = None) -> Routes:
+        """The tree in the form in which many rows go down it; ``default_left`` (m,) may replace the tree's own."""
+        unknown_left = self.default_left if default_left is None else default_left
+        return routes(self.feature, self.threshold, self.right, self.categories, unknown_left)
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf (node number) that each row of ``X`` reaches.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Array or frame as the tree's ``columns`` describe; without ``columns``, numbers.
+
+        Returns
+        -------
+        ndarray of shape (n,), int64
+        """
+        if self.columns is not None:
+            table = self.columns.numbers(X)
+        else:
+            table = np.ascontiguousarray(read_numbers("X", X))
+            if table.ndim != 2:
+                raise ValueError(f"X has {table.ndim} dimension(s); give a table of shape (n, p).")
+        if self.columns is None and np.any(self.categories >= 0):
+            table = _known_categories(table, np.unique(self.feature[self.categories >= 0]))
+        if table.shape[1] <= self.feature.max():
+            raise ValueError(f"X has {table.shape[1]} columns; the tree asks about feature {self.feature.max()}.")
+        return self.routes().leaves(table)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """What the tree alone predicts: class labels (n,) when it has ``classes``, else means (n,).
+
+        Raises
+        ------
+        ValueError
+            If the tree carries no values.
+        """
+        if self.value is None:
+            raise ValueError("this tree carries no values; take one from a posterior, or give value=.")
+        value = self.value[self.apply(X)]
+        return value[:, 0] if self.classes is None else self.classes[np.argmax(value, axis=1)]
+
+    def question(self, node: int) -> str:
+        """The question of an internal ``node`` in words; the answer yes goes left."""
+        node = check_count("node", node, 0, self.n_nodes - 1)
+        k = int(self.feature[node])
+        if k == LEAF:
+            raise ValueError(f"node {node} is a leaf; it asks nothing.")
+        name = f"x{k}" if self.columns is None else self.columns.names[k]
+        if self.categories[node] < 0:
+            lacks = self.columns is not None and k in self.columns.twins
+            missing_left = bool(self.default_left[node]) if lacks else None
+            kind = NUMBER if self.columns is None else self.columns.kind(k)
+            return name + ordered_words(float(self.threshold[node]), missing_left, kind)
+        mask = int(self.categories[node])
+        if self.columns is None:
+            labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
+        else:
+            labels = self.columns.label_set(k, mask)
+        return name + one_of(labels)
+
+    def format(self) -> str:
+        """The tree as indented text, one line a node, the yes branch first.
+
+        Trees of a posterior tell the training rows in each node (``rows``; a row of weight 2 is two of them). Truth
+        values are asked about as ``= no``, dates are dates.
+
+        Examples
+        --------
+        >>> print(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]).format())
+        x0 <= 2.5
+        |-- yes: leaf
+        `-- no:  leaf
+        """
+        from .export import to_text
+
+        return to_text(self)
+
+    def to_dot(self, *, name: str = "tree") -> str:
+        """The tree in Graphviz's dot language: the text of a ``digraph`` called ``name``, for a file.
+
+        Examples
+        --------
+        >>> Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]).to_dot().splitlines()[4]
+        '  0 [label="x0 <= 2.5"];'
+        """
+        from .export import to_dot
+
+        return to_dot(self, name=name)
+
+    def to_sklearn(self) -> dict[str, np.ndarray]:
+        """The arrays of scikit-learn's ``tree_``: children_left, children_right, feature, threshold, value.
+
+        Leaves carry -1 as children and -2 as feature and threshold.
+
+        Raises
+        ------
+        ValueError
+            If the tree has a nominal question, which scikit-learn's trees cannot ask.
+        """
+        from .export import to_sklearn
+
+        return to_sklearn(self)
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Tree:
+        """Tree of a fitted scikit-learn tree, of its ``tree_``, or of a mapping with the same arrays.
+
+        scikit-learn compares features as float32; rows closer to a threshold than float32 resolves may part ways.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are missing or do not form a tree.
+        """
+        source = getattr(fitted, "tree_", fitted)
+        names = ("children_left", "children_right", "feature", "threshold")
+        try:
+            arrays = [_column(source, n) for n in names]
+        except (AttributeError, KeyError) as err:
+            raise ValueError(
+                f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
+                "DecisionTreeRegressor, its tree_, or a dict of those arrays."
+            ) from err
+        tree, order = _preorder(*arrays)
+        value = source.get("value") if isinstance(source, dict) else getattr(source, "value", None)
+        value = None if value is None else read_numbers("value", value)
+        if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
+            tree = replace(tree, value=value[order, 0, :])
+        return replace(tree, classes=getattr(fitted, "classes_", None))
+
+    def _key(self) -> tuple[np.ndarray, ...]:
+        return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both trees ask the same questions in the same places; values do not count."""
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return all(np.array_equal(a, b) for a, b in zip(self._key(), other._key(), strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple((a + 0).tobytes() for a in self._key()))  # -0.0 + 0 is 0.0
+
+    def __repr__(self) -> str:
+        return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
+
+
+def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:
+    """What an ordered question asks of a feature of this kind; ``missing_left`` is None where no value is missing."""
+    if missing_left is not None and abs(threshold) == LARGEST:
+        return " is missing" if missing_left else " is known"
+    return f" {side_words(threshold, True, kind)}" + (" or missing" if missing_left else "")
+
+
+def side_words(threshold: float, left: bool, kind: str = NUMBER) -> str:
+    """What is known of the values on one side of a threshold."""
+    if kind == TRUTH and 0.0 <= threshold < 1.0:
+        return "= no" if left else "= yes"
+    return f"{'<=' if left else '>'} {date_words(threshold, kind) if kind in DATES else f'{threshold:.6g}'}"
+
+
+def one_of(labels: Iterable[Any]) -> str:
+    """What a nominal question asks of its feature."""
+    return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
+
+
+def label_words(label: Any) -> str:
+    """A category as text."""
+    if isinstance(label, bool):
+        return "yes" if label else "no"
+    return "missing" if label is None else str(label)
+
+
+def _field(name: str, given: Any, dtype: type) -> np.ndarray:
+    """A field of a tree in its dtype; a ValueError where its numbers do not fit."""
+    array = read_numbers(name, given) if dtype is np.float64 else read_array(name, given)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} is {in_words(given)}, of dtype {array.dtype}; give numbers.")
+    if array.dtype.kind == "f":
+        array = read_numbers(name, array)
+    if dtype is not np.bool_ and dtype is not np.float64:
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if not np.all((array >= least) & (array <= most) & (array == np.floor(array))):
+            raise ValueError(f"{name} is {in_words(array)}; give integers {least}..{most}.")
+    return np.array(array, dtype=dtype)
+
+
+def check_tree(tree: Tree, n_features: int | None = None) -> None:
+    """Check the invariants of ``tree``.
+
+    Raises
+    ------
+    ValueError
+        Naming the first invariant that is broken, and the node.
+    """
+    check_type("tree", tree, Tree, "a Tree")
+    if n_features is not None:
+        check_count("n_features", n_features, 0)
+    m = np.size(tree.feature)
+    if tree.feature.ndim != 1 or m == 0:
+        raise ValueError(f"a tree has at least one node in one dimension; feature has shape {tree.feature.shape}.")
+    for name in ("threshold", "left", "right", "categories", "default_left"):
+        if getattr(tree, name).shape != (m,):
+            raise ValueError(f"{name} has shape {getattr(tree, name).shape}; it must be ({m},), as feature.")
+    if tree.value is not None and (tree.value.ndim != 2 or len(tree.value) != m):
+        raise ValueError(f"value has shape {tree.value.shape}; it must be ({m}, d): a row for each node.")
+    if tree.classes is not None and tree.value is not None and tree.classes.shape != tree.value.shape[1:]:
+        shapes = f"classes has shape {tree.classes.shape} and value {tree.value.shape}"
+        raise ValueError(f"{shapes}; give a label for each column of value.")
+    if np.any(tree.feature < LEAF):
+        raise ValueError(f"node {int(np.argmax(tree.feature < LEAF))}: feature is below -1.")
+    _check_preorder(tree)
+    leaf = tree.feature == LEAF
+    unused = (
+        (tree.threshold != 0.0) | (tree.left != 0) | (tree.right != 0) | tree.default_left | (tree.categories != -1)
+    )
+    asks = np.zeros(m, dtype=np.bool_) if n_features is None else tree.feature >= n_features
+    wrong = np.where(leaf, unused, (tree.categories < -1) | np.isnan(tree.threshold) | asks)
+    if not wrong.any():
+        return
+    i = int(np.argmax(wrong))
+    if leaf[i]:
+        raise ValueError(f"node {i}: an unused field of a leaf is not 0 (categories: -1).")
+    if tree.categories[i] < -1:
+        raise ValueError(f"node {i}: categories is {tree.categories[i]}; a bit mask >= 0, or -1 if ordered.")
+    if np.isnan(tree.threshold[i]):
+        raise ValueError(f"node {i}: threshold is NaN.")
+    raise ValueError(f"node {i}: asks about feature {tree.feature[i]}; there are {n_features} features.")
+
+
+def _check_preorder(tree: Tree) -> None:
+    problem, i = find_disorder(tree.feature, tree.left, tree.right)
+    if problem == STRAY:
+        raise ValueError(f"node {i}: not in preorder: it is not where its parent's left or right points.")
+    if problem == BAD_LEFT:
+        raise ValueError(f"node {i}: left is {tree.left[i]}; in preorder the left child is node {i + 1}.")
+    if problem == BAD_RIGHT:
+        raise ValueError(f"node {i}: right is {tree.right[i]}; it must lie behind the left subtree.")
+    if problem == MISSING:
+        raise ValueError(f"node {i} is pointed to but missing.")
+
+
+IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
+
+
+@jit
+def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
+    """What is wrong with the order of the nodes, and with which of them."""
+    m = len(feature)
+    expected = np.empty(m + 2, dtype=np.int64)
+    expected[0] = 0
+    n = 1
+    for i in range(m):
+        n -= 1
+        if n < 0 or expected[n] != i:
+            return STRAY, i
+        if feature[i] != LEAF:
+            if left[i] != i + 1:
+                return BAD_LEFT, i
+            if not i + 1 < right[i] < m:
+                return BAD_RIGHT, i
+            expected[n], expected[n + 1] = right[i], left[i]
+            n += 2
+    return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
+
+
+def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
+    """The table with what is no number of a category, 0 to 62, marked as unknown in the ``nominal`` columns."""
+    out = table.copy()
+    for k in nominal[nominal < table.shape[1]]:
+        out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
+    return out
+
+
+def _column(source: Any, name: str) -> np.ndarray:
+    """An array of scikit-learn's, by name."""
+    array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
+    if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
+        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
+    return array
+
+
+def _preorder(
+    left: np.ndarray, right: np.ndarray, feature: np.ndarray, threshold: np.ndarray
+) -> tuple[Tree, list[int]]:
+    """Renumber scikit-learn's nodes in preorder; also return the old number of each new node."""
+    if len({len(left), len(right), len(feature), len(threshold)}) > 1 or len(left) == 0:
+        raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
+    order: list[int] = []
+    todo, where = [0], {}
+    while todo:
+        old = todo.pop()
+        if not 0 <= old < len(left) or old in where:
+            raise ValueError(f"node {old} is reached twice or does not exist: the arrays do not form a tree.")
+        where[old] = len(order)
+        order.append(old)
+        if left[old] >= 0:
+            todo += [int(right[old]), int(left[old])]
+    inner = [bool(left[o] >= 0) for o in order]
+    tree = Tree(
+        feature=[feature[o] if i else LEAF for o, i in zip(order, inner, strict=True)],
+        threshold=[threshold[o] if i else 0.0 for o, i in zip(order, inner, strict=True)],
+        left=[where[left[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
+        right=[where[right[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
+    )
+    return tree, order
+
+
+@jit
+def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
+    """Leaf, counted from ``start``, that one row of numbers reaches."""
+    node = 0
+    k = trees.feature[start]
+    while k != LEAF:
+        here = start + node
+        mask = trees.categories[here]
+        if mask < 0:
+            left = row[k] <= trees.threshold[here] or (row[k] != row[k] and trees.default_left[here])
+        elif row[k] < 0.0:
+            left = trees.default_left[here]
+        else:
+            left = (mask >> np.int64(row[k])) & 1 == 1
+        node = trees.left[here] if left else trees.right[here]
+        k = trees.feature[start + node]
+    return node
+
+
+@jit
+def add_predictions_into(
+    out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
+) -> None:
+    """Add to ``out`` (n, d) the values (n_nodes, d) of the leaves each row reaches, trees weighted by ``weight``."""
+    for t in range(len(weight)):
+        if weight[t] > 0.0:
+            start = trees.offset[t]
+            for i in range(X.shape[0]):
+                leaf = start + descend(trees, start, X[i])
+                for j in range(out.shape[1]):
+                    out[i, j] += weight[t] * value[leaf, j]
+
+
+@jit
+def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
+    out = np.empty((len(trees.offset) - 1, X.shape[0], value.shape[1]))
+    for t in range(out.shape[0]):
+        for i in range(X.shape[0]):
+            leaf = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+            for j in range(value.shape[1]):
+                out[t, i, j] = value[leaf, j]
+    return out
+
+
+def stack_trees(trees: Sequence[Tree]) -> TreeArrays:
+    """Trees end to end, in the form compiled code takes."""
+    offset = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])]).astype(np.int64)
+    return TreeArrays(offset, *(np.concatenate(c) for c in zip(*(t._key() for t in trees), strict=True)))
+
+
+@jit
+def node_depths(trees: TreeArrays) -> np.ndarray:
+    """Depth of every node in its tree, (n_nodes,) int64."""
+    out = np.zeros(len(trees.feature), dtype=np.int64)
+    for t in range(len(trees.offset) - 1):
+        start = trees.offset[t]
+        for i in range(start, trees.offset[t + 1]):
+            if trees.feature[i] != LEAF:
+                out[start + trees.left[i]] = out[i] + 1
+                out[start + trees.right[i]] = out[i] + 1
+    return out
