@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 PACKAGE = "pactree_mcmc"
-FACES = ("estimators", "inference_data", "plots", "__main__")
+FACES = ("faces", "__main__")
 
 
 def _own_modules():
@@ -21,7 +21,7 @@ def _own_modules():
 def plain_package():
     """Namespace of the package imported without compilation; submodules by their dotted name below the package.
 
-    ``plain_package().package`` is the package itself, ``plain_package().module("mcmc._chain")`` one of its modules.
+    ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.chain.chain")`` one of its modules.
     What is imported already stays as it is: the copy lives outside ``sys.modules``.
     """
     compiled = {name: sys.modules.pop(name) for name in _own_modules()}
@@ -37,7 +37,7 @@ def plain_package():
         for name in _own_modules():
             del sys.modules[name]
         sys.modules.update(compiled)
-    mixed = quick(plain[f"{PACKAGE}._compiled"].mixed)
+    mixed = quick(plain[f"{PACKAGE}.core.bits"].mixed)
     for module in plain.values():
         if hasattr(module, "mixed"):
             module.mixed = mixed

@@ -74,16 +74,16 @@ def kernels():
 def step(sampler, model, tree, rng):
     """The tree after one block of proposals, its log prior and log score, and the noise variance drawn with it."""
     module = sampler.code.module
-    kernel = module("mcmc._kernels").read_kernel(sampler.kernel, sampler.block)
-    chain = module("mcmc._chain").Chain(model.lowered, kernel, rng)
-    module("mcmc._start").load_tree(model, chain, tree)
+    kernel = module("mcmc.kernel").read_kernel(sampler.kernel, sampler.block)
+    chain = module("mcmc.chain.chain").Chain(model.lowered, kernel, rng)
+    module("mcmc.chain.start").load_tree(model, chain, tree)
     if not chain.lowered.leaf.is_fixed:
-        module("mcmc._noise").redraw_noise(chain.walk)
+        module("mcmc.state.noise").redraw_noise(chain.walk)
     chain.proceed(1)
     chain.reserve(1)
     chain.save()
-    saved = module("mcmc._saving").trimmed(chain.saved)
-    post = module("posterior").SampledPosterior.from_chains(model, [saved], (), 0.0)
+    saved = module("mcmc.chain.draw_store").trimmed(chain.saved)
+    post = module("posterior.sampled").SampledPosterior.from_chains(model, [saved], (), 0.0)
     return (
         post.distinct_tree(0),
         float(post.log_prior_of_tree[0]),
@@ -96,7 +96,7 @@ def data_given(code, template, tree, noise, rng):
     """Data with all classes given tree and noise variance."""
     leaf = template.leaf if template.leaf.separates else template.leaf.given(noise)
     while True:
-        y = code.module("simulation").data_given(template, tree, leaf, rng)
+        y = code.module("mcmc.simulation").data_given(template, tree, leaf, rng)
         if has_all_classes(template, y):
             return y
 
@@ -140,10 +140,10 @@ def successive(sampler, names, starts, n, seed):
     """Quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn."""
     code = sampler.code
     out = np.empty((len(starts), n, len(QUANTITIES)))
-    room = ROOM if code is COMPILED else code.module("mcmc._chain").FIRST_ROOM
+    room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_ROOM
     with (
-        mock.patch.object(code.module("mcmc._state"), "CELL_BYTES", CELL_BYTES),
-        mock.patch.object(code.module("mcmc._chain"), "FIRST_ROOM", room),
+        mock.patch.object(code.module("mcmc.state.arrays"), "CELL_BYTES", CELL_BYTES),
+        mock.patch.object(code.module("mcmc.chain.chain"), "FIRST_ROOM", room),
         np.errstate(over="ignore"),  # plain hashes wrap around
     ):
         template = model_for(code, names)
@@ -189,7 +189,7 @@ PLANTED = {
     "variance drawn from half the misfit": (
         "grow-prune",
         "shared variance",
-        Bug("", "", (("mcmc._noise", "misfit_of", half),)),
+        Bug("", "", (("mcmc.state.noise", "misfit_of", half),)),
     ),
 }
 """Kernel, problem, and the error, planted in the plain code unless it is one of the data."""

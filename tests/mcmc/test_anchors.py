@@ -10,7 +10,7 @@ from .problems import build_model, case_problem
 from .test_noise import given_variance, noisy_chain
 from .transitions import new_chain
 
-FEW = ("mcmc._scan", "mcmc._ways")
+FEW = ("mcmc.sums.split_sums", "mcmc.state.ways")
 """Modules that know how many categories are few."""
 NEGLIGIBLE = 1e-3
 """Anchors that are worth less than this, in nats, would show nothing."""
@@ -56,8 +56,8 @@ SPACES = [
 
 def facts(model, state, node, place):
     """What there is to be met among the anchors of a cell, just found."""
-    anchors_of, guide = plain_package().module("mcmc._anchors"), state.guide[place]
-    bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc._terms").EVEN
+    anchors_of, guide = plain_package().module("mcmc.learned.anchors"), state.guide[place]
+    bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc.learned.terms").EVEN
     anchors = [divmod(int(code), 1 << bits) for code in state.anchors[place, : guide.n_anchors]]
     met = {"below" if state.node[node].depth else "root"} if anchors else set()
     if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
@@ -82,7 +82,7 @@ def facts(model, state, node, place):
 @pytest.fixture
 def met(monkeypatch):
     """What the cells whose anchors are found meanwhile have."""
-    density, found = plain_package().module("mcmc._density"), set()
+    density, found = plain_package().module("mcmc.learned.density"), set()
     look_ahead = density._look_ahead
 
     def noted(model, state, node, place):
@@ -113,7 +113,7 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
     for module in FEW if way == "few" else ():
         monkeypatch.setattr(plain_package().module(module), "FEW_CATEGORIES", 2)
     if way == "one":
-        monkeypatch.setattr(plain_package().module("mcmc._anchors"), "N_SKETCHED", 1)
+        monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "N_SKETCHED", 1)
     naive, chain = case_problem(case, prior, leaf), None
     if way == "shared":
         naive = given_variance(case, prior)
@@ -162,7 +162,7 @@ def with_gaps(questions, leaf, seed=3, n=24):
 
 def said_of(chain, node):
     """What the density says of a node's cell, found afresh: anchors, and numbers."""
-    density, state = plain_package().module("mcmc._density"), chain.state
+    density, state = plain_package().module("mcmc.learned.density"), chain.state
     for guide in state.guide:
         guide.hash = -1
     place = density.known(chain.model, state, node)
@@ -181,8 +181,8 @@ def said_of(chain, node):
 def check_cells(chain, n_steps, rng, disturb):
     """Walk, and let ``disturb(state, node)`` change what should not matter to any splittable node; anchors met."""
     plain, state, met = plain_package(), chain.state, 0
-    step, terms = plain.module("mcmc._moves.grow_prune").grow_prune_step, plain.module("mcmc._terms")
-    next_node = plain.module("mcmc._state").next_node
+    step, terms = plain.module("mcmc.moves.grow_prune").grow_prune_step, plain.module("mcmc.learned.terms")
+    next_node = plain.module("mcmc.state.arrays").next_node
     with np.errstate(over="ignore"):
         for _ in range(n_steps):
             step(rng, chain.model, chain.packed)
@@ -225,7 +225,7 @@ def test_what_is_said_of_a_cell_depends_on_the_cell_alone(questions, leaf):
 def test_children_that_every_split_makes_far_worse(monkeypatch):
     """By more than an exponential can hold: of the feature that is looked at, not of that of the anchor."""
     package, y = plain_package().package, np.repeat([-1000.0, 1000.0], 32)
-    monkeypatch.setattr(plain_package().module("mcmc._anchors"), "N_SKETCHED", 1)
+    monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "N_SKETCHED", 1)
     parts = {
         "leaf": package.NormalKnownVariance(1.0, 0.0, 1.0),
         "tree_prior": package.ChipmanPrior(0.95, 0.5, max_depth=4),
@@ -235,7 +235,7 @@ def test_children_that_every_split_makes_far_worse(monkeypatch):
         chain = new_chain(package.TreeModel(np.column_stack([y > 0.0, np.tile(np.arange(16.0), 4)]), y, **parts))
         chain.state.density[-1, 0], chain.state.density[0, -1] = 4.0, 1e9
         anchors, numbers = said_of(chain, 0)
-    assert min(anchors) < 1 << plain_package().module("mcmc._terms").WAY_BITS
+    assert min(anchors) < 1 << plain_package().module("mcmc.learned.terms").WAY_BITS
     assert np.isfinite(numbers).all()
 
 
@@ -258,7 +258,7 @@ PLANTED = [("local", "_look", by_the_rows), ("grid", "_bin_codes", outside_not_b
 @pytest.mark.parametrize(("questions", "name", "wrong"), PLANTED, ids=[name for _, name, _ in PLANTED])
 def test_what_depends_on_more_than_the_cell_is_noticed(questions, name, wrong, monkeypatch):
     """On the order of rows; on the bins that a box before has left."""
-    anchors = plain_package().module("mcmc._anchors")
+    anchors = plain_package().module("mcmc.learned.anchors")
     monkeypatch.setattr(anchors, name, standing_in(getattr(anchors, name), wrong))
     rng = np.random.default_rng(5)
     with pytest.raises(AssertionError):

@@ -32,7 +32,7 @@ def compiled_lgamma(x):
 def plain(monkeypatch):
     """The plain package with the lgamma of compiled code, which differs from CPython's own in the last bit."""
     package = plain_package()
-    monkeypatch.setattr(package.module("model._leaf_kernels"), "lgamma", compiled_lgamma)
+    monkeypatch.setattr(package.module("model.leaf.compiled"), "lgamma", compiled_lgamma)
     return package
 
 
@@ -68,25 +68,25 @@ def draws_of(model, module, kernel, seed):
     """Saved arrays of a chain, and what its generator says next."""
     rng = np.random.default_rng(seed)
     with np.errstate(over="ignore"):  # hashes wrap around, which plain NumPy scalars report
-        chain = module("mcmc._chain").Chain(model.lowered, module("mcmc._kernels").read_kernel(KERNELS[kernel]), rng)
+        chain = module("mcmc.chain.chain").Chain(model.lowered, module("mcmc.kernel").read_kernel(KERNELS[kernel]), rng)
         chain.reserve(DRAWS)
         for draw in range(DRAWS):
             chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], PROPOSALS[kernel])
             chain.save()
-    return module("mcmc._saving").trimmed(chain.saved), rng.random()
+    return module("mcmc.chain.draw_store").trimmed(chain.saved), rng.random()
 
 
 def blocks_of(model, module, kernel):
     """Saved arrays of a chain after each of three blocks, its variance and guess, what its generator says next."""
     rng = np.random.default_rng(8)
-    chain = module("mcmc._chain").Chain(model.lowered, module("mcmc._kernels").read_kernel(kernel), rng)
+    chain = module("mcmc.chain.chain").Chain(model.lowered, module("mcmc.kernel").read_kernel(kernel), rng)
     chain.tune(1, 1, 1)
     chain.reserve(3)
     for _ in range(3):
         chain.proceed(1)
         chain.save()
     rules = chain.lowered.leaf, chain.lowered.guess
-    return module("mcmc._saving").trimmed(chain.saved), [rule.params.tolist() for rule in rules], rng.random()
+    return module("mcmc.chain.draw_store").trimmed(chain.saved), [rule.params.tolist() for rule in rules], rng.random()
 
 
 def compiled_module(name):
@@ -158,8 +158,8 @@ def test_plain_copy_is_plain_and_apart():
     plain = plain_package()
     assert plain.package is not pt
     assert hasattr(compiled_chains.plant_root, "py_func")
-    assert not hasattr(plain.module("mcmc._chain").plant_root, "py_func")
-    assert plain.module("mcmc._chain") is not compiled_chains
+    assert not hasattr(plain.module("mcmc.chain.chain").plant_root, "py_func")
+    assert plain.module("mcmc.chain.chain") is not compiled_chains
     naive = case_problem("ties", "stopped", "dirichlet")
     assert isinstance(build_model(pt, naive), pt.TreeModel)
     assert not isinstance(build_model(plain.package, naive), pt.TreeModel)

@@ -41,7 +41,7 @@ def module(name):
 
 def with_room(model, room=ROOM):
     """A plain chain at the stump whose empty graph may grow."""
-    state, chain = module("_state"), new_chain(model, room=ROOM)
+    state, chain = module("state.arrays"), new_chain(model, room=ROOM)
     graph = state.new_graph(room, room)
     graph.used[state.GROWING] = 1
     chain.state = chain.state._replace(graph=with_records(graph))
@@ -51,18 +51,18 @@ def with_room(model, room=ROOM):
 
 def freeze(chain):
     """Let the graph grow no more, and value its pieces from the bottom up."""
-    state, graph = module("_state"), chain.state.graph
+    state, graph = module("state.arrays"), chain.state.graph
     graph.used[state.GROWING] = 0
     depths = [piece.depth for piece in graph.piece[: graph.used[state.N_PIECES]]]
-    module("_graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
+    module("learned.graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
 
 
 def grown(model, n_trees, disturbed=0.0, seed=4):
     """A plain chain whose graph has met ``n_trees`` drawn by it, what it says of them wrong by so many nats."""
     chain, rng = with_room(model), np.random.default_rng(seed)
-    walk = module("_chain").Walk(rng, chain.model, chain.packed)
+    walk = module("chain.chain").Walk(rng, chain.model, chain.packed)
     with np.errstate(over="ignore"):
-        assert module("_moves.learned").draw_freely(walk, np.empty(n_trees), 0) == n_trees
+        assert module("moves.learned").draw_freely(walk, np.empty(n_trees), 0) == n_trees
     for link in chain.state.graph.link:
         link.fixed += disturbed * rng.normal()
     freeze(chain)
@@ -72,14 +72,14 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
 def cut_down(chain):
     """Bring a plain chain back to the stump."""
     with np.errstate(over="ignore"):
-        while chain.state.count[module("_state").N_PRUNABLE] > 0:
-            module("_moves._growth").prune(chain.packed, chain.state.node[0].prunable)
+        while chain.state.count[module("state.arrays").N_PRUNABLE] > 0:
+            module("edits.grow").prune(chain.packed, chain.state.node[0].prunable)
 
 
 def unseen(chain):
     """Probability that the root's question is none of those seen."""
     with np.errstate(over="ignore"):
-        piece = chain.state.graph.piece[module("_graph").piece_of(chain.packed, 0)]
+        piece = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
     return math.exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
 
 
@@ -97,7 +97,7 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
 
     A proposal sorts the same rows its own way, so what is looked at meanwhile would be another cell.
     """
-    rng, state, graphs = np.random.default_rng(8), module("_state"), module("_graph")
+    rng, state, graphs = np.random.default_rng(8), module("state.arrays"), module("learned.graph")
     X = np.column_stack([rng.normal(size=60), rng.integers(0, 5, 60)])
     y = np.where(X[:, 1] % 2 == 0, (X[:, 0] > 0.3) * 1, 2 + (X[:, 0] > -0.5))
     with np.errstate(over="ignore"):
@@ -107,8 +107,8 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
     with np.errstate(over="ignore"):
         for _ in range(60):
             for _ in range(4):
-                module("_moves.collapsed").collapsed_step(rng, chain.model, chain.packed)
-            module("_moves.learned").learned_step(rng, chain.model, chain.packed)
+                module("moves.collapsed").collapsed_step(rng, chain.model, chain.packed)
+            module("moves.learned").learned_step(rng, chain.model, chain.packed)
             for record in chain.state.guide:
                 record.hash = state.NONE
             graph, node = chain.state.graph, 0
@@ -137,7 +137,7 @@ def all_met(naive):
     for tree, *_ in trees_of(naive, model):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            module("_graph").add_tree(chain.model, chain.packed, 0)
+            module("learned.graph").add_tree(chain.model, chain.packed, 0)
         cut_down(chain)
     freeze(chain)
     return chain
@@ -162,7 +162,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
     largest = max(joints)
     evidence = largest + math.log(math.fsum(math.exp(v - largest) for v in joints))
     with np.errstate(over="ignore"):
-        root = chain.state.graph.piece[module("_graph").piece_of(chain.packed, 0)]
+        root = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
     constant = float(chain.lowered.prior.log_constant)
     assert abs(root.value + constant - evidence) < 1e-9
     assert unseen(chain) < 1e-9
@@ -170,7 +170,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
     for tree, log_prior, log_score in trees_of(naive, model)[::7]:
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            log_g = module("_graph").log_density(chain.model, chain.packed, 0)
+            log_g = module("learned.graph").log_density(chain.model, chain.packed, 0)
         cut_down(chain)
         assert abs(log_prior + log_score - log_g - evidence) < 1e-9
 
@@ -219,9 +219,9 @@ def test_joined_graphs_have_what_each_had():
 
 def tried_for_certain(right, model, state, node):
     """A question not seen weighs what g says, as if it were always tried."""
-    at = module("_graph").piece_of(state, node)
+    at = module("learned.graph").piece_of(state, node)
     value = right(model, state, node)
-    if at < 0 or state.node[node].left < 0 or module("_graph").link_of_node(model, state, at, node) >= 0:
+    if at < 0 or state.node[node].left < 0 or module("learned.graph").link_of_node(model, state, at, node) >= 0:
         return value
     return value - state.graph.piece[at].log_tried
 
@@ -256,7 +256,7 @@ def test_errors_in_the_graph_are_noticed(bug, monkeypatch):
     case, prior, leaf, name, wrong = BUGS[bug]
     naive = case_problem(case, prior, leaf)
     chain = grown(build_model(plain_package().package, naive), 4, disturbed=1.0)
-    graphs = module("_graph")
+    graphs = module("learned.graph")
     right = getattr(graphs, name)
     monkeypatch.setattr(graphs, name, lambda *given: wrong(right, *given))
     with pytest.raises(AssertionError):
@@ -267,7 +267,7 @@ def test_a_tree_in_the_graph_is_kept_apart_by_depth():
     """A cell met at two depths has two pieces: what stops and splits there depends on the depth."""
     naive = case_problem("ties", "chipman", "dirichlet")
     chain = all_met(naive)
-    pieces = chain.state.graph.piece[: chain.state.graph.used[module("_state").N_PIECES]]
+    pieces = chain.state.graph.piece[: chain.state.graph.used[module("state.arrays").N_PIECES]]
     assert len({piece.hash for piece in pieces}) < len(pieces)
     assert len({(piece.hash, piece.depth) for piece in pieces}) == len(pieces)
 
@@ -290,13 +290,13 @@ def test_rare_roots_are_visited_more_often_than_by_their_probability():
 
 def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
     """A stump is all that was seen, and one question explains the labels."""
-    graphs, rng = module("_graph"), np.random.default_rng(0)
+    graphs, rng = module("learned.graph"), np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > 0.0))
         graphs.add_tree(chain.model, chain.packed, 0)
         piece = chain.state.graph.piece[0]
-        odds = chain.state.guide[module("_density").known(chain.model, chain.packed, 0)].odds
+        odds = chain.state.guide[module("learned.density").known(chain.model, chain.packed, 0)].odds
     assert odds > 10.0
     assert piece.floor == pytest.approx(piece.stop + odds - graphs.MARGIN)
     assert piece.value == pytest.approx(piece.floor)

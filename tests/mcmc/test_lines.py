@@ -15,7 +15,7 @@ from .problems import LEAVES, PRIORS, build_model, case_problem
 from .transitions import explore, posterior_of
 
 LINES = ("line_of_four", "short_line", "pairs_on_a_line", "weighted_line", "grid_line", "feature_without_weight")
-LINE, MOVE = "mcmc._line", "mcmc._moves.regrow_line"
+LINE, MOVE = "mcmc.sums.interval_sums", "mcmc.moves.regrow_line"
 
 
 def law_apart(case, prior, leaf, beta=1.0):
@@ -69,7 +69,7 @@ def test_a_line_below_other_questions(leaf):
 
 def test_few_codes_fit(monkeypatch):
     """A table with too little room is not made, and other moves stay in balance with what is."""
-    monkeypatch.setattr(plain_package().module("mcmc._state"), "FEW_SUMS", 40)
+    monkeypatch.setattr(plain_package().module("mcmc.state.arrays"), "FEW_SUMS", 40)
     space = check_balance(case_problem("line_below", "chipman", "nig"), "regrow-line", walker="grow-prune")
     assert moving(space).max() > 0.0
 
@@ -84,7 +84,7 @@ def test_large_subtrees_stay(monkeypatch):
 
 def test_deep_subtrees_stay(monkeypatch):
     """With fewer levels than trees may have, the next of those that are not deeper is drawn from their law."""
-    monkeypatch.setattr(plain_package().module("mcmc._state"), "MOST_LEVELS", 3)
+    monkeypatch.setattr(plain_package().module("mcmc.state.arrays"), "MOST_LEVELS", 3)
     space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
     model = build_model(plain_package().package, case_problem("line_of_four", "chipman", "nig"))
     deep, law = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)

@@ -95,7 +95,7 @@ DRAWING = ("collapsed", "redraw", "regrow-1", "learned")
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
-    for name in ("mcmc._scan", "mcmc._ways"):
+    for name in ("mcmc.sums.split_sums", "mcmc.state.ways"):
         monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
     module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step][0]), set()
     asked = module.is_candidate
@@ -110,10 +110,10 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
 
 
 BOUNDS = {
-    "large cells": (("_density", "MOST_VALUES"), ("_anchors", "MOST_VALUES")),
-    "many nodes": (("_moves.learned", "MOST_INTERNAL"), ("_moves.subgraph", "MOST_INTERNAL")),
-    "many cells": (("_moves.subgraph", "MOST_CELLS"),),
-    "much work": (("_moves.subgraph", "MOST_WORK"),),
+    "large cells": (("learned.density", "MOST_VALUES"), ("learned.anchors", "MOST_VALUES")),
+    "many nodes": (("moves.learned", "MOST_INTERNAL"), ("moves.subgraph", "MOST_INTERNAL")),
+    "many cells": (("moves.subgraph", "MOST_CELLS"),),
+    "much work": (("moves.subgraph", "MOST_WORK"),),
 }
 SLOW_BOUNDS = (("many nodes", 2), ("many cells", 5))
 
@@ -204,7 +204,7 @@ def n_leaves(key):
 def test_rotations_cut_and_merge(case, leaf, monkeypatch):
     """Subtrees are cut by the question that rises above them, and merged, in several ways, on the way back."""
     ways = []
-    rotate = plain_package().module("mcmc._moves.rotate")
+    rotate = plain_package().module("mcmc.moves.rotate")
     counted = rotate.merges_or_none
 
     def count(*args):

@@ -18,14 +18,14 @@ from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_lad
 SIGMA2, GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
 GIVEN = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
-AHEAD, SUBTREE = "mcmc._ahead", "mcmc._subtree"
+AHEAD, SUBTREE = "mcmc.sums.lookahead", "mcmc.edits.replace_subtree"
 COLLAPSED, GROW_PRUNE, REDRAW, REGROW, REGROW_LINE, SUBGRAPH = (
-    f"mcmc._moves.{name}" for name in ("collapsed", "grow_prune", "redraw", "regrow", "regrow_line", "subgraph")
+    f"mcmc.moves.{name}" for name in ("collapsed", "grow_prune", "redraw", "regrow", "regrow_line", "subgraph")
 )
 
 
 def noise():
-    return plain_package().module("mcmc._noise")
+    return plain_package().module("mcmc.state.noise")
 
 
 def given_variance(case, prior="chipman"):
@@ -86,16 +86,16 @@ def breach(step):
 
 
 def by_variance(right, state, node):
-    return plain_package().module("mcmc._moves._growth").growth_score_ratio(state, node)
+    return plain_package().module("mcmc.edits.grow").growth_score_ratio(state, node)
 
 
 def by_guess(right, state, node):
-    return plain_package().module("mcmc._moves._growth").guessed_score_ratio(state, node)
+    return plain_package().module("mcmc.edits.grow").guessed_score_ratio(state, node)
 
 
 def by_the_variance(right, model, state, top):
     """Prior and score of a subtree as they are, not as the table has them."""
-    states = plain_package().module("mcmc._state")
+    states = plain_package().module("mcmc.state.arrays")
     return states.subtree_log_prior(model, state, top) + states.subtree_log_score(state, top)
 
 
@@ -161,7 +161,7 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     stump = Snapshot(chain.state)
     explore(model, step, walker="grow-prune", chain=chain)
     stump.restore(chain.state)
-    plant(monkeypatch, Bug(step, "", (("mcmc._noise", "guess_noise", tables_kept),)), right=not wrong)
+    plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "guess_noise", tables_kept),)), right=not wrong)
     noise().follow_noise(chain.model, chain.packed)
     assert chain.model.guess.params[noise().SIGMA2] == SIGMA2
     space = explore(model, step, walker="grow-prune", chain=chain)
@@ -179,7 +179,7 @@ def some_numbers():
 
 
 def plain_kernel():
-    return plain_package().module("mcmc._kernels").read_kernel({"collapsed": 0.1, "grow-prune": 0.9})
+    return plain_package().module("mcmc.kernel").read_kernel({"collapsed": 0.1, "grow-prune": 0.9})
 
 
 def variances(chain):
@@ -189,7 +189,7 @@ def variances(chain):
 
 def check_guesses(chain):
     """Every node's guessed score is that by the guess."""
-    kernels = plain_package().module("model._leaf_kernels")
+    kernels = plain_package().module("model.leaf.compiled")
     for node in [0, int(chain.state.node[0].left), int(chain.state.node[0].right)]:
         if node >= 0:
             expected = kernels.leaf_score(chain.lowered.guess, chain.state.stats, node)
@@ -197,7 +197,7 @@ def check_guesses(chain):
 
 
 def test_the_guess_moves_while_a_chain_tunes_only():
-    chains = plain_package().module("mcmc._chain")
+    chains = plain_package().module("mcmc.chain.chain")
     with np.errstate(over="ignore"):
         chain = chains.Chain(some_numbers().lowered, plain_kernel(), np.random.default_rng(1))
         noise().guess_noise(chain.model, chain.packed, 50.0)
@@ -216,7 +216,7 @@ def test_the_guess_moves_while_a_chain_tunes_only():
 
 def shared_ladder(n_blocks):
     """A ladder of three levels after some blocks of tuning."""
-    tempering, betas = plain_package().module("mcmc._tempering"), np.array([1.0, 0.3, 0.05])
+    tempering, betas = plain_package().module("mcmc.chain.tempering"), np.array([1.0, 0.3, 0.05])
     ladder = tempering.Ladder(some_numbers().lowered, plain_kernel(), np.random.default_rng(2), (betas, False))
     ladder.tune(n_blocks, n_blocks, n_blocks)
     return ladder
@@ -226,7 +226,7 @@ def shared_ladder(n_blocks):
 def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
     """Replicas change places, their variances with them; the guesses stay, unless they are not exchanged."""
     if not exchanged:
-        monkeypatch.setattr(plain_package().module("mcmc._tempering"), "exchange_guesses", lambda a, b: None)
+        monkeypatch.setattr(plain_package().module("mcmc.chain.tempering"), "exchange_guesses", lambda a, b: None)
     with np.errstate(over="ignore"):
         ladder = shared_ladder(1)
         for i, chain in enumerate(ladder.replicas):

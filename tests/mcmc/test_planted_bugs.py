@@ -19,7 +19,7 @@ def kernel_module(kernel):
 
 
 def growth_module():
-    return plain_package().module("mcmc._moves._growth")
+    return plain_package().module("mcmc.edits.grow")
 
 
 def largest_breach(kernel, data, prior):
@@ -40,7 +40,7 @@ def wrong_growth_ratio(patch, error):
 
 
 def parent_had_two_leaves(state, node):
-    states = plain_package().module("mcmc._state")
+    states = plain_package().module("mcmc.state.arrays")
     other = states.sibling(state, node)
     return other >= 0 and states.is_leaf(state, other)
 
@@ -113,7 +113,7 @@ def split_factor_one_level_too_deep(patch):
 
 
 def stop_factor_at_the_parents_depth(patch):
-    states = plain_package().module("mcmc._state")
+    states = plain_package().module("mcmc.state.arrays")
 
     def wrong(model, state, node):
         here = state.node[node]
@@ -124,7 +124,7 @@ def stop_factor_at_the_parents_depth(patch):
 
 
 def unsplittable_leaf_stops_as_if_splittable(patch):
-    states = plain_package().module("mcmc._state")
+    states = plain_package().module("mcmc.state.arrays")
 
     def wrong(model, state, node):
         here = state.node[node]

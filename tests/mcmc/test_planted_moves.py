@@ -26,13 +26,24 @@ from .planting import (
 from .transitions import KERNELS, STEPS
 
 COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
-    f"mcmc._moves.{name}"
+    f"mcmc.moves.{name}"
     for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
-DENSITY, LEARNED, SUBGRAPH = "mcmc._density", "mcmc._moves.learned", "mcmc._moves.subgraph"
+DENSITY, LEARNED, SUBGRAPH = "mcmc.learned.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
 AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
     f"mcmc.{name}"
-    for name in ("_ahead", "_anchors", "_graph", "_line", "_merge", "_scan", "_systematic", "_terms", "_turn", "_ways")
+    for name in (
+        "sums.lookahead",
+        "learned.anchors",
+        "learned.graph",
+        "sums.interval_sums",
+        "edits.merge",
+        "sums.split_sums",
+        "learned.systematic",
+        "learned.terms",
+        "edits.rotate_in_place",
+        "state.ways",
+    )
 )
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
@@ -52,7 +63,7 @@ def rule_forgotten(state, old, new):
 
 def parent_never_loses_its_place(right, state, node, n_growable, n_prunable):
     """The parent of a grown leaf is counted as if it could still be pruned."""
-    moves = plain_package().module("mcmc._moves.grow_prune")
+    moves = plain_package().module("mcmc.moves.grow_prune")
     before = n_prunable + 1 - moves.parent_is_prunable_without(state, node)
     return right(state, node, n_growable, n_prunable) + log(before) - log(n_prunable + 1)
 
@@ -131,7 +142,7 @@ def new_rule_left_out(right, model, state, v):
 def places_ignored(state, old, new):
     """The new tree has other internal nodes to pick from than the old one."""
     leaves = plain_package().module(MERGE).n_leaves_of
-    edges = state.count[plain_package().module("mcmc._state").N_INTERNAL] - 1
+    edges = state.count[plain_package().module("mcmc.state.arrays").N_INTERNAL] - 1
     return log(edges + leaves(state, new) - leaves(state, old)) - log(edges)
 
 
@@ -163,7 +174,7 @@ def one_level_is_none(right, model, state, node, ahead):
 
 def depth_not_counted(right, model, state, node):
     """A sum over two levels kept at another depth is taken."""
-    place = plain_package().module("mcmc._questions").cell_of(state, node)
+    place = plain_package().module("mcmc.state.splits").cell_of(state, node)
     state.cell[place].depth = state.node[node].depth
     return right(model, state, node)
 
@@ -255,7 +266,7 @@ REGROW_LINE_BUGS = {
 def stops_left_out(right, model, state, top):
     """The leaves of the old tree are sure."""
     total, node = right(model, state, top), top
-    states, density = plain_package().module("mcmc._state"), plain_package().module(DENSITY)
+    states, density = plain_package().module("mcmc.state.arrays"), plain_package().module(DENSITY)
     while node >= 0:
         if states.is_leaf(state, node) and state.node[node].splittable:
             total -= state.guide[density.known(model, state, node)].log_stop
@@ -446,7 +457,7 @@ def never_exhausted(right, rng, model, state, node, *rest):
     """What was drawn until the work was too much is taken."""
     out = right(rng, model, state, node, *rest)
     if state.node[node].parent < 0:
-        state.work[plain_package().module("mcmc._state").EXHAUSTED] = 0
+        state.work[plain_package().module("mcmc.state.arrays").EXHAUSTED] = 0
     return out
 
 

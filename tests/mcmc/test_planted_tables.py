@@ -13,20 +13,28 @@ from .transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
 
 AHEAD, CHAIN, GROWTH, QUESTIONS, REGROW_LINE, SCAN, TURN = (
     f"mcmc.{name}"
-    for name in ("_ahead", "_chain", "_moves._growth", "_questions", "_moves.regrow_line", "_scan", "_turn")
+    for name in (
+        "sums.lookahead",
+        "chain.chain",
+        "edits.grow",
+        "state.splits",
+        "moves.regrow_line",
+        "sums.split_sums",
+        "edits.rotate_in_place",
+    )
 )
 LAST_ROW = 3
 
 
 def upper_end_by_twos(right, state, node, k):
     """A box hashes as one that ends a code later."""
-    mixed = plain_package().module("_compiled").mixed
+    mixed = plain_package().module("core.bits").mixed
     return mixed(mixed(mixed(k) + state.box[node, k, 0]) + state.box[node, k, 1] // 2)
 
 
 def lower_end_ignored(right, state, node, k):
     """A box hashes as one that begins elsewhere."""
-    mixed = plain_package().module("_compiled").mixed
+    mixed = plain_package().module("core.bits").mixed
     return mixed(mixed(k) + state.box[node, k, 1])
 
 
@@ -148,7 +156,7 @@ def ladders_share_tables(ladder, i):
     ("wrong", "level", "change"), [(levels_share_tables, 0, go_down), (ladders_share_tables, 1, adapt)]
 )
 def test_tables_of_another_beta_are_noticed(step, wrong, level, change, monkeypatch):
-    monkeypatch.setattr(plain_package().module("mcmc._tempering").Ladder, "_put_level", wrong)
+    monkeypatch.setattr(plain_package().module("mcmc.chain.tempering").Ladder, "_put_level", wrong)
     before, after = breaches_on_a_ladder(step, level, change)
     assert before < BALANCED
     assert after > BREACH

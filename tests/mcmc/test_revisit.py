@@ -318,7 +318,7 @@ def test_draws_fresh_from_the_density_come_on_top():
 
 def all_saved(naive, model):
     """Every tree there is, as a plain chain saves it."""
-    saving, chain = module("_saving"), with_room(model)
+    saving, chain = module("chain.draw_store"), with_room(model)
     trees = trees_of(naive, model)
     saved = saving.new_saved(len(trees), chain.state.moves.shape[1], chain.state.stats.shape[1])
     saved = saving.with_more_nodes(saved, 100 * len(trees))
@@ -335,12 +335,12 @@ def check_evidence(space):
     naive = case_problem(*space)
     model = build_model(plain_package().package, naive)
     saved, chain = all_saved(naive, model), with_room(model)
-    walk = module("_chain").Walk(np.random.default_rng(4), chain.model, chain.packed)
+    walk = module("chain.chain").Walk(np.random.default_rng(4), chain.model, chain.packed)
     first, last = nodes_of(saved)
     with np.errstate(over="ignore"):
-        assert module("_moves.learned").add_saved(walk, saved.node, first, last, 0) == len(first)
+        assert module("moves.learned").add_saved(walk, saved.node, first, last, 0) == len(first)
         freeze(chain)
-        root = chain.state.graph.piece[module("_graph").piece_of(chain.packed, 0)]
+        root = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
     joints = np.array([log_prior + log_score for _, log_prior, log_score in trees_of(naive, model)])
     evidence = np.logaddexp.reduce(joints)
     assert abs(root.value + float(chain.lowered.prior.log_constant) - evidence) < 1e-9
@@ -380,10 +380,10 @@ def of_few_nodes(right, model, state, node):
 
 
 WRONG = {
-    "not cut down": ("_moves._growth", "cut_down", without_cutting),
-    "end forgotten": ("_moves.learned", "grow_into", last_leaf_missing),
+    "not cut down": ("edits.grow", "cut_down", without_cutting),
+    "end forgotten": ("moves.learned", "grow_into", last_leaf_missing),
     "the larger ones left out": (
-        "_moves.learned",
+        "moves.learned",
         "is_drawable",
         lambda right, model, state, node: state.count[N_NODES] < 5,
     ),

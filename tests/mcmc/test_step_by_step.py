@@ -69,8 +69,8 @@ class Pair:
         self.chains = []
         with np.errstate(over="ignore"):
             for model, module in zip([self.model, model_of(package.package, name)], self.modules):
-                kernel = module("mcmc._kernels").read_kernel(KERNEL)
-                chain = module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(seed))
+                kernel = module("mcmc.kernel").read_kernel(KERNEL)
+                chain = module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(seed))
                 self.chains.append(chain)
 
     def make(self, step):
@@ -78,9 +78,9 @@ class Pair:
         with np.errstate(over="ignore"):
             for chain, module in zip(self.chains, self.modules):
                 chain.state.count[CHANGED] = 0
-                chain.make(module("mcmc._kernels").STEPS[step].run, 1)
+                chain.make(module("mcmc.kernel").STEPS[step].run, 1)
                 if step == "redraw" and not chain.lowered.leaf.is_fixed:
-                    module("mcmc._noise").redraw_noise(chain.walk)
+                    module("mcmc.state.noise").redraw_noise(chain.walk)
 
     def assert_identical(self):
         """Every array of the state has the same bits, free nodes apart, and rows visited: checks look up cells too."""
@@ -159,8 +159,8 @@ def test_light_sides_beside_heavy_ones():
     for leaf in (pt.PacBayesLoss(0.3, 0.5), pt.DirichletMultinomial(1e-5), pt.NormalKnownVariance(1.0, 0.0, 1e-3)):
         given = np.array(y, dtype=float) if "Normal" in repr(leaf) else y
         model = pt.TreeModel(X, given, leaf=leaf, sample_weight=weight)
-        chain = compiled_module("mcmc._chain").Chain(
-            model.lowered, compiled_module("mcmc._kernels").read_kernel(KERNEL), np.random.default_rng(1)
+        chain = compiled_module("mcmc.chain.chain").Chain(
+            model.lowered, compiled_module("mcmc.kernel").read_kernel(KERNEL), np.random.default_rng(1)
         )
         lefts, rights = chain.state.lefts, chain.state.rights
         _scan.scanned(chain.model, chain.packed, 0)

@@ -151,7 +151,7 @@ def test_kernel_is_the_one_described(kernel, case, prior):
 
 def test_all_outcomes_of_weighted_choices():
     """Weights 1, 0, 3, 4, then a coin of 1/4 if the last was taken, else one of three."""
-    random = plain_package().module("mcmc._random")
+    random = plain_package().module("mcmc.state.random")
 
     def run(rng):
         k = random.pick_weighted(rng, np.array([1.0, 0.0, 3.0, 4.0]), 8.0)

@@ -15,24 +15,24 @@ from pactree_mcmc.mcmc.state.arrays import CHANGED
 from .records import Records, with_records
 
 KERNELS = {
-    "grow-prune": ("mcmc._moves.grow_prune", "grow_prune_step"),
-    "blanchard": ("mcmc._moves.blanchard", "blanchard_step"),
-    "collapsed": ("mcmc._moves.collapsed", "collapsed_step"),
-    "regrow-1": ("mcmc._moves.regrow", "regrow_step", 1),
-    "regrow-2": ("mcmc._moves.regrow", "regrow_step", 2),
-    "learned": ("mcmc._moves.learned", "learned_step"),
-    "subgraph": ("mcmc._moves.subgraph", "subgraph_step"),
+    "grow-prune": ("mcmc.moves.grow_prune", "grow_prune_step"),
+    "blanchard": ("mcmc.moves.blanchard", "blanchard_step"),
+    "collapsed": ("mcmc.moves.collapsed", "collapsed_step"),
+    "regrow-1": ("mcmc.moves.regrow", "regrow_step", 1),
+    "regrow-2": ("mcmc.moves.regrow", "regrow_step", 2),
+    "learned": ("mcmc.moves.learned", "learned_step"),
+    "subgraph": ("mcmc.moves.subgraph", "subgraph_step"),
 }
 """Steps that reach every tree by themselves: module, function, further arguments."""
 MOVES = {
-    "redraw": ("mcmc._moves.redraw", "redraw_step"),
-    "change": ("mcmc._moves.change", "change_step"),
-    "shift": ("mcmc._moves.change", "shift_step"),
-    "swap": ("mcmc._moves.swap", "swap_step"),
-    "rotate": ("mcmc._moves.rotate", "rotate_step"),
-    "restructure": ("mcmc._moves.restructure", "restructure_step"),
-    "reshape": ("mcmc._moves.reshape", "reshape_step"),
-    "regrow-line": ("mcmc._moves.regrow_line", "regrow_line_step"),
+    "redraw": ("mcmc.moves.redraw", "redraw_step"),
+    "change": ("mcmc.moves.change", "change_step"),
+    "shift": ("mcmc.moves.change", "shift_step"),
+    "swap": ("mcmc.moves.swap", "swap_step"),
+    "rotate": ("mcmc.moves.rotate", "rotate_step"),
+    "restructure": ("mcmc.moves.restructure", "restructure_step"),
+    "reshape": ("mcmc.moves.reshape", "reshape_step"),
+    "regrow-line": ("mcmc.moves.regrow_line", "regrow_line_step"),
 }
 """Steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES
@@ -126,12 +126,12 @@ class Space(NamedTuple):
 def new_chain(model, beta=1.0, room=64):
     """A plain chain at the stump, with what every step needs and ``room`` nodes at least."""
     plain = plain_package()
-    kernels, states = plain.module("mcmc._kernels"), plain.module("mcmc._state")
+    kernels, states = plain.module("mcmc.kernel"), plain.module("mcmc.state.arrays")
     kernel = kernels.read_kernel(dict.fromkeys(kernels.STEPS, 1.0))
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
         for name, value in FEW.items():
             patch.setattr(states, name, value)
-        chain = plain.module("mcmc._chain").Chain(model.lowered, kernel, np.random.default_rng(0))
+        chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
     while len(chain.state.node) < room:
         chain.enlarge()
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
@@ -147,9 +147,9 @@ def new_chain(model, beta=1.0, room=64):
 def new_ladder(model, betas, adapts=False):
     """A plain ladder of such chains, first level first."""
     plain = plain_package()
-    kernel, rng = plain.module("mcmc._kernels").read_kernel("default"), np.random.default_rng(0)
+    kernel, rng = plain.module("mcmc.kernel").read_kernel("default"), np.random.default_rng(0)
     with np.errstate(over="ignore"):
-        ladder = plain.module("mcmc._tempering").Ladder(model.lowered, kernel, rng, (np.array(betas), adapts))
+        ladder = plain.module("mcmc.chain.tempering").Ladder(model.lowered, kernel, rng, (np.array(betas), adapts))
     ladder.replicas = [new_chain(model) for _ in betas]
     ladder._number_levels()
     return ladder
@@ -158,7 +158,7 @@ def new_ladder(model, betas, adapts=False):
 def load(model, chain, tree):
     """Grow a plain chain, a stump, into a tree."""
     with np.errstate(over="ignore"):  # hashes wrap around
-        plain_package().module("mcmc._start").load_tree(model, chain, tree)
+        plain_package().module("mcmc.chain.start").load_tree(model, chain, tree)
 
 
 def tree_key(state):
@@ -176,7 +176,7 @@ def tree_key(state):
 
 def saved_trees(model, chain):
     """The trees of the chain's draws."""
-    saving, posterior = plain_package().module("mcmc._saving"), plain_package().module("posterior")
+    saving, posterior = plain_package().module("mcmc.chain.draw_store"), plain_package().module("posterior.sampled")
     drawn = posterior.SampledPosterior.from_chains(model, [saving.trimmed(chain.saved)], (), 0.0)
     return [drawn.distinct_tree(number) for number in drawn.tree_of_draw[0].tolist()]
 
@@ -223,7 +223,7 @@ def transition_row(chain, snapshot, kernel, seen):
 
     row = {}
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
-        patch.setattr(plain_package().module("mcmc._moves.subgraph"), "EXPECTED", EXPECTED)
+        patch.setattr(plain_package().module("mcmc.moves.subgraph"), "EXPECTED", EXPECTED)
         for probability, key in all_outcomes(run):
             row[key] = row.get(key, 0.0) + probability
     return row

@@ -18,7 +18,7 @@ def jit(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
 
     Compiled callers get a *part* of the same code, optimised and cached as one with the function that Python calls (see
-    `_linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
+    `linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
     as values of their type: numba would compile the function once more for each of them.
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}

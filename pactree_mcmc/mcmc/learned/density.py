@@ -8,8 +8,8 @@ Each is mixed with *defensive* parts, so that no tree is out of reach: splits by
 questions by the learned part within a feature that is drawn by the prior, as rarely used features have a good question
 too, and by R alone, as one that gains nothing may stand above all those that do. What a cell needs is found in one pass
 over its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's part
-of the questions; where the cell is small enough, also the lookahead sums of a few of its questions (`_anchors`), from
-which the others' are guessed. A nominal feature of many categories has the same candidates as in `_scan`.
+of the questions; where the cell is small enough, also the lookahead sums of a few of its questions (`anchors`), from
+which the others' are guessed. A nominal feature of many categories has the same candidates as in `split_sums`.
 """
 
 from math import exp, inf, log

@@ -6,7 +6,7 @@ sum over all subtrees of u is estimated from the bottom up:
 
     V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = sum_seen g (s - log g) / G
 
-g the learned density (`_density`), which says how much of the sum was not seen: at the level ``m`` at which what was
+g the learned density (`density`), which says how much of the sum was not seen: at the level ``m`` at which what was
 seen stands above it, held to what the terms of the cell tell where other pieces taught how it follows from them. At a
 cell in the graph a question is *tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g
 decides what was seen, a decision seen is drawn in proportion to ``e^s``. So a question that was not seen has the

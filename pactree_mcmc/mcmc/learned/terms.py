@@ -1,7 +1,7 @@
 """What the learned density looks at: terms of a cell and of each way of parting it, and their weighted sums.
 
 Log likelihood ratios that a question opens further down are known for a few questions of a cell, its *anchors*
-(`_anchors`); between two of an ordered feature they are interpolated, and where a feature has none they are the cell's
+(`anchors`); between two of an ordered feature they are interpolated, and where a feature has none they are the cell's
 mean.
 """
 

@@ -1,7 +1,7 @@
 """Change the question of an internal node and send the rows below it down again (Chipman, George, McCulloch 1998).
 
 An internal node is picked uniformly. *Change* draws its new question from the question prior R; *shift* moves its cut
-by a few of the cell's cuts, up or down, uniformly. The questions below are carried over raw (see `_refit`), so
+by a few of the cell's cuts, up or down, uniformly. The questions below are carried over raw (see `carry_over`), so
 
     log_proposal_ratio = [log R(old) - log R(new), for a change] + log_freedom(old) - log_freedom(new)
 

@@ -1,4 +1,4 @@
-"""Regrow the whole subtree of a cell that only one ordered feature can part, all its levels looked ahead (`_line`).
+"""Regrow the whole subtree of a cell that only one ordered feature can part, by its `interval_sums`.
 
 A node is picked uniformly among internal nodes and growable leaves; v is the highest node above it, or itself, whose
 cell only one ordered feature can part. The subtree of v is drawn in proportion to prior and score, top down, from the

@@ -6,7 +6,7 @@
 left and right, without the questions that send a whole cell one way; likewise either u. Under local questions v's
 question in the larger cell of u is one of ``n_wider`` that part v's cell alike, drawn uniformly. *Merge* is the way
 back: a child's question w is asked above that of its parent v, and the two parts of Z become one again, a merge drawn
-uniformly from all (see `_merge`); ``n_options`` counts those of the node and child. Where both cut the same ordered
+uniformly from all (see `merge`); ``n_options`` counts those of the node and child. Where both cut the same ordered
 feature nothing is cut or merged: the tree is turned whole, the pair is picked as often in the new tree as in the old,
 and only the prior changes.
 

@@ -1,7 +1,7 @@
 """Swap the questions of an internal node and its parent (Chipman, George and McCulloch 1998).
 
 An internal node other than the root is picked uniformly; there are as many after the move. Where its sibling asks the
-same question, both children take the parent's. All questions of the parent's subtree are carried over raw (`_refit`):
+same question, both children take the parent's. All questions below the parent are carried over raw (`carry_over`):
 
     log_proposal_ratio = log_freedom(old) - log_freedom(new)
 """

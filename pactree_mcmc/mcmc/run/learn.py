@@ -1,7 +1,7 @@
 """Tuning in rounds: chains draw trees, a density is fitted on what all of them decided, and they go on with it.
 
 A round is a task a chain, which any executor runs; between two rounds the decisions of all chains are fitted as one
-(`_fit`). After the last the density is frozen. The first rounds temper the score, so that chains move between modes
+(`fit`). After the last the density is frozen. The first rounds temper the score, so that chains move between modes
 that the posterior parts, and the density knows them all.
 """
 

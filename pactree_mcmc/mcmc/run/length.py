@@ -2,7 +2,7 @@
 
 A run that finds its own length makes ``draws`` draws, looks at them, and as long as they do not do makes as many more
 steps, of which with those before every second draw is kept. Where chains learn, a stretch that was doubled so and still
-does not do teaches them (`_relearn`), and another one begins, of as many steps; its draws alone are returned. Where a
+does not do teaches them (`relearn`), and another one begins, of as many steps; its draws alone are returned. Where a
 run must end is counted in steps, whose cost in rows visited tuning has measured, so that the same seed ends at the same
 draw on any machine.
 """

@@ -164,7 +164,7 @@ PIECE = np.dtype(
     ],
     align=True,
 )
-"""A cell at a depth in the graph of what trees met (see `_graph`)."""
+"""A cell at a depth in the graph of what trees met (see `graph`)."""
 
 LINK = np.dtype(
     [
@@ -292,7 +292,7 @@ class ChainState(NamedTuple):
     shapes: np.ndarray
     """(m, m, m) float64 scratch: log sums over the ways of arranging a block; m = 1 where no move replaces subtrees."""
     line: np.ndarray
-    """(m,) float64: sums over all subtrees of the runs of a line (see `_line`); (1,) where no move asks for them."""
+    """(m,) float64: sums over the subtrees of the intervals of a line (`interval_sums`); (1,) where no move asks."""
     line_of: np.ndarray
     """(3, m) int64: the cell they belong to, its codes, the rows before each."""
     density: np.ndarray
@@ -304,7 +304,7 @@ class ChainState(NamedTuple):
     guide: np.recarray
     """(N_CELLS,) records of dtype GUIDE; (1,) where no move draws from the density."""
     anchors: np.ndarray
-    """(N_CELLS, MOST_ANCHORS) int64: questions of a guide's cell whose children were looked at (see `_anchors`)."""
+    """(N_CELLS, MOST_ANCHORS) int64: questions of a guide's cell whose children were looked at (see `anchors`)."""
     ahead: np.ndarray
     """(N_CELLS, MOST_ANCHORS) float64: what they open further down, in nats."""
     sketched: np.ndarray
@@ -638,7 +638,7 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def stop_at(state: ChainState, node: int, below: bool) -> None:
-    """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`_stopped`)."""
+    """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`stopped`)."""
     state.way[0], state.way[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 

@@ -1,6 +1,6 @@
 """Leaf models: the score of a cell and what it predicts, from additive statistics (formula sheet, section 3).
 
-Those of classes stand here, those of numbers in `_number_leaves`.
+Those of classes stand here, those of numbers in `numbers`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Target(NamedTuple):
 
 
 class Leaf:
-    """A leaf model: subclass it, give it a score code, and list it in `_known` and in the tests' table of leaves."""
+    """A leaf model: subclass it, give it a score code, and list it in `known` and in the tests' table of leaves."""
 
     kind: ClassVar[int]
     is_classifier: ClassVar[bool]

@@ -59,7 +59,7 @@ class FixedShape(NamedTuple):
 
 
 class TreePrior(Protocol):
-    """What the tree priors of `_known` offer: factors of nodes, one or many, by depth and number in the fixed tree."""
+    """What the tree priors of `known` offer: factors of nodes, one or many, by depth and number in the fixed tree."""
 
     max_depth: int | None
 
