@@ -12,7 +12,7 @@ from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.columns import Columns
 from pactree_mcmc.tree.drawn import root_key
-from pactree_mcmc.tree.tree import one_of, ordered_words
+from pactree_mcmc.tree.words import one_of, ordered_words
 
 from .posterior import ExactPosterior
 

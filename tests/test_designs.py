@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.tree.tree import LEAF
+from pactree_mcmc.tree.arrays import LEAF
 
 
 def _cells(tree, X):

@@ -7,7 +7,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.tree.tree import node_depths, stack_trees
+from pactree_mcmc.tree.arrays import node_depths
+from pactree_mcmc.tree.tree import stack_trees
 
 # x0 <= 2 ? (x1 <= 5 ? leaf 2 : leaf 3) : leaf 4
 NODES = {

@@ -17,7 +17,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state import arrays as _state
 from pactree_mcmc.posterior.convergence import leaves_reached
-from pactree_mcmc.tree.tree import LEAF
+from pactree_mcmc.tree.arrays import LEAF
 
 FALSE_ALARM = 1e-3
 POINT = 4

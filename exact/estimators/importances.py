@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.posterior.sampled import shares
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 
 class AsksFeatures:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.tree.tree import LEAF
+from pactree_mcmc.tree.arrays import LEAF
 
 from .build import UPPER_BITS
 from .units import add_unit, cell_scores

@@ -9,8 +9,8 @@ import numpy as np
 from pactree_mcmc.core.checks import read_generator
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.tree.arrays import CODED_NODE, LEAF
 from pactree_mcmc.tree.drawn import SAVED_TREE, Saved
-from pactree_mcmc.tree.tree import CODED_NODE, LEAF
 
 from ..graph.build import UPPER_BITS
 from ..graph.cells import CellGraph

@@ -7,7 +7,8 @@ import numpy as np
 from pactree_mcmc.core.bits import all_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.split_prior.cuts import FIXED, GRID
-from pactree_mcmc.tree.tree import LARGEST, LEAF
+from pactree_mcmc.table.coding import LARGEST
+from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.build import UPPER_BITS
 from ..graph.packed import children, slot_below

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST, check_count, check_number, in_words, read_array
-from ..tree.tree import LARGEST
+from ..table.coding import LARGEST
 from .bound import Bound, check_delta, check_errors
 from .inversions import binomial_tail_inversion, log_choose
 

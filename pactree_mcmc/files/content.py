@@ -39,8 +39,9 @@ from ..posterior.evidence import Tempering
 from ..posterior.sampled import SampledPosterior
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
+from ..tree.arrays import CODED_NODE, TreeArrays
 from ..tree.drawn import SAVED_TREE, Course, Saved
-from ..tree.tree import CODED_NODE, Tree, TreeArrays
+from ..tree.tree import Tree
 from .encoding import Codec, Encoded, Unknown
 from .require import Nonsense
 from .store import check_target, read, write

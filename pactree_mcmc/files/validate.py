@@ -32,7 +32,7 @@ from ..model.model import ModelParts
 from ..model.split_prior.cuts import MAX_LEVELS, Questions
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import KINDS, MAX_CATEGORIES, Columns
-from ..tree.tree import LEAF, find_disorder
+from ..tree.arrays import LEAF, find_disorder
 from .require import array_of, between, require
 from .validate_learned import check_graph, check_guides, check_strata
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..posterior.sampled import SampledPosterior
+from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved
-from ..tree.tree import CODED_NODE
 from .chain.tempering import LadderReport
 from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.task import Length, Plan, Result

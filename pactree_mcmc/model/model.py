@@ -12,7 +12,8 @@ import numpy as np
 from ..core.checks import check_flag, in_words
 from ..table.coding import AnyScale, encode
 from ..table.columns import Columns, Table, learn_columns
-from ..tree.tree import LEAF, Tree, check_tree
+from ..tree.arrays import LEAF
+from ..tree.tree import Tree, check_tree
 from .cells import PlainCell, Question, root_cell
 from .compiled import Lowered
 from .data import Merged, Units, first_rows, merge_rows, read_target

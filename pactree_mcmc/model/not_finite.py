@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..tree.tree import one_of, side_words
+from ..tree.words import one_of, side_words
 
 if TYPE_CHECKING:
     from . import TreeModel

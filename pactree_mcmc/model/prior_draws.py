@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..tree.tree import LEAF, Tree
+from ..tree.arrays import LEAF
+from ..tree.tree import Tree
 from .cells import PlainCell, Question
 from .model import TreeModel
 from .split_prior.cuts import LOCAL, LOCAL_TRIVIAL

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.checks import check_count
 from ..core.compile.jit import jit
 from ..core.special import ndtri
-from ..tree.tree import TreeArrays, descend
+from ..tree.arrays import TreeArrays, descend
 
 if TYPE_CHECKING:
     from ..model import TreeModel

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.bits import all_bits
 from ..core.compile.jit import jit
 from ..model.split_prior.cuts import FIXED, LOCAL, LOCAL_TRIVIAL
-from ..tree.tree import LEAF, TreeArrays
+from ..tree.arrays import LEAF, TreeArrays
 
 if TYPE_CHECKING:
     from ..model import TreeModel

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.special import expit, fdtrc, logsumexp, stdtrit
-from ..tree.tree import LEAF, Tree
+from ..tree.arrays import LEAF
+from ..tree.tree import Tree
 from .convergence import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
-from ..tree.tree import LEAF, TreeArrays
+from ..tree.arrays import LEAF, TreeArrays
 
 if TYPE_CHECKING:
     from ..table.coding import AnyScale

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import check_count, check_number, read_generator, read_numbers
 from ..model.leaf.distributions import Mixture, NegativeBinomial, StudentT
-from ..tree.tree import LEAF
+from ..tree.arrays import LEAF
 
 if TYPE_CHECKING:
     from ..model import TreeModel

@@ -12,8 +12,9 @@ import numpy as np
 from ..core.checks import check_count, read_generator
 from ..model.leaf.distributions import Mixture
 from ..model.obstacles import unknown_constant
+from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, node_depths
 from ..tree.drawn import Course, Saved, root_key, tree_arrays
-from ..tree.tree import LEAF, Tree, TreeArrays, add_predictions_into, leaf_values, node_depths
+from ..tree.tree import Tree
 from .convergence import leaves_reached
 from .divergence import as_divergence, same_trees
 from .predictive import BLOCK, PredictsNewY

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count, check_type
-from ..tree.tree import Tree, leaf_values, stack_trees
+from ..tree.arrays import leaf_values
+from ..tree.tree import Tree, stack_trees
 from .convergence import training_points
 from .sampled import Posterior, SampledPosterior
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
-from ..tree.tree import LARGEST
 from .columns import Columns, Table, category_codes, nominal_labels
 
 MANY_ROWS = 500_000
@@ -197,3 +196,7 @@ def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray
         else:
             codes[c] = np.searchsorted(scale.cuts, columns.ordered_coordinate(raw, c), side="left")
     return codes
+
+
+LARGEST = float(np.finfo(np.float64).max)
+"""Threshold between all numbers and missing values."""

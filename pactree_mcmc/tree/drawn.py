@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .tree import LEAF, TreeArrays
+from .arrays import LEAF, TreeArrays
 
 if TYPE_CHECKING:
     from ..model import TreeModel

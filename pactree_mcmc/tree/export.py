@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.checks import in_words
-from .tree import LEAF
+from .arrays import LEAF
 
 if TYPE_CHECKING:
     from .tree import Tree

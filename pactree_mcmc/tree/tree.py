@@ -14,52 +14,17 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core.checks import check_count, check_type, in_words, read_array, read_numbers, settle
-from ..core.compile.jit import jit
-from ..table.columns import DATES, MAX_CATEGORIES, NUMBER, TRUTH, Columns, date_words
+from ..table.columns import MAX_CATEGORIES, NUMBER, Columns
+from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
 from .routing import Routes, routes
-
-LEAF = -1
-LARGEST = float(np.finfo(np.float64).max)
-"""Threshold between all numbers and missing values."""
-
-CODED_NODE = np.dtype(
-    [
-        ("feature", np.int32),  # -1 in a leaf
-        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
-        ("cut", np.int64),  # largest code going left
-        ("upper", np.int64),  # next code on the right, in the cell under local questions
-        ("categories", np.int64),  # bits going left, -1 if ordered
-        ("default_left", np.bool_),
-    ],
-    align=True,
-)
-"""A node whose question is in codes, as the engines write it; left children follow their parents."""
-
-
-class TreeArrays(NamedTuple):
-    """Nodes of one or more trees end to end, in the form compiled code takes."""
-
-    offset: np.ndarray
-    """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
-    feature: np.ndarray
-    """(n_nodes,) int32: the feature asked about, -1 in a leaf."""
-    threshold: np.ndarray
-    """(n_nodes,) float64: x <= threshold goes left."""
-    left: np.ndarray
-    """(n_nodes,) int32: left child, counted from the start of its tree."""
-    right: np.ndarray
-    """(n_nodes,) int32: right child, likewise."""
-    categories: np.ndarray
-    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
-    default_left: np.ndarray
-    """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
+from .words import one_of, ordered_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,32 +276,6 @@ class Tree:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
 
 
-def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:
-    """What an ordered question asks of a feature of this kind; ``missing_left`` is None where no value is missing."""
-    if missing_left is not None and abs(threshold) == LARGEST:
-        return " is missing" if missing_left else " is known"
-    return f" {side_words(threshold, True, kind)}" + (" or missing" if missing_left else "")
-
-
-def side_words(threshold: float, left: bool, kind: str = NUMBER) -> str:
-    """What is known of the values on one side of a threshold."""
-    if kind == TRUTH and 0.0 <= threshold < 1.0:
-        return "= no" if left else "= yes"
-    return f"{'<=' if left else '>'} {date_words(threshold, kind) if kind in DATES else f'{threshold:.6g}'}"
-
-
-def one_of(labels: Iterable[Any]) -> str:
-    """What a nominal question asks of its feature."""
-    return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
-
-
-def label_words(label: Any) -> str:
-    """A category as text."""
-    if isinstance(label, bool):
-        return "yes" if label else "no"
-    return "missing" if label is None else str(label)
-
-
 def _field(name: str, given: Any, dtype: type) -> np.ndarray:
     """A field of a tree in its dtype; a ValueError where its numbers do not fit."""
     array = read_numbers(name, given) if dtype is np.float64 else read_array(name, given)
@@ -406,30 +345,6 @@ def _check_preorder(tree: Tree) -> None:
         raise ValueError(f"node {i} is pointed to but missing.")
 
 
-IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
-
-
-@jit
-def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """What is wrong with the order of the nodes, and with which of them."""
-    m = len(feature)
-    expected = np.empty(m + 2, dtype=np.int64)
-    expected[0] = 0
-    n = 1
-    for i in range(m):
-        n -= 1
-        if n < 0 or expected[n] != i:
-            return STRAY, i
-        if feature[i] != LEAF:
-            if left[i] != i + 1:
-                return BAD_LEFT, i
-            if not i + 1 < right[i] < m:
-                return BAD_RIGHT, i
-            expected[n], expected[n + 1] = right[i], left[i]
-            n += 2
-    return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
-
-
 def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
     """The table with what is no number of a category, 0 to 62, marked as unknown in the ``nominal`` columns."""
     out = table.copy()
@@ -472,65 +387,7 @@ def _preorder(
     return tree, order
 
 
-@jit
-def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
-    """Leaf, counted from ``start``, that one row of numbers reaches."""
-    node = 0
-    k = trees.feature[start]
-    while k != LEAF:
-        here = start + node
-        mask = trees.categories[here]
-        if mask < 0:
-            left = row[k] <= trees.threshold[here] or (row[k] != row[k] and trees.default_left[here])
-        elif row[k] < 0.0:
-            left = trees.default_left[here]
-        else:
-            left = (mask >> np.int64(row[k])) & 1 == 1
-        node = trees.left[here] if left else trees.right[here]
-        k = trees.feature[start + node]
-    return node
-
-
-@jit
-def add_predictions_into(
-    out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
-) -> None:
-    """Add to ``out`` (n, d) the values (n_nodes, d) of the leaves each row reaches, trees weighted by ``weight``."""
-    for t in range(len(weight)):
-        if weight[t] > 0.0:
-            start = trees.offset[t]
-            for i in range(X.shape[0]):
-                leaf = start + descend(trees, start, X[i])
-                for j in range(out.shape[1]):
-                    out[i, j] += weight[t] * value[leaf, j]
-
-
-@jit
-def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
-    out = np.empty((len(trees.offset) - 1, X.shape[0], value.shape[1]))
-    for t in range(out.shape[0]):
-        for i in range(X.shape[0]):
-            leaf = trees.offset[t] + descend(trees, trees.offset[t], X[i])
-            for j in range(value.shape[1]):
-                out[t, i, j] = value[leaf, j]
-    return out
-
-
 def stack_trees(trees: Sequence[Tree]) -> TreeArrays:
     """Trees end to end, in the form compiled code takes."""
     offset = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])]).astype(np.int64)
     return TreeArrays(offset, *(np.concatenate(c) for c in zip(*(t._key() for t in trees), strict=True)))
-
-
-@jit
-def node_depths(trees: TreeArrays) -> np.ndarray:
-    """Depth of every node in its tree, (n_nodes,) int64."""
-    out = np.zeros(len(trees.feature), dtype=np.int64)
-    for t in range(len(trees.offset) - 1):
-        start = trees.offset[t]
-        for i in range(start, trees.offset[t + 1]):
-            if trees.feature[i] != LEAF:
-                out[start + trees.left[i]] = out[i] + 1
-                out[start + trees.right[i]] = out[i] + 1
-    return out

@@ -11,7 +11,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.tree.tree import LEAF
+from pactree_mcmc.tree.arrays import LEAF
 
 SAMPLES, N, DELTA = 1_000, 60, 0.1
 POINTS = np.arange(8.0)

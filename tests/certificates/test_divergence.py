@@ -10,7 +10,8 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.divergence import as_divergence, same_trees
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.tree.tree import LEAF, stack_trees
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import stack_trees
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 STUMP = Tree([LEAF], [0.0], [0], [0], value=[[1.0, 0.0]], classes=np.array([0, 1]))
 

@@ -9,7 +9,7 @@ from model.problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem
 from reference.enumeration import Reference
 
 import exact
-from pactree_mcmc.tree.tree import LARGEST
+from pactree_mcmc.table.coding import LARGEST
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 

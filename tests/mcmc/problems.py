@@ -5,7 +5,7 @@ import math
 import numpy as np
 from reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
 
-from pactree_mcmc.tree.tree import LARGEST
+from pactree_mcmc.table.coding import LARGEST
 
 
 def build_model(package, problem):

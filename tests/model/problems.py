@@ -6,7 +6,7 @@ import polars as pl
 from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 import pactree_mcmc as pt
-from pactree_mcmc.tree.tree import LARGEST
+from pactree_mcmc.table.coding import LARGEST
 
 QUESTIONS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")

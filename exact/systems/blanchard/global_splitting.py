@@ -17,7 +17,8 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.cuts import LOCAL_TRIVIAL, LocalCuts
 from pactree_mcmc.model.tree_prior.priors import BranchingProcess
 from pactree_mcmc.table.columns import Table
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 from ...answers import count_trees, log_sums
 from ...graph.cells import CellGraph, Intractable, build_graph

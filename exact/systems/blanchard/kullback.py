@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 
 class KullbackBound(NamedTuple):

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.routing import Routes, depths_between
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums, log_sums, occurrences
 from ...graph.cells import CellGraph

@@ -16,7 +16,8 @@ from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
 from pactree_mcmc.core.special import gammaln, logsumexp
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_by_size, hull_by_size, most_leaves
 from ...graph.cells import CellGraph

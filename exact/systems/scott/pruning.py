@@ -11,7 +11,8 @@ import numpy as np
 
 from pactree_mcmc.core.checks import as_number, check_choice, check_count, in_words, read_array, read_numbers
 from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ...graph.cells import CellGraph, build_graph

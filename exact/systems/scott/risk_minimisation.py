@@ -12,7 +12,8 @@ from pactree_mcmc.core.checks import check_count, check_flag, check_number
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.cuts import MAX_LEVELS
 from pactree_mcmc.table.columns import Table
-from pactree_mcmc.tree.tree import LEAF, Tree
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
 from ...graph.cells import CellGraph, build_graph

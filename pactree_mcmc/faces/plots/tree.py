@@ -14,8 +14,9 @@ import numpy as np
 
 from ...core.checks import check_count, check_type
 from ...posterior.sampled import Posterior, SampledPosterior
+from ...tree.arrays import LEAF
 from ...tree.export import rows_words
-from ...tree.tree import LEAF, Tree
+from ...tree.tree import Tree
 from .axes import shortened
 
 # points and letters a line; inches

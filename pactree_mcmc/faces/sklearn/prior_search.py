@@ -22,7 +22,7 @@ from ...model.leaf.compiled import add_scores_into
 from ...posterior.convergence import ConvergenceWarning
 from ...posterior.left_out import leaf_of_units, rows_left_out
 from ...posterior.sampled import SampledPosterior
-from ...tree.tree import LEAF, node_depths
+from ...tree.arrays import LEAF, node_depths
 
 TREE_PRIORS = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
 """(alpha, beta) of Chipman's prior."""

@@ -16,7 +16,8 @@ from ...core.compile.jit import jit
 from ...model import TreeModel
 from ...model.prior_draws import draw_prior
 from ...posterior.sampled import SampledPosterior
-from ...tree.tree import LEAF, Tree
+from ...tree.arrays import LEAF
+from ...tree.tree import Tree
 from ..edits.grow import hang_children, keep_growth
 from ..kernel import read_kernel
 from ..state.arrays import N_FREE, NONE, SCAN, is_leaf, next_node, node_log_stop, prior_index

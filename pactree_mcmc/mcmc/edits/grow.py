@@ -11,7 +11,7 @@ from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from ...tree.tree import LEAF
+from ...tree.arrays import LEAF
 from ..state.arrays import (
     ACCEPTED,
     CHANGED,

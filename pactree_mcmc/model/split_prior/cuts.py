@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core.checks import check_count, check_flag, in_words, read_numbers, settle
-from ...table.coding import AnyScale, DyadicScale, given_scale, local_scale, nominal_scale, quantile_scale
+from ...table.coding import LARGEST, AnyScale, DyadicScale, given_scale, local_scale, nominal_scale, quantile_scale
 from ...table.columns import Columns, Table, learn_columns
-from ...tree.tree import LARGEST, LEAF
+from ...tree.arrays import LEAF
 from ..cells import PlainCell, Question, bits
 from ..tree_prior.priors import FixedShape
 

@@ -10,7 +10,8 @@ import numpy as np
 from ...core.checks import check_choice, check_count, read_array, read_labels
 from ...core.compile.jit import jit
 from ...table.columns import Table, learn_columns
-from ...tree.tree import LEAF, Tree
+from ...tree.arrays import LEAF
+from ...tree.tree import Tree
 from .. import DyadicCuts, FixedTree
 from ..tree_prior.priors import DEPTH_CEILING
 

@@ -11,8 +11,9 @@ from ...core.checks import BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
 from ...table.coding import AnyScale, given_scale, nominal_scale
 from ...table.columns import Columns, Table, learn_columns, ordered_values
+from ...tree.arrays import LEAF
 from ...tree.routing import depths_between
-from ...tree.tree import LEAF, Tree, check_tree
+from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Question
 from ..tree_prior.priors import FixedShape
 from .cuts import DESIGN, FIXED, Questions

@@ -1,0 +1,126 @@
+"""Trees as flat arrays, in the form compiled code takes, and what is asked of many of them at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.compile.jit import jit
+
+LEAF = -1
+
+
+CODED_NODE = np.dtype(
+    [
+        ("feature", np.int32),  # -1 in a leaf
+        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
+        ("cut", np.int64),  # largest code going left
+        ("upper", np.int64),  # next code on the right, in the cell under local questions
+        ("categories", np.int64),  # bits going left, -1 if ordered
+        ("default_left", np.bool_),
+    ],
+    align=True,
+)
+"""A node whose question is in codes, as the engines write it; left children follow their parents."""
+
+
+class TreeArrays(NamedTuple):
+    """Nodes of one or more trees end to end, in the form compiled code takes."""
+
+    offset: np.ndarray
+    """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
+    feature: np.ndarray
+    """(n_nodes,) int32: the feature asked about, -1 in a leaf."""
+    threshold: np.ndarray
+    """(n_nodes,) float64: x <= threshold goes left."""
+    left: np.ndarray
+    """(n_nodes,) int32: left child, counted from the start of its tree."""
+    right: np.ndarray
+    """(n_nodes,) int32: right child, likewise."""
+    categories: np.ndarray
+    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
+    default_left: np.ndarray
+    """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
+
+
+IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
+
+
+@jit
+def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
+    """What is wrong with the order of the nodes, and with which of them."""
+    m = len(feature)
+    expected = np.empty(m + 2, dtype=np.int64)
+    expected[0] = 0
+    n = 1
+    for i in range(m):
+        n -= 1
+        if n < 0 or expected[n] != i:
+            return STRAY, i
+        if feature[i] != LEAF:
+            if left[i] != i + 1:
+                return BAD_LEFT, i
+            if not i + 1 < right[i] < m:
+                return BAD_RIGHT, i
+            expected[n], expected[n + 1] = right[i], left[i]
+            n += 2
+    return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
+
+
+@jit
+def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
+    """Leaf, counted from ``start``, that one row of numbers reaches."""
+    node = 0
+    k = trees.feature[start]
+    while k != LEAF:
+        here = start + node
+        mask = trees.categories[here]
+        if mask < 0:
+            left = row[k] <= trees.threshold[here] or (row[k] != row[k] and trees.default_left[here])
+        elif row[k] < 0.0:
+            left = trees.default_left[here]
+        else:
+            left = (mask >> np.int64(row[k])) & 1 == 1
+        node = trees.left[here] if left else trees.right[here]
+        k = trees.feature[start + node]
+    return node
+
+
+@jit
+def add_predictions_into(
+    out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
+) -> None:
+    """Add to ``out`` (n, d) the values (n_nodes, d) of the leaves each row reaches, trees weighted by ``weight``."""
+    for t in range(len(weight)):
+        if weight[t] > 0.0:
+            start = trees.offset[t]
+            for i in range(X.shape[0]):
+                leaf = start + descend(trees, start, X[i])
+                for j in range(out.shape[1]):
+                    out[i, j] += weight[t] * value[leaf, j]
+
+
+@jit
+def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
+    out = np.empty((len(trees.offset) - 1, X.shape[0], value.shape[1]))
+    for t in range(out.shape[0]):
+        for i in range(X.shape[0]):
+            leaf = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+            for j in range(value.shape[1]):
+                out[t, i, j] = value[leaf, j]
+    return out
+
+
+@jit
+def node_depths(trees: TreeArrays) -> np.ndarray:
+    """Depth of every node in its tree, (n_nodes,) int64."""
+    out = np.zeros(len(trees.feature), dtype=np.int64)
+    for t in range(len(trees.offset) - 1):
+        start = trees.offset[t]
+        for i in range(start, trees.offset[t + 1]):
+            if trees.feature[i] != LEAF:
+                out[start + trees.left[i]] = out[i] + 1
+                out[start + trees.right[i]] = out[i] + 1
+    return out
