@@ -12,9 +12,10 @@ from pactree_mcmc.core.checks import check_count, read_generator, read_numbers
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model.split_prior.cuts import CYCLIC, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.posterior.predictive import BLOCK
-from pactree_mcmc.posterior.sampled import Posterior, SampledPosterior, spread
+from pactree_mcmc.posterior.sampled import SampledPosterior, spread
 from pactree_mcmc.table.coding import DyadicScale, Scale
 from pactree_mcmc.tree.drawn import ordered_key
 from pactree_mcmc.tree.tree import Tree
@@ -36,11 +37,11 @@ from .graph.build import UPPER_BITS
 from .graph.cells import CellGraph, build_graph, by_feature
 from .graph.limits import check_cells
 from .graph.packed import WithPackedGraph, pack_graph
-from .graph.terms import by_slot, with_terms
 from .recursion.draws import as_draws, grow
 from .recursion.inside_outside import Occurrences, Router, average_rows, share_rows
 from .recursion.k_best import rank_trees
 from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
+from .recursion.terms import by_slot, with_terms
 from .semirings.algebras import Best, BestBySize, LogSum
 
 

@@ -18,7 +18,7 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import Any
 
-from .files import load
+from .files.load import load
 from .mcmc import resume, sample
 from .mcmc.simulation import simulate
 from .model import (
@@ -39,8 +39,9 @@ from .model import (
     TreeModel,
 )
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
+from .posterior.base import Posterior
 from .posterior.convergence import ConvergenceWarning
-from .posterior.sampled import Posterior, SampledPosterior
+from .posterior.sampled import SampledPosterior
 from .posterior.typical import typical_tree
 from .smc.progressive import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree

@@ -21,7 +21,7 @@ def _own_modules():
 def plain_package():
     """Namespace of the package imported without compilation; submodules by their dotted name below the package.
 
-    ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.chain.chain")`` one of its modules.
+    ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.kernel")`` one of its modules.
     What is imported already stays as it is: the copy lives outside ``sys.modules``.
     """
     compiled = {name: sys.modules.pop(name) for name in _own_modules()}

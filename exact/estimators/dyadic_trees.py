@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, dyadic_tree
 from pactree_mcmc.core.checks import check_choice
-from pactree_mcmc.faces.sklearn.validation import read_data
+from pactree_mcmc.table.validation import read_data
 
 from ..systems.scott.neyman_pearson import Guarantee, minimise_misses
 from ..systems.scott.risk_minimisation import minimise_risk, needs_cyclic

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from pactree_mcmc.core.checks import read_numbers
-from pactree_mcmc.faces.sklearn.validation import read_data
+from pactree_mcmc.table.validation import read_data
 
 from ..graph.limits import refuse_bytes
 

@@ -12,10 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.core.checks import check_choice, check_count, check_number, read_numbers
-from pactree_mcmc.faces.sklearn.validation import read_data
 from pactree_mcmc.model.split_prior.cuts import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior.priors import DEPTH_CEILING
+from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.tree import Tree
 
 from ..systems.pac_bayes.base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down

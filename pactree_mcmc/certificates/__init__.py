@@ -1,6 +1,6 @@
 """Risk certificates: upper bounds on true error rates, each with the terms it is made of.
 
-Posteriors: Certificate, HoldoutCertificate (from ``post.certificate`` and ``post.holdout_certificate``).
+Of a posterior: ``post.certificate`` and ``post.holdout_certificate``.
 PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem, vote_cantelli,
 vote_disagreement, c_bound.
 One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
@@ -11,7 +11,7 @@ Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 
 from .bound import Bound
 from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
-from .holdout import HoldoutCertificate, certify_holdout, holdout, holdout_gibbs
+from .holdout import holdout, holdout_gibbs
 from .inversions import binary_kl, binomial_tail_inversion, kl_inverse
 from .occam_bounds import (
     RootFragment,
@@ -23,7 +23,6 @@ from .occam_bounds import (
     root_fragment,
     tree_bits,
 )
-from .of_posterior import Certificate, certify
 from .pac_bayes_bounds import (
     c_bound,
     optimal_lambda,

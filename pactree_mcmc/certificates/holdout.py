@@ -3,40 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from ..core.checks import check_count, check_type, differ, read_labels
-from ..posterior.sampled import Posterior
+from ..core.checks import check_count
 from .bound import Bound, check_delta, check_share
 from .inversions import binomial_tail_inversion, kl_inverse
-
-
-@dataclass(frozen=True)
-class HoldoutCertificate:
-    """Bounds on the risks of a posterior from rows it never saw; both hold at once with probability 1 - delta.
-
-    Attributes
-    ----------
-    n, errors : int
-        Rows, and errors of ``predict`` on them.
-    delta : float
-    gibbs : Bound
-        Risk of a tree drawn from the posterior.
-    vote : Bound
-        Risk of ``predict``.
-    """
-
-    n: int
-    errors: int
-    delta: float
-    gibbs: Bound
-    vote: Bound
-
-    def __str__(self) -> str:
-        return f"{self.n} fresh rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
 
 
 def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
@@ -86,24 +56,3 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
         delta,
         {"empirical risk": risk, "ln(1/delta) / n": complexity},
     )
-
-
-def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Certificate of any posterior over classification trees from fresh rows; see `Posterior.holdout_certificate`."""
-    check_type("post", post, Posterior, "a posterior over trees")
-    delta = check_delta(delta)
-    classes = post.model.classes_
-    if classes is None:
-        raise ValueError(
-            f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1]: "
-            "give a classification model."
-        )
-    labels = read_labels(y)
-    probability = post.predict_proba(X)
-    n = len(probability)
-    if labels.shape != (n,) or n == 0:
-        raise ValueError(f"X has {n} rows and y has shape {labels.shape}; give one label a row, at least one.")
-    errors = int(np.sum(differ(classes[np.argmax(probability, axis=1)], labels)))
-    given = (probability * ~differ(labels[:, None], classes[None, :])).sum(axis=1)
-    risk = float(np.clip(1.0 - given, 0.0, 1.0).mean())
-    return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))

@@ -1,4 +1,1 @@
-"""Posteriors and models in files: save, load; checkpoints of runs."""
-
-from .content import Unfinished, load, load_unfinished, save, save_model, save_unfinished
-from .store import check_target
+"""Files of models, posteriors and runs: written below what they hold, read above it."""

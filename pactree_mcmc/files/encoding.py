@@ -6,10 +6,11 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 NATIVE = "fiub"
 """Kinds of arrays that are stored as they are."""
 SMALL = 1 << 16
@@ -72,7 +73,7 @@ class Codec:
 
     def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], apart: Iterable[str] = ()) -> None:
         self.classes = {cls.__name__: cls for cls in classes}
-        self.records, self.apart = records, tuple(apart)
+        self.records, self.apart = dict(records), tuple(apart)
 
     def encode(self, value: Any) -> Encoded:
         """The value as text and arrays; raises Unknown where a part of it has no form."""
@@ -199,3 +200,18 @@ def _fields(cls: type) -> tuple[str, ...]:
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls) if field.init)
     return cls._fields  # type: ignore[attr-defined]
+
+
+CODEC = Codec((), {}, ("draws.trees", "draws.stats", "draws.tree_of_draw"))
+"""What files of this library are written and read by; classes and records enter it where they are defined."""
+
+
+def kept(cls: type[T]) -> type[T]:
+    """Let files hold values of a NamedTuple or dataclass, as the decorator of its class."""
+    CODEC.classes[cls.__name__] = cls
+    return cls
+
+
+def keep_records(**records: np.dtype) -> None:
+    """Let files hold arrays of these record types."""
+    CODEC.records.update(records)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import as_number, in_words
+from ..files.encoding import kept
 from .moves import (
     blanchard,
     change,
@@ -103,6 +104,7 @@ MOST_LEARNED = 1.5
 """Proposals of the first of them between two draws, at most."""
 
 
+@kept
 class Kernel(NamedTuple):
     """A mixture of steps, each a share of every block of proposals."""
 

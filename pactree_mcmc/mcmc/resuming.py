@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count
+from ..files.load import load, load_unfinished
+from ..files.store import check_target
 from ..posterior.sampled import SampledPosterior
 from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved
@@ -82,8 +84,6 @@ def resume(
 def _resume_file(
     path: Any, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
 ) -> SampledPosterior:
-    from ..files import check_target, load, load_unfinished
-
     found = load_unfinished(path)
     if found is None:
         post = load(path)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.checks import as_number, in_words, read_array, read_numbers
 from ..core.compile.jit import jit
+from ..files.encoding import kept
 from ..table.columns import refuse_missing
 from .leaf.classes import DirichletMultinomial, Leaf, Target
 from .leaf.numbers import NormalInverseGamma
@@ -18,6 +19,7 @@ MOST_WHOLE_CLASSES = 20
 """Different whole numbers above which they are more likely amounts than labels."""
 
 
+@kept
 class Units(NamedTuple):
     """Merged rows, as compiled code takes them; U units. Unit weights and row counts are stored once."""
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.checks import check_flag, in_words
+from ..files.encoding import kept
+from ..files.write import write_parts
 from ..table.coding import AnyScale, encode
 from ..table.columns import Columns, Table, learn_columns
 from ..tree.arrays import LEAF
@@ -33,6 +35,7 @@ class Visit(NamedTuple):
     question: Question | None
 
 
+@kept
 class ModelParts(NamedTuple):
     """What a model is, as files keep it: parts that were checked, and the data in codes."""
 
@@ -173,10 +176,8 @@ class TreeModel:
         return model
 
     def save(self, path: Any) -> None:
-        """Write the model to one file, netCDF or Zarr by its suffix, for `load`; see `files.save_model`."""
-        from ..files import save_model
-
-        save_model(self, path)
+        """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""
+        write_parts({"model": self.parts}, path)
 
     def _merge(self, table: Table) -> Merged:
         """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.special import expit, fdtrc, logsumexp, stdtrit
+from ..files.encoding import kept
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .convergence import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
@@ -27,10 +28,13 @@ FEWEST_STUMPS = 10.0
 """Stumps at power 0, counted by what they are worth, below which no error is stated."""
 APART = 0.05
 """Chains are apart when their own errors make their distance less probable than this."""
+bridges: list[Callable[[Any], Any]] = []
+"""Ways to the evidence of a run without a ladder, from its posterior; the sampler enters the one it knows."""
 COVERED = 0.95
 """Of intervals of two standard errors to both sides."""
 
 
+@kept
 class Tempering(NamedTuple):
     """What tempered chains found out about their ladders, and the evidence."""
 

@@ -255,3 +255,13 @@ def summary(posterior: SampledPosterior) -> Any:
     table.attrs["acceptance"] = dict(zip(posterior.moves, (kept / np.maximum(made, 1)).tolist(), strict=True))
     table.attrs["verdict"] = verdict(posterior)
     return table
+
+
+def as_datasets(inference_data: Any) -> dict[str, Any]:
+    """Groups of InferenceData (ArviZ 0.x) or of a DataTree (1.x) as datasets; "/" has the attributes of the whole."""
+    import xarray as xr
+
+    out = {"/": xr.Dataset(attrs=dict(inference_data.attrs))}
+    if hasattr(inference_data, "to_dataset"):
+        return out | {name: node.to_dataset() for name, node in inference_data.children.items()}
+    return out | {name: inference_data[name] for name in inference_data.groups()}

@@ -1,198 +1,32 @@
-"""What every posterior can be asked; the sampled posterior."""
+"""The sampled posterior: draws of chains, or independent ones."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ..core.checks import check_count, read_generator
+from ..files.encoding import kept
+from ..files.store import check_target
+from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
 from ..model.obstacles import unknown_constant
 from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, node_depths
 from ..tree.drawn import Course, Saved, root_key, tree_arrays
 from ..tree.tree import Tree
+from .base import Posterior
 from .convergence import leaves_reached
 from .divergence import as_divergence, same_trees
-from .predictive import BLOCK, PredictsNewY
+from .evidence import Tempering, bridges
+from .inference_data import as_datasets, summary, to_arviz
+from .predictive import BLOCK
 
 if TYPE_CHECKING:
-    from ..certificates import Certificate, HoldoutCertificate
     from ..model import TreeModel
     from ..model.leaf.distributions import NegativeBinomial, StudentT
-
-
-class Posterior(PredictsNewY):
-    """A posterior over trees, sampled or exact; both answer the same questions."""
-
-    model: TreeModel
-
-    @property
-    @abstractmethod
-    def log_evidence(self) -> float | None:
-        """Log of the sum over all trees of prior times likelihood, in nats; None where it was not estimated."""
-
-    @abstractmethod
-    def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves; entry m is P(m leaves)."""
-
-    @abstractmethod
-    def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once."""
-
-    @abstractmethod
-    def root_split_pmf(self) -> dict:
-        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
-
-    @abstractmethod
-    def map_tree(self) -> Tree:
-        """The most probable tree."""
-
-    @abstractmethod
-    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
-        """``n`` trees drawn from the posterior."""
-
-    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
-        """Write a sampled posterior to one file, netCDF or Zarr by its suffix, for `load`; see `files.save`."""
-        from ..files import save
-
-        save(self, path, log_likelihood=log_likelihood)
-
-    @abstractmethod
-    def _values(self, X: np.ndarray) -> np.ndarray:
-        """Mean (n, d) of the leaf values that rows of numbers reach."""
-
-    def kl_to_prior(self) -> float:
-        """Divergence of the posterior from the prior over trees, nats.
-
-        Raises
-        ------
-        ValueError
-            If it is not known; the message says why.
-        """
-        raise ValueError(f"{type(self).__name__} does not know its divergence from the prior over trees.")
-
-    def certificate(self, delta: float = 0.05) -> Certificate:
-        """PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
-
-        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: questions,
-        leaf values and tree prior must come from the other rows (E) or from none. What the caller gave (cuts, bounds, a
-        fixed tree, parameters of the prior, the choice of E) is taken at the caller's word.
-
-        Parameters
-        ----------
-        delta : float, default 0.05
-            Probability, over the counted rows, that one of the bounds does not hold; in (0, 1).
-
-        Returns
-        -------
-        Certificate
-
-        Raises
-        ------
-        ValueError
-            If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
-            `TreeModel.certificate_obstacle` says so before anything is sampled.
-
-        Notes
-        -----
-        Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
-        distinct trees drawn, weighted by how often each was; so the bounds hold whether or not the chains converged.
-        A ``sample_weight`` that all counted rows share is a power of their likelihood, or a factor of lambda: it makes
-        another posterior, nearer to the prior below 1, and each row counts once all the same.
-        Cost: that of predicting the counted rows. Formula sheet, section 9.
-
-        Examples
-        --------
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
-        >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
-        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, questions=cuts, estimation=E)
-        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
-        >>> bool(post.certificate(0.05).vote.value < 0.2)
-        True
-        """
-        from ..certificates import certify
-
-        return certify(self, delta)
-
-    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
-        """Bounds on the risk of a drawn tree and of ``predict`` from rows that had no part in the model.
-
-        For any classification model: nothing may have been chosen by the rows given, which is at the caller's word.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            Fresh rows.
-        y : array-like of shape (n,)
-            Labels; one that the model does not know counts as an error.
-        delta : float, default 0.05
-            Probability, over these rows, that one of the two bounds does not hold; in (0, 1).
-
-        Returns
-        -------
-        HoldoutCertificate
-
-        Raises
-        ------
-        ValueError
-            If delta is out of range, the model is a regression, or X and y do not fit.
-
-        Notes
-        -----
-        Cost: that of ``predict_proba``. Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a
-        drawn tree.
-
-        Examples
-        --------
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(400.0)
-        >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
-        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
-        >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
-        True
-        """
-        from ..certificates import certify_holdout
-
-        return certify_holdout(self, X, y, delta)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Predictive class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As the model's; columns of a frame are taken by name. A category unseen in training follows the branch
-            that more training rows took.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Columns follow ``model.classes_``.
-
-        Raises
-        ------
-        ValueError
-            If the model is a regression, or X does not fit the model's columns.
-        """
-        if self.model.classes_ is None:
-            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
-        return self._values(self.model.columns.numbers(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable labels (n,), or predictive means (n,) of a regression.
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns.
-        """
-        values = self._values(self.model.columns.numbers(X))
-        return values[:, 0] if self.model.classes_ is None else self.model.classes_[np.argmax(values, axis=1)]
 
 
 class SampledPosterior(Posterior):
@@ -372,9 +206,7 @@ class SampledPosterior(Posterior):
 
     @cached_property
     def _bridge(self) -> Any:
-        from ..mcmc.learned.bridge import bridge
-
-        return bridge(self)
+        return next((found for bridge in bridges if (found := bridge(self)) is not None), None)
 
     @cached_property
     def weight_of_tree(self) -> np.ndarray:
@@ -557,17 +389,59 @@ class SampledPosterior(Posterior):
         ValueError
             If either is asked for and the leaf is a loss, or ``log_likelihood`` of a progressive mixture.
         """
-        from .inference_data import to_arviz
-
         return to_arviz(self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng)
+
+    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+        """Write the posterior to one file: netCDF (.nc, .nc4, .netcdf), or a Zarr store (.zarr).
+
+        The file holds the groups of `to_arviz`, for ArviZ and xarray, and in a group ``pactree_mcmc`` the model with
+        its coded data, the trees, and where each chain stopped, so that `load` gives a posterior that predicts the same
+        to the last bit and that `resume` can continue. It is written beside ``path`` first and put in its place when it
+        is safely on the disk. No pickle: JSON text and arrays of numbers.
+
+        Parameters
+        ----------
+        path : path-like
+            A file is replaced.
+        log_likelihood : bool, default False
+            Add the log density of each row given all other rows to the groups for ArviZ.
+
+        Raises
+        ------
+        ValueError
+            If the suffix is unknown, the folder does not exist, or the posterior holds what no file can hold, such as a
+            leaf model of your own.
+        OSError
+            If it cannot be written, such as on a full disk; what was at ``path`` is still there.
+
+        Notes
+        -----
+        Size: the coded data, 29 bytes and the statistics a node of the distinct trees, and the chains: 4 bytes a unit,
+        and with fractional statistics up to 16 MB of scores a chain and level. Zarr needs the package ``zarr``; a
+        folder is replaced by renaming twice, so a crash in between leaves the old one as ``.NAME.old``.
+
+        Examples
+        --------
+        >>> import numpy as np, pathlib, tempfile, pactree_mcmc as pt
+        >>> x = np.arange(40.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     post.save(pathlib.Path(folder) / "run.nc")
+        ...     again = pt.load(pathlib.Path(folder) / "run.nc")
+        >>> bool((again.predict_proba([[3.0]]) == post.predict_proba([[3.0]])).all())
+        True
+        """
+        if type(self) is not SampledPosterior:
+            super().save(path, log_likelihood=log_likelihood)
+        path = check_target(path)
+        parts = {"model": self.model.parts, "draws": draws_of(self), "course": self.course}
+        write_parts(parts, path, as_datasets(to_arviz(self, log_likelihood=log_likelihood)))
 
     def summary(self) -> Any:
         """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.
 
         ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.
         """
-        from .inference_data import summary
-
         return summary(self)
 
     def __repr__(self) -> str:
@@ -592,3 +466,30 @@ def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value
 def shares(amount: np.ndarray) -> np.ndarray:
     """Amounts >= 0 over their sum; zeros if there are no others."""
     return amount / max(amount.sum(), np.finfo(np.float64).tiny)
+
+
+@kept
+class Draws(NamedTuple):
+    """A sampled posterior apart from its model and what continuing it needs."""
+
+    trees: TreeArrays
+    stats: np.ndarray
+    tree_of_draw: np.ndarray
+    log_prior: np.ndarray
+    log_score: np.ndarray
+    proposed: np.ndarray
+    accepted: np.ndarray
+    moves: tuple[str, ...]
+    seconds: float
+    noise_variance: np.ndarray
+    tempering: Tempering | None
+
+
+BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
+BY_TREE |= {"trees": "distinct_trees", "stats": "node_stats"}
+"""Fields of `Draws` that a posterior has under another name."""
+
+
+def draws_of(posterior: SampledPosterior) -> Draws:
+    """What a file keeps of the draws."""
+    return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})

@@ -9,8 +9,9 @@ import numpy as np
 from ..core.checks import check_count, check_type
 from ..tree.arrays import leaf_values
 from ..tree.tree import Tree, stack_trees
+from .base import Posterior
 from .convergence import training_points
-from .sampled import Posterior, SampledPosterior
+from .sampled import SampledPosterior
 
 N_ROWS = 200
 AT_ONCE = 256

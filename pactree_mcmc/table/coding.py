@@ -16,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
+from ..files.encoding import kept
 from .columns import Columns, Table, category_codes, nominal_labels
 
 MANY_ROWS = 500_000
 
 
+@kept
 class Scale(NamedTuple):
     """Cut points of one feature."""
 
@@ -60,6 +62,7 @@ class Scale(NamedTuple):
         return cut if cut < len(self.cuts) and self.cuts[cut] == threshold else None
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class DyadicScale:
     """Cut points at the midpoints of a dyadic partition of ``[lower, upper]``, computed when needed."""

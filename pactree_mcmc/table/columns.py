@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_number, check_choice, in_words, is_integer, read_array
+from ..files.encoding import kept
 
 MAX_CATEGORIES = 63
 MOST_NAMED = 1_000_000
@@ -27,6 +28,7 @@ MICROSECONDS = 86_400_000_000
 """Of a day."""
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Names and categories of the features, learnt from the training table.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
+from ..files.encoding import kept
 
 LEAF = -1
 
@@ -25,6 +26,7 @@ CODED_NODE = np.dtype(
 """A node whose question is in codes, as the engines write it; left children follow their parents."""
 
 
+@kept
 class TreeArrays(NamedTuple):
     """Nodes of one or more trees end to end, in the form compiled code takes."""
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .arrays import LEAF, TreeArrays
+from ..files.encoding import keep_records, kept
+from .arrays import CODED_NODE, LEAF, TreeArrays
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
 
 
+keep_records(CODED_NODE=CODED_NODE, SAVED_TREE=SAVED_TREE)
+
+
+@kept
 class Saved(NamedTuple):
     """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
 
@@ -33,6 +38,7 @@ class Saved(NamedTuple):
     """(3,) int64: draws, trees, nodes saved so far."""
 
 
+@kept
 class Course(NamedTuple):
     """What chains need to go on where they stopped."""
 

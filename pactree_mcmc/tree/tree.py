@@ -21,12 +21,15 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count, check_type, in_words, read_array, read_numbers, settle
+from ..files.encoding import kept
 from ..table.columns import MAX_CATEGORIES, NUMBER, Columns
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
+from .export import to_dot, to_sklearn, to_text
 from .routing import Routes, routes
 from .words import one_of, ordered_words
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class Tree:
     """One decision tree as flat arrays (the invariants are in the module's docstring).
@@ -203,8 +206,6 @@ class Tree:
         |-- yes: leaf
         `-- no:  leaf
         """
-        from .export import to_text
-
         return to_text(self)
 
     def to_dot(self, *, name: str = "tree") -> str:
@@ -215,8 +216,6 @@ class Tree:
         >>> Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]).to_dot().splitlines()[4]
         '  0 [label="x0 <= 2.5"];'
         """
-        from .export import to_dot
-
         return to_dot(self, name=name)
 
     def to_sklearn(self) -> dict[str, np.ndarray]:
@@ -229,8 +228,6 @@ class Tree:
         ValueError
             If the tree has a nominal question, which scikit-learn's trees cannot ask.
         """
-        from .export import to_sklearn
-
         return to_sklearn(self)
 
     @classmethod

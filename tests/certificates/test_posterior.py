@@ -11,7 +11,7 @@ from reference.enumeration import Reference, leaf_of, predictive, sample
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.certificates.of_posterior import losses, refuse_if_seen
+from pactree_mcmc.posterior.certificate import losses, refuse_if_seen
 
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 

@@ -9,8 +9,8 @@ import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
 from exact.graph.packed import pack_graph
-from exact.graph.terms import likely_part
 from exact.recursion.inside_outside import goes_left, grow_trees, inside
+from exact.recursion.terms import likely_part
 from exact.semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
 from exact.semirings.exponential import exp_down
 from pactree_mcmc.core.compile.jit import jit

@@ -288,6 +288,4 @@ BOUNDS = [
     ),
     target("vote_factor_two", c.vote_factor_two, a.bound, risk="share", kl="price", **RISK),
     target("vote_tandem", c.vote_tandem, a.bound, tandem="share", kl="price", **RISK),
-    target("certify", c.certify, a.certificate, post="posterior", delta="delta"),
-    target("certify_holdout", c.certify_holdout, a.certificate, post="posterior", X="X", y="labels", delta="delta"),
 ]

@@ -23,8 +23,8 @@ from pactree_mcmc.tree.tree import Tree
 from ...answers import count_trees, log_sums
 from ...graph.cells import CellGraph, Intractable, build_graph
 from ...graph.limits import check_cells
-from ...graph.terms import counting_terms
 from ...posterior import ExactPosterior
+from ...recursion.terms import counting_terms
 
 QUESTIONS_PER_CELL = 32
 """Questions of the root allowed for each pair allowed."""

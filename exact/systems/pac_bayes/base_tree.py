@@ -13,7 +13,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums, log_sums, occurrences
 from ...graph.cells import CellGraph
-from ...graph.terms import with_terms
+from ...recursion.terms import with_terms
 from ...semirings.exponential import exp_down
 
 

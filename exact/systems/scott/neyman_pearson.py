@@ -21,9 +21,9 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_by_size, hull_by_size, most_leaves
 from ...graph.cells import CellGraph
-from ...graph.terms import with_terms
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
+from ...recursion.terms import with_terms
 from ...semirings.algebras import BestBySize
 from .risk_minimisation import DyadicProblem, check_factor, dyadic_problem
 

@@ -16,9 +16,9 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ...graph.cells import CellGraph, build_graph
-from ...graph.terms import with_terms
 from ...recursion.draws import grow
 from ...recursion.inside_outside import CELL, FEATURE, RIGHT
+from ...recursion.terms import with_terms
 from ...semirings.algebras import BestBySize
 from ...semirings.hulls import Hull
 from .penalties import is_concave, sizes_penalty

@@ -17,9 +17,9 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
 from ...graph.cells import CellGraph, build_graph
-from ...graph.terms import with_terms
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, PARENT
+from ...recursion.terms import with_terms
 from ...semirings.algebras import Best
 from .penalties import LARGEST_PENALTY, AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
 from .pruning import best_for_sizes

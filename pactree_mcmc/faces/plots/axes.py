@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...model import TreeModel
+from ...posterior.base import Posterior
 from ...posterior.inference_data import ess
-from ...posterior.sampled import Posterior, SampledPosterior
+from ...posterior.sampled import SampledPosterior
 
 ERRORS = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...core.checks import check_count
+from ...posterior.base import Posterior
 from ...posterior.inference_data import by_draw, ess, rhat
-from ...posterior.sampled import Posterior, SampledPosterior
+from ...posterior.sampled import SampledPosterior
 from .axes import axes_or_new, check_sampled, has_no_draws, say_no_draws
 from .laws import plot_inclusion, plot_n_leaves
 

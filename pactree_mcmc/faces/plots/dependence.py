@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.checks import check_count
+from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
-from ...posterior.sampled import Posterior
 from ...tree.arrays import leaf_values
 from ...tree.tree import stack_trees
 from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, value_column, value_name

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.checks import check_count
-from ...posterior.sampled import Posterior
+from ...posterior.base import Posterior
 from .axes import ERRORS, axes_or_new, has_no_draws, is_sampled, say_no_draws, shortened, two_errors
 
 NEGLIGIBLE = 1e-4

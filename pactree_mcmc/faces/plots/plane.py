@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...model import TreeModel
+from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
-from ...posterior.sampled import Posterior
 from ...tree.tree import Tree
 from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, shortened, value_column, value_name
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...core.checks import check_count, check_type
-from ...posterior.sampled import Posterior, SampledPosterior
+from ...posterior.base import Posterior
+from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF
 from ...tree.export import rows_words
 from ...tree.tree import Tree

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...files.encoding import keep_records, kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.arrays import NONE, Graph
+from ..state.arrays import CELL, GUIDE, LINK, NODE, NONE, PIECE, Graph
 from .chain import Chain
 from .tempering import Ladder
 
@@ -17,6 +18,10 @@ ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
+keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
+
+
+@kept
 class Cells(NamedTuple):
     """What was computed of cells, where it may not be computed again: sums of fractions depend on the order of rows."""
 
@@ -44,6 +49,7 @@ class Cells(NamedTuple):
     """(g, p) float64."""
 
 
+@kept
 class Replica(NamedTuple):
     """One chain of trees; a ladder has one a level."""
 
@@ -57,6 +63,7 @@ class Replica(NamedTuple):
     """Of what trees met in tuning; shared, not copied, as it is frozen."""
 
 
+@kept
 class Rungs(NamedTuple):
     """What a ladder knows beside its replicas."""
 
@@ -70,6 +77,7 @@ class Rungs(NamedTuple):
     journey: list[bool]
 
 
+@kept
 class Snapshot(NamedTuple):
     """A chain, or a ladder, stopped between two draws."""
 

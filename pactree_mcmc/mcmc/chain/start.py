@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...files.encoding import kept
 from ...model import TreeModel
 from ...model.prior_draws import draw_prior
 from ...posterior.sampled import SampledPosterior
@@ -38,6 +39,7 @@ PASSING = -2
 """Number of the tables that are made while a start grows; no chain has it."""
 
 
+@kept
 class Dispersed(NamedTuple):
     """Start at a grown tree unlike those of the other chains."""
 

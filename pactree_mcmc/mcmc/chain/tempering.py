@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.checks import in_words, read_numbers
+from ...files.encoding import kept
 from ...model import Lowered
 from ..kernel import Kernel
 from ..state.arrays import N_NODES, SCAN
@@ -26,6 +27,7 @@ ADAPTATIONS = 8
 FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
 
 
+@kept
 class LadderReport(NamedTuple):
     """What a tempered chain found out."""
 

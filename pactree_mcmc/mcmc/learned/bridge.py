@@ -19,7 +19,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.special import logsumexp, stdtrit
 from ...posterior.convergence import FEWEST_PER_CHAIN, autocorrelation_times
-from ...posterior.evidence import COVERED, prior_mass
+from ...posterior.evidence import COVERED, bridges, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
 from ..chain.start import load_tree
@@ -118,3 +118,6 @@ def weigh(walk: Any) -> float:
     if not is_drawable(model, state, root):
         return inf
     return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)
+
+
+bridges.append(bridge)

@@ -5,11 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.checks import check_number
+from ...files.encoding import kept
+from ...files.store import check_target
+from ...files.write import write_parts
 from ..chain.snapshot import generator_from, generator_state
 from .task import Plan, Result
+
+
+@kept
+class Unfinished(NamedTuple):
+    """A run on its way: plans without model, and what each chain has done; None: nothing yet."""
+
+    plans: tuple[Plan, ...]
+    results: tuple[Result | None, ...]
+    every: float
+    """Seconds between checkpoints."""
+    seconds: float
+    """Wall time spent."""
 
 
 class Checkpoint:
@@ -45,11 +60,10 @@ class Checkpoint:
 
     def write(self, results: Sequence[Result | None]) -> None:
         """Write what chains have done so far."""
-        from ...files import Unfinished, save_unfinished
-
         now = time.perf_counter()
-        run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.began)
-        save_unfinished(run, self.model, self.path)
+        plans = tuple(plan._replace(model=None) for plan in self.plans)
+        run = Unfinished(plans, tuple(results), self.every, self.seconds + now - self.began)
+        write_parts({"model": self.model.parts, "run": run}, self.path)
         self.written = now
 
 
@@ -60,8 +74,6 @@ def read_interval(every: Any) -> float:
 
 def read_target(path: Any) -> Path:
     """Check the path of a new checkpoint."""
-    from ...files import check_target
-
     path = check_target(path, only="netCDF")
     if path.exists():
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...files.encoding import kept
 from ...model import TreeModel
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
@@ -24,6 +25,7 @@ WORK = 1e10
 """Rows visited by all chains of a run that finds its own length, at most about; see `_scan.CODE_ROWS`."""
 
 
+@kept
 class Length(NamedTuple):
     """Where a run that finds its own length must end."""
 
@@ -41,6 +43,7 @@ class Length(NamedTuple):
     """Rows visited by all chains, at most about."""
 
 
+@kept
 class Plan(NamedTuple):
     """What one chain is to do."""
 
@@ -56,6 +59,7 @@ class Plan(NamedTuple):
     """Of a run that finds its own; None: the draws and no more."""
 
 
+@kept
 class Result(NamedTuple):
     """What one chain has done."""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit, struct
+from ...files.encoding import kept
 from ...model import Lowered
 from ...model.leaf.compiled import SHARED_NORMAL, leaf_score
 from ...model.split_prior.cuts import CYCLIC, DYADIC, GRID, LOCAL
@@ -199,6 +200,7 @@ PLAN = np.dtype(
 """A subtree to be built: parents before children."""
 
 
+@kept
 class Graph(NamedTuple):
     """Pieces that trees met, and their links."""
 

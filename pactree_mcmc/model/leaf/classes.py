@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ...core.checks import check_number, read_numbers, settle
+from ...files.encoding import kept
 from . import compiled as codes
 from .compiled import LeafRule
 from .gamma import log_gamma_ratio, log_shares, stirling_rest
@@ -19,6 +20,7 @@ MOST_LOOKED_UP = 4_000_000
 """Entries a table of functions of the weight may have."""
 
 
+@kept
 class Target(NamedTuple):
     """The checked y, as leaf models take it."""
 
@@ -191,6 +193,7 @@ class _ClassLeaf(Leaf):
         return out
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class DirichletMultinomial(_ClassLeaf):
     """Classes with a Dirichlet prior on their probabilities, integrated out (Chipman et al. 1998).
@@ -274,6 +277,7 @@ class DirichletMultinomial(_ClassLeaf):
         return self.labelled(rng, np.array([rng.dirichlet(counts + alpha) for counts in stats]), leaf)
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class FrozenLaplace(_ClassLeaf):
     """Class probabilities frozen on the estimation rows E, scored on the rest S (Blanchard 1999, section 3).
@@ -335,6 +339,7 @@ class FrozenLaplace(_ClassLeaf):
         return self.labelled(rng, self.value(stats, target), leaf)
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class PacBayesLoss(_ClassLeaf):
     """Gibbs score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a fixed label (Nguyen and Kpotufe 2018).

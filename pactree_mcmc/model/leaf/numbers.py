@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...core.special import gammaln
+from ...files.encoding import kept
 from . import compiled as codes
 from .classes import Leaf, Target, check_finite, check_positive, settle_parameters
 from .distributions import NegativeBinomial, StudentT
@@ -53,6 +54,7 @@ class MomentLeaf(Leaf):
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (k0 / (k0 + n))]
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma(MomentLeaf):
     """Normal y, mean and variance of each leaf integrated out (Chipman et al. 1998, mean-variance shift).
@@ -178,6 +180,7 @@ def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0
     return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class NormalKnownVariance(MomentLeaf):
     """Normal y with known variance ``sigma2`` and ``mu ~ Normal(m0, sigma2 / k0)`` integrated out.
@@ -264,6 +267,7 @@ class NormalKnownVariance(MomentLeaf):
         return drawn_normal(rng, self.value(stats, target)[:, 0], self.k0 + stats[:, 0], sigma2, leaf)
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class PoissonGamma(MomentLeaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from ...files.encoding import kept
 from . import compiled as codes
 from .classes import Target, check_finite, settle_parameters
 from .distributions import StudentT
@@ -15,6 +16,7 @@ from .gamma import log_gamma_ratio
 from .numbers import MomentLeaf, NormalKnownVariance, drawn_normal, known_normal_params, log_student_density
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class NormalSharedVariance(MomentLeaf):
     """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).

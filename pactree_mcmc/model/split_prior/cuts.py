@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core.checks import check_count, check_flag, in_words, read_numbers, settle
+from ...files.encoding import kept
 from ...table.coding import LARGEST, AnyScale, DyadicScale, given_scale, local_scale, nominal_scale, quantile_scale
 from ...table.columns import Columns, Table, learn_columns
 from ...tree.arrays import LEAF
@@ -143,6 +144,7 @@ class Questions:
         return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class LocalCuts(Questions):
     """The ways a feature parts the points in the cell, all equally likely (Blanchard 1999, section 5).
@@ -281,6 +283,7 @@ class _BoxQuestions(Questions):
         return high - low
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class GridCuts(_BoxQuestions):
     """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
@@ -410,6 +413,7 @@ class GridCuts(_BoxQuestions):
         return Question(feature, -1, sum(1 << c for c in left))
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class DyadicCuts(_BoxQuestions):
     """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).

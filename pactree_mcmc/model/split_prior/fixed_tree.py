@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.checks import BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
+from ...files.encoding import kept
 from ...table.coding import AnyScale, given_scale, nominal_scale
 from ...table.columns import Columns, Table, learn_columns, ordered_values
 from ...tree.arrays import LEAF
@@ -21,6 +22,7 @@ from .cuts import DESIGN, FIXED, Questions
 ROWS_AT_ONCE = 1 << 16
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class FixedTree(Questions):
     """The question of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).

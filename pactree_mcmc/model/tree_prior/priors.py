@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.checks import BELOW_ONE, check_count, check_flag, check_number, read_numbers, settle
 from ...core.compile.jit import jit
+from ...files.encoding import kept
 
 DEPTH_CEILING = 4_095
 """Depth at which a tree without ``max_depth`` stops; no tree reaches it."""
@@ -87,6 +88,7 @@ def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> Pr
     return PriorTables(table, shape is not None, limit, float(empty_bonus), prior.log_constant(shape))
 
 
+@kept
 @dataclass(frozen=True, eq=False)
 class BranchingProcess:
     """A branching process: a node splits with probability rho (Blanchard 1999, sections 4 and 6).
@@ -192,6 +194,7 @@ class BranchingProcess:
         return float(mass_of_root(np.array(rho), shape.joint, inner, shape.left, shape.right))
 
 
+@kept
 @dataclass(frozen=True)
 class ChipmanPrior:
     """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
@@ -244,6 +247,7 @@ class ChipmanPrior:
         return 0.0
 
 
+@kept
 @dataclass(frozen=True)
 class LeafPenalty:
     """Weight ``exp(-cost * n_leaves)`` (Nguyen and Kpotufe 2018); not normalised.

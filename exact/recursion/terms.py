@@ -8,8 +8,8 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_type, read_array, read_numbers
 
-from ..recursion.inside_outside import Occurrences
-from .cells import CellGraph
+from ..graph.cells import CellGraph
+from .inside_outside import Occurrences
 
 LOSS = 1e-14
 """Posterior mass that expectations of bounded functions may leave out."""

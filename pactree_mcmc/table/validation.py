@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ...core.checks import in_words, refuse_endless
-from ...table.columns import refuse_missing
+from ..core.checks import in_words, refuse_endless
+from .columns import refuse_missing
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:

@@ -15,15 +15,18 @@ for the loss that counts every such row as an error, which is no smaller, and eq
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_type
-from ..model import TreeModel
-from ..posterior.sampled import Posterior
-from .bound import Bound, check_delta
-from .pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
+from ..certificates.bound import Bound, check_delta
+from ..certificates.holdout import holdout, holdout_gibbs
+from ..certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
+from ..core.checks import differ, read_labels
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+    from .base import Posterior
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,6 @@ class Losses(NamedTuple):
 
 def certify(post: Posterior, delta: float) -> Certificate:
     """Certificate of a posterior; see `Posterior.certificate`."""
-    check_type("post", post, Posterior, "a posterior over trees")
     delta = check_delta(delta)
     refuse_if_seen(post.model)
     n, risk, tandem = losses(post)
@@ -138,3 +140,48 @@ def refuse_if_seen(model: TreeModel) -> None:
     reason = model.certificate_obstacle()
     if reason is not None:
         raise ValueError(f"no certificate: {reason}, or use holdout_certificate on fresh rows.")
+
+
+@dataclass(frozen=True)
+class HoldoutCertificate:
+    """Bounds on the risks of a posterior from rows it never saw; both hold at once with probability 1 - delta.
+
+    Attributes
+    ----------
+    n, errors : int
+        Rows, and errors of ``predict`` on them.
+    delta : float
+    gibbs : Bound
+        Risk of a tree drawn from the posterior.
+    vote : Bound
+        Risk of ``predict``.
+    """
+
+    n: int
+    errors: int
+    delta: float
+    gibbs: Bound
+    vote: Bound
+
+    def __str__(self) -> str:
+        return f"{self.n} fresh rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
+
+
+def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
+    """Certificate of any posterior over classification trees from fresh rows; see `Posterior.holdout_certificate`."""
+    delta = check_delta(delta)
+    classes = post.model.classes_
+    if classes is None:
+        raise ValueError(
+            f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1]: "
+            "give a classification model."
+        )
+    labels = read_labels(y)
+    probability = post.predict_proba(X)
+    n = len(probability)
+    if labels.shape != (n,) or n == 0:
+        raise ValueError(f"X has {n} rows and y has shape {labels.shape}; give one label a row, at least one.")
+    errors = int(np.sum(differ(classes[np.argmax(probability, axis=1)], labels)))
+    given = (probability * ~differ(labels[:, None], classes[None, :])).sum(axis=1)
+    risk = float(np.clip(1.0 - given, 0.0, 1.0).mean())
+    return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))

@@ -1,0 +1,124 @@
+"""Reading a file of this library: a model, a posterior with its draws, or a run on its way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..mcmc.run.checkpoint import Unfinished
+from ..model import (
+    TreeModel,
+)
+from ..posterior.sampled import SampledPosterior, draws_of
+from .encoding import CODEC, Encoded, Unknown
+from .require import Nonsense
+from .store import read
+from .validate import check_course, check_draws, check_parts, check_run
+
+
+def load(path: Any) -> Any:
+    """Read what the method ``save`` has written: a posterior, or a model.
+
+    Parameters
+    ----------
+    path : path-like
+        A file or Zarr store.
+
+    Returns
+    -------
+    SampledPosterior or TreeModel
+        Of a run on its way, a checkpoint, the draws that every chain has, with a warning; ``resume(path)`` finishes it.
+
+    Raises
+    ------
+    ValueError
+        If the file does not exist, is of another kind, of a later format, damaged or altered, or a checkpoint from
+        before every chain had a draw; the message names the file and says what is wrong.
+    """
+    parts = _parts(path)
+    model = _model(parts, path)
+    if "run" in parts:
+        return _draws_so_far(model, _run(parts, model, path), path)
+    if "draws" not in parts:
+        return model
+    draws, course = _decoded(parts["draws"], path), None
+    _sensible(path, check_draws, draws, model)
+    try:
+        course = CODEC.decode(parts["course"]) if "course" in parts else None
+    except Unknown as error:
+        warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
+    if course is not None:
+        _sensible(path, check_course, course, draws, model)
+    return SampledPosterior(model, *draws, course=course)
+
+
+def load_unfinished(path: Any) -> Unfinished | None:
+    """The run on its way in a checkpoint; None if the file holds something finished."""
+    parts = _parts(path)
+    if "run" not in parts:
+        return None
+    model = _model(parts, path)
+    run = _run(parts, model, path)
+    return run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
+
+
+def _model(parts: dict[str, Encoded], path: Any) -> TreeModel:
+    content = _decoded(parts["model"], path)
+    _sensible(path, check_parts, content)
+    return TreeModel.from_parts(content)
+
+
+def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
+    run = _decoded(parts["run"], path)
+    _sensible(path, check_run, run, model)
+    return run
+
+
+def _sensible(path: Any, check: Callable[..., None], *what: Any) -> None:
+    """Refuse content that could not be used, in whatever way it is broken."""
+    try:
+        with np.errstate(all="ignore"):
+            check(*what)
+    except Exception as error:
+        said = str(error) if isinstance(error, Nonsense) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} cannot be used: {said}.") from error
+
+
+def _parts(path: Any) -> dict[str, Encoded]:
+    try:
+        parts = CODEC.parts(read(path))
+    except Unknown as error:
+        raise ValueError(f"{path} cannot be used: {error}.") from error
+    if "model" not in parts:
+        raise ValueError(f"{path} cannot be used: it holds no model.")
+    return parts
+
+
+def _decoded(encoded: Encoded, path: Any) -> Any:
+    try:
+        return CODEC.decode(encoded)
+    except Unknown as error:
+        raise ValueError(f"{path} cannot be used: {error}.") from error
+
+
+def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
+    done = [0 if result is None else len(result.saved.tree_of_draw) for result in run.results]
+    least, planned = min(done), run.plans[0].draws
+    if least == 0:
+        raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")
+    warnings.warn(
+        f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it.",
+        stacklevel=3,
+    )
+    found: list[SampledPosterior] = []
+
+    def join() -> None:
+        saved = [result.shortened(least).saved for result in run.results]
+        found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
+        check_draws(draws_of(found[0]), model)
+
+    _sensible(path, join)
+    return found[0]

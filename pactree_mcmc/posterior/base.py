@@ -1,0 +1,183 @@
+"""What every posterior can be asked, sampled or exact."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..tree.tree import Tree
+from .certificate import certify, certify_holdout
+from .predictive import PredictsNewY
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+    from .certificate import Certificate, HoldoutCertificate
+
+
+class Posterior(PredictsNewY):
+    """A posterior over trees, sampled or exact; both answer the same questions."""
+
+    model: TreeModel
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float | None:
+        """Log of the sum over all trees of prior times likelihood, in nats; None where it was not estimated."""
+
+    @abstractmethod
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Law of the number of leaves; entry m is P(m leaves)."""
+
+    @abstractmethod
+    def feature_inclusion(self) -> np.ndarray:
+        """Probability (p,) that a feature is asked about at least once."""
+
+    @abstractmethod
+    def root_split_pmf(self) -> dict:
+        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+
+    @abstractmethod
+    def map_tree(self) -> Tree:
+        """The most probable tree."""
+
+    @abstractmethod
+    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+        """``n`` trees drawn from the posterior."""
+
+    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+        """Write a sampled posterior to one file; of another kind save the model, or draws."""
+        raise ValueError(
+            f"a {type(self).__name__} is not saved: save its model, post.model.save(path), and find the posterior "
+            "of pt.load(path) again; or, of an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
+        )
+
+    @abstractmethod
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Mean (n, d) of the leaf values that rows of numbers reach."""
+
+    def kl_to_prior(self) -> float:
+        """Divergence of the posterior from the prior over trees, nats.
+
+        Raises
+        ------
+        ValueError
+            If it is not known; the message says why.
+        """
+        raise ValueError(f"{type(self).__name__} does not know its divergence from the prior over trees.")
+
+    def certificate(self, delta: float = 0.05) -> Certificate:
+        """PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
+
+        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: questions,
+        leaf values and tree prior must come from the other rows (E) or from none. What the caller gave (cuts, bounds, a
+        fixed tree, parameters of the prior, the choice of E) is taken at the caller's word.
+
+        Parameters
+        ----------
+        delta : float, default 0.05
+            Probability, over the counted rows, that one of the bounds does not hold; in (0, 1).
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+            `TreeModel.certificate_obstacle` says so before anything is sampled.
+
+        Notes
+        -----
+        Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
+        distinct trees drawn, weighted by how often each was; so the bounds hold whether or not the chains converged.
+        A ``sample_weight`` that all counted rows share is a power of their likelihood, or a factor of lambda: it makes
+        another posterior, nearer to the prior below 1, and each row counts once all the same.
+        Cost: that of predicting the counted rows. Formula sheet, section 9.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
+        >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
+        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, questions=cuts, estimation=E)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.certificate(0.05).vote.value < 0.2)
+        True
+        """
+        return certify(self, delta)
+
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
+        """Bounds on the risk of a drawn tree and of ``predict`` from rows that had no part in the model.
+
+        For any classification model: nothing may have been chosen by the rows given, which is at the caller's word.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Fresh rows.
+        y : array-like of shape (n,)
+            Labels; one that the model does not know counts as an error.
+        delta : float, default 0.05
+            Probability, over these rows, that one of the two bounds does not hold; in (0, 1).
+
+        Returns
+        -------
+        HoldoutCertificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, the model is a regression, or X and y do not fit.
+
+        Notes
+        -----
+        Cost: that of ``predict_proba``. Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a
+        drawn tree.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(400.0)
+        >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
+        True
+        """
+        return certify_holdout(self, X, y, delta)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predictive class probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's; columns of a frame are taken by name. A category unseen in training follows the branch
+            that more training rows took.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Columns follow ``model.classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regression, or X does not fit the model's columns.
+        """
+        if self.model.classes_ is None:
+            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
+        return self._values(self.model.columns.numbers(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable labels (n,), or predictive means (n,) of a regression.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+        """
+        values = self._values(self.model.columns.numbers(X))
+        return values[:, 0] if self.model.classes_ is None else self.model.classes_[np.argmax(values, axis=1)]
