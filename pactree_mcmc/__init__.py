@@ -18,8 +18,9 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import Any
 
-from .files.load import load
-from .mcmc import resume, sample
+from .loading.load import load
+from .mcmc.resuming import resume
+from .mcmc.sampling import sample
 from .mcmc.simulation import simulate
 from .model import (
     BranchingProcess,

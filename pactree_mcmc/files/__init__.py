@@ -1,1 +1,1 @@
-"""Files of models, posteriors and runs: written below what they hold, read above it."""
+"""Writing files: below all that they may hold; classes enter what is kept where they are defined."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count
-from ..files.load import load, load_unfinished
 from ..files.store import check_target
+from ..loading.load import load, load_unfinished
 from ..posterior.sampled import SampledPosterior
 from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved

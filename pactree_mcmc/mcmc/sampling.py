@@ -11,12 +11,13 @@ import numpy as np
 from ..core.checks import MOST, check_count, check_number, in_words, is_integer
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
-from ..posterior.evidence import gather, prior_mass
+from ..posterior.evidence import bridges, gather, prior_mass
 from ..posterior.sampled import SampledPosterior
 from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
 from .kernel import PROPOSALS_PER_DRAW, read_kernel
+from .run.bridge import bridge
 from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, learn, learns_within
 from .run.length import FEWEST, lengthen
@@ -29,6 +30,8 @@ TUNE = 1000
 """Draws dropped first, where nothing is said."""
 PROPOSALS_OF = {"whole": 30}
 """Proposals between two draws, where nothing is said, of kernels that make other than the usual."""
+
+bridges.append(bridge)
 
 
 def sample(

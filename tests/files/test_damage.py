@@ -10,11 +10,11 @@ from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
-from pactree_mcmc.files.content import CODEC, _encoded
-from pactree_mcmc.files.encoding import Encoded
-from pactree_mcmc.files.require import Nonsense
+from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.files.store import digest, read, write
-from pactree_mcmc.files.validate import check_parts
+from pactree_mcmc.files.write import encoded
+from pactree_mcmc.loading.require import Nonsense
+from pactree_mcmc.loading.validate import check_parts
 from pactree_mcmc.mcmc.state.arrays import NODE
 
 
@@ -176,14 +176,14 @@ def test_what_is_encoded_is_decoded():
         "arrays": (np.zeros((0, 3)), np.array(5.0), np.array([[True], [False]]), np.arange(3, dtype=">i4")),
         "labels": np.array(["", "a b", "日本"]),
     }
-    again = CODEC.decode(_encoded(value, "run.nc"))
+    again = CODEC.decode(encoded(value, "run.nc"))
     assert repr(again["numbers"]) == repr(value["numbers"])
     assert [type(x) for x in again["numbers"]] == [type(x) for x in value["numbers"]]
     for a, b in zip(again["arrays"], value["arrays"], strict=True):
         assert a.shape == b.shape and np.array_equal(a, b)
     assert again["labels"].tolist() == value["labels"].tolist()
     with pytest.raises(ValueError, match=r"deep\.0 is a set"):
-        _encoded({"deep": [{1, 2}]}, "run.nc")
+        encoded({"deep": [{1, 2}]}, "run.nc")
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_the_checksum_of_a_content_is_of_all_of_it(name, array):
 def test_numbers_of_the_other_byte_order(size):
     """They are written as those of this machine, however large, for the checksum names their type."""
     value = np.arange(size, dtype=">f8")
-    encoded = _encoded({"x": value}, "run.nc")
-    assert {array.dtype.str for array in encoded.arrays.values()} == {"<f8"}
-    assert np.array_equal(CODEC.decode(encoded)["x"], value)
+    written = encoded({"x": value}, "run.nc")
+    assert {array.dtype.str for array in written.arrays.values()} == {"<f8"}
+    assert np.array_equal(CODEC.decode(written)["x"], value)
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):

@@ -15,7 +15,9 @@ from mcmc.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.files.content import CODEC, _decoded, _encoded
+from pactree_mcmc.files.encoding import CODEC
+from pactree_mcmc.files.write import encoded
+from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
 
@@ -166,10 +168,10 @@ def test_parts_are_all_there_is():
 
 def test_description_is_json_without_code(tmp_path):
     """Text and numbers alone: no class but those of the list is made."""
-    encoded = _encoded({"model": MODELS["fixed"].parts}, tmp_path)
-    assert "pickle" not in encoded.text and all(a.dtype.kind in "fiu" for a in encoded.arrays.values())
+    written = encoded({"model": MODELS["fixed"].parts}, tmp_path)
+    assert "pickle" not in written.text and all(a.dtype.kind in "fiu" for a in written.arrays.values())
     assert "os.system" not in CODEC.classes
-    planted = encoded._replace(text=encoded.text.replace('"BranchingProcess"', '"Popen"'))
+    planted = written._replace(text=written.text.replace('"BranchingProcess"', '"Popen"'))
     with pytest.raises(ValueError, match="holds a Popen, which this release does not know"):
         _decoded(planted, "run.nc")
 

@@ -10,7 +10,7 @@ from .problems import build_model, case_problem
 from .test_noise import given_variance, noisy_chain
 from .transitions import new_chain
 
-FEW = ("mcmc.sums.split_sums", "mcmc.state.ways")
+FEW = ("mcmc.sums.split_sums", "mcmc.sums.ways")
 """Modules that know how many categories are few."""
 NEGLIGIBLE = 1e-3
 """Anchors that are worth less than this, in nats, would show nothing."""

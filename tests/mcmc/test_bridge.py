@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.learned import bridge as _bridge
+from pactree_mcmc.mcmc.run import bridge as _bridge
 from pactree_mcmc.posterior.evidence import prior_mass
 
 from .runs import MODELS

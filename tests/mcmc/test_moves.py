@@ -95,7 +95,7 @@ DRAWING = ("collapsed", "redraw", "regrow-1", "learned")
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
-    for name in ("mcmc.sums.split_sums", "mcmc.state.ways"):
+    for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
         monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
     module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step][0]), set()
     asked = module.is_candidate

@@ -13,9 +13,9 @@ from unittest import mock
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import content as _content
 from pactree_mcmc.files.encoding import Encoded
 from pactree_mcmc.files.store import read, write
+from pactree_mcmc.loading import load as _content
 
 from .answers import probabilities, rows, sampled
 from .calls import REFUSED, WRONG, judged

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ...core.checks import MOST, check_choice, check_count, check_number, in_words, is_integer, read_numbers
-from ...mcmc import sample
+from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
 from ...posterior.convergence import ConvergenceWarning, objections, training_points

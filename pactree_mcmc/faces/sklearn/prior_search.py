@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.special import logsumexp
-from ...mcmc import sample
+from ...mcmc.sampling import sample
 from ...model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
 from ...model.leaf.compiled import add_scores_into
 from ...posterior.convergence import ConvergenceWarning

@@ -23,8 +23,8 @@ from ...model.split_prior.cuts import FIXED
 from ..state.arrays import MOST_VALUES, N_CELL_TERMS, NONE, SCAN, ChainState, is_leaf, node_log_stop, prior_index
 from ..state.random import pick, pick_weighted
 from ..state.splits import Question, fixed_question, n_ways_of
-from ..state.ways import way_of
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
+from ..sums.ways import way_of
 from .anchors import n_steps, place_anchors
 from .terms import (
     EVEN,

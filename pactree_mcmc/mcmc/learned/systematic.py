@@ -9,8 +9,8 @@ from ...model import Lowered
 from ...model.split_prior.cuts import FIXED
 from ..state.arrays import EXHAUSTED, N_WAY_TERMS, NONE, ChainState
 from ..state.splits import Question, fixed_question, n_ways_of
-from ..state.ways import way_of
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
+from ..sums.ways import way_of
 from .density import asked, mixture
 from .terms import LEARNED, weigh_ways
 

@@ -25,11 +25,11 @@ from ..kernel import STEP_ROWS
 from ..learned.decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
 from ..learned.fit import fit_density, joined_decisions
 from ..learned.graph import frozen, joined_graph, roomy
-from ..learned.strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
 from ..moves.learned import draw_freely
 from ..state.arrays import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS, Graph, first_density, new_graph
 from ..sums.split_sums import CODE_ROWS
 from .progress import Progress
+from .strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
 from .task import Plan, Result, Run
 from .workers import Work, n_cores
 

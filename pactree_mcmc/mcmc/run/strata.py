@@ -18,6 +18,9 @@ from ...model import Lowered
 from ...model.split_prior.cuts import FIXED
 from ..edits.grow import hang_children
 from ..edits.replace_subtree import adopt, begin, drop, has_room
+from ..learned.density import asked, draw_way_of
+from ..learned.graph import add_tree
+from ..learned.terms import LEARNED, enter_stratum
 from ..moves.learned import draw_tree
 from ..state.arrays import (
     MOST_VALUES,
@@ -29,9 +32,6 @@ from ..state.arrays import (
     subtree_log_score,
 )
 from ..state.random import flip_log
-from .density import asked, draw_way_of
-from .graph import add_tree
-from .terms import LEARNED, enter_stratum
 
 MOST_SHIFT = 12.0
 """Nats by which the parameter of a feature at the root is moved, at most."""

@@ -19,15 +19,15 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.special import logsumexp, stdtrit
 from ...posterior.convergence import FEWEST_PER_CHAIN, autocorrelation_times
-from ...posterior.evidence import COVERED, bridges, prior_mass
+from ...posterior.evidence import COVERED, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
 from ..chain.start import load_tree
 from ..edits.grow import cut_down
+from ..learned.graph import log_density
 from ..moves.learned import is_drawable
-from ..run.learn import drawn_freely, set_density
 from ..state.arrays import MOST_VALUES, subtree_log_prior, subtree_log_score
-from .graph import log_density
+from .learn import drawn_freely, set_density
 
 N_CHAINED, N_DRAWN = 400, 800
 """Draws of the chains that are weighed, and trees drawn from the density."""
@@ -118,6 +118,3 @@ def weigh(walk: Any) -> float:
     if not is_drawable(model, state, root):
         return inf
     return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)
-
-
-bridges.append(bridge)

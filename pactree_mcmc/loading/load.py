@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..files.encoding import CODEC, Encoded, Unknown
+from ..files.store import read
 from ..mcmc.run.checkpoint import Unfinished
-from ..model import (
-    TreeModel,
-)
+from ..model import TreeModel
 from ..posterior.sampled import SampledPosterior, draws_of
-from .encoding import CODEC, Encoded, Unknown
 from .require import Nonsense
-from .store import read
 from .validate import check_course, check_draws, check_parts, check_run
 
 

@@ -6,9 +6,9 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.cuts import CYCLIC, DYADIC, GRID
 from ..edits.carry_over import cell_bits
-from ..sums.split_sums import FEW_CATEGORIES, prefix_of
-from .arrays import ChainState
-from .splits import span
+from ..state.arrays import ChainState
+from ..state.splits import span
+from .split_sums import FEW_CATEGORIES, prefix_of
 
 
 @jit

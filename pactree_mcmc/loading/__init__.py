@@ -1,0 +1,1 @@
+"""Reading files: above all that they may hold."""
