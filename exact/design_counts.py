@@ -9,7 +9,7 @@ import numpy as np
 from pactree_mcmc import model as parts
 from pactree_mcmc.core.checks import in_words, read_array, read_numbers
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL, Questions
+from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL, Questions
 from pactree_mcmc.table.columns import Table, learn_columns
 
 from .posterior import ExactPosterior, solve

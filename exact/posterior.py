@@ -11,7 +11,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_count, read_generator, read_numbers
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
-from pactree_mcmc.model.split_prior.cuts import CYCLIC, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.base import CYCLIC, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.posterior.predictive import BLOCK

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.core.checks import check_choice, check_count, check_number, read_numbers
-from pactree_mcmc.model.split_prior.cuts import MAX_LEVELS
+from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
-from pactree_mcmc.model.tree_prior.priors import DEPTH_CEILING
+from pactree_mcmc.model.tree_prior.base import DEPTH_CEILING
 from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.tree import Tree
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.cuts import DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.base import DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
 
 from .dyadic import count_cells
 

@@ -13,7 +13,7 @@ import numpy as np
 from pactree_mcmc.core.bits import all_bits, n_bits, sort_first, spread_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
-from pactree_mcmc.model.split_prior.cuts import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
 
 N_CELLS, N_EDGES, NEXT = range(3)
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)

@@ -9,7 +9,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model.split_prior.cuts import CYCLIC, DYADIC, FIXED
+from pactree_mcmc.model.split_prior.base import CYCLIC, DYADIC, FIXED
 
 from . import build as _builder
 from .bounds import least_cells

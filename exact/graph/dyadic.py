@@ -15,7 +15,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import Lowered, TreeModel, pack_model
-from pactree_mcmc.model.split_prior.cuts import CYCLIC
+from pactree_mcmc.model.split_prior.base import CYCLIC
 
 from .build import pack_cut
 from .limits import Limit, refuse_bytes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL_TRIVIAL
 
 from .limits import BYTES_PER_CELL, EDGES_PER_CELL, Limit, memory_bytes
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model.split_prior.cuts import FIXED, GRID
+from pactree_mcmc.model.split_prior.base import FIXED, GRID
 from pactree_mcmc.table.coding import LARGEST
 from pactree_mcmc.tree.arrays import LEAF
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.cuts import CYCLIC, FIXED
+from pactree_mcmc.model.split_prior.base import CYCLIC, FIXED
 
 from ..graph.cells import CellGraph
 

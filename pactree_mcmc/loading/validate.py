@@ -27,9 +27,10 @@ from ..mcmc.state.arrays import (
 )
 from ..model import TreeModel
 from ..model.data import Units, number_target, summed_units
-from ..model.leaf.classes import Leaf, Target
+from ..model.leaf.base import Leaf
+from ..model.leaf.target import Target
 from ..model.model import ModelParts
-from ..model.split_prior.cuts import MAX_LEVELS, Questions
+from ..model.split_prior.base import MAX_LEVELS, Questions
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import KINDS, MAX_CATEGORIES, Columns
 from ..tree.arrays import LEAF, find_disorder

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import check_type, read_generator
 from ..model import TreeModel
-from ..model.leaf.classes import Leaf
+from ..model.leaf.base import Leaf
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .chain.start import draw_prior_tree

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from ..core.compile.jit import jit, struct
 from .data import Units
-from .leaf.compiled import LeafRule
-from .split_prior.cuts import QuestionRule
-from .tree_prior.priors import PriorTables
+from .leaf.codes import LeafRule
+from .split_prior.base import QuestionRule
+from .tree_prior.base import PriorTables
 
 
 class Lowered(NamedTuple):

@@ -12,8 +12,10 @@ from ..core.checks import as_number, in_words, read_array, read_numbers
 from ..core.compile.jit import jit
 from ..files.encoding import kept
 from ..table.columns import refuse_missing
-from .leaf.classes import DirichletMultinomial, Leaf, Target
-from .leaf.numbers import NormalInverseGamma
+from .leaf.base import Leaf
+from .leaf.dirichlet import DirichletMultinomial
+from .leaf.normal import NormalInverseGamma
+from .leaf.target import Target
 
 MOST_WHOLE_CLASSES = 20
 """Different whole numbers above which they are more likely amounts than labels."""

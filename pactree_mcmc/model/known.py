@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from .leaf.classes import DirichletMultinomial, FrozenLaplace, Leaf, PacBayesLoss
-from .leaf.numbers import NormalInverseGamma, NormalKnownVariance, PoissonGamma
+from .leaf.base import Leaf
+from .leaf.dirichlet import DirichletMultinomial
+from .leaf.frozen_laplace import FrozenLaplace
+from .leaf.known_variance import NormalKnownVariance
+from .leaf.normal import NormalInverseGamma
+from .leaf.pac_bayes_loss import PacBayesLoss
+from .leaf.poisson import PoissonGamma
 from .leaf.shared_variance import NormalSharedVariance
-from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts, Questions
+from .split_prior.base import Questions
+from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
-from .tree_prior.priors import BranchingProcess, ChipmanPrior, LeafPenalty
+from .split_prior.grid_cuts import GridCuts
+from .split_prior.local_cuts import LocalCuts
+from .tree_prior.branching_process import BranchingProcess
+from .tree_prior.chipman import ChipmanPrior
+from .tree_prior.leaf_penalty import LeafPenalty
 
 TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
 QUESTIONS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)

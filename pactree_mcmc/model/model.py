@@ -20,11 +20,16 @@ from .cells import PlainCell, Question, root_cell
 from .compiled import Lowered
 from .data import Merged, Units, first_rows, merge_rows, read_target
 from .known import check_known
-from .leaf.classes import Leaf, Target
+from .leaf.base import Leaf
+from .leaf.target import Target
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
-from .split_prior.cuts import GRID, LOCAL, LOCAL_TRIVIAL, LocalCuts, Questions
-from .tree_prior.priors import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, tables
+from .split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, Questions
+from .split_prior.local_cuts import LocalCuts
+from .tree_prior.base import PriorTables, tables
+from .tree_prior.branching_process import BranchingProcess
+from .tree_prior.chipman import ChipmanPrior
+from .tree_prior.leaf_penalty import LeafPenalty
 
 
 class Visit(NamedTuple):

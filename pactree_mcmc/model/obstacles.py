@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .tree_prior.priors import LeafPenalty
+from .tree_prior.leaf_penalty import LeafPenalty
 
 if TYPE_CHECKING:
     from .model import TreeModel

@@ -11,8 +11,9 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .cells import PlainCell, Question
 from .model import TreeModel
-from .split_prior.cuts import LOCAL, LOCAL_TRIVIAL
-from .tree_prior.priors import BranchingProcess, LeafPenalty
+from .split_prior.base import LOCAL, LOCAL_TRIVIAL
+from .tree_prior.branching_process import BranchingProcess
+from .tree_prior.leaf_penalty import LeafPenalty
 
 MAX_TRIES = 100_000
 

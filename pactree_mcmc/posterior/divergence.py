@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.bits import all_bits
 from ..core.compile.jit import jit
-from ..model.split_prior.cuts import FIXED, LOCAL, LOCAL_TRIVIAL
+from ..model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from ..tree.arrays import LEAF, TreeArrays
 
 if TYPE_CHECKING:

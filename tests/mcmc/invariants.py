@@ -9,7 +9,7 @@ from pactree_mcmc.mcmc.state import arrays as _state
 from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.cells import Question
-from pactree_mcmc.model.split_prior.cuts import FIXED, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .records import Copies

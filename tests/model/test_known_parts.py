@@ -7,7 +7,8 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.model import Leaf, Questions
 from pactree_mcmc.model.known import LEAVES, QUESTIONS, TREE_PRIORS
-from pactree_mcmc.model.leaf.compiled import LeafRule, leaf_score
+from pactree_mcmc.model.leaf.codes import LeafRule
+from pactree_mcmc.model.leaf.compiled import leaf_score
 
 X = np.arange(12.0)[:, None]
 Y = np.arange(12) > 5

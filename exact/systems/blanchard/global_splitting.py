@@ -14,8 +14,9 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.cuts import LOCAL_TRIVIAL, LocalCuts
-from pactree_mcmc.model.tree_prior.priors import BranchingProcess
+from pactree_mcmc.model.split_prior.base import LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
+from pactree_mcmc.model.tree_prior.branching_process import BranchingProcess
 from pactree_mcmc.table.columns import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree

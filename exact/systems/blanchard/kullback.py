@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
-from pactree_mcmc.model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_flag, read_generator
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model.leaf.classes import Target
-from pactree_mcmc.model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.leaf.target import Target
+from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.tree import Tree

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from ...core.checks import as_number, check_count, check_type, in_words, is_integer, read_numbers
 from ...model import BranchingProcess, ChipmanPrior, LeafPenalty, LocalCuts, NormalSharedVariance
-from ...model.leaf.classes import Leaf
+from ...model.leaf.base import Leaf
 
 TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Larger trees than the customary ``beta = 2``, since they are averaged."""

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit, struct
 from ...model import Lowered, pack_model
-from ...model.split_prior.cuts import LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
 from ..state.arrays import (

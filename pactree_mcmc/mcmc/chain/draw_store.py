@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.compile.jit import jit, struct
 from ...model import Lowered
-from ...model.leaf.compiled import SHARED_NORMAL
+from ...model.leaf.codes import SHARED_NORMAL
 from ...tree.arrays import CODED_NODE
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.arrays import CHANGED, NONE, ChainState, is_leaf, next_node, stop_at, subtree_log_prior

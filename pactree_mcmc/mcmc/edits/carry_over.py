@@ -15,7 +15,7 @@ import numpy as np
 from ...core.bits import all_bits, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ..state.arrays import NONE, ChainState
 from ..state.random import flip, pick
 from ..state.splits import Question, collect_codes, cut_range, ends, fixed_question, n_ways, span, weigh_features

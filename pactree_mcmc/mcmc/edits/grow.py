@@ -10,7 +10,7 @@ import numpy as np
 from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ...tree.arrays import LEAF
 from ..state.arrays import (
     ACCEPTED,

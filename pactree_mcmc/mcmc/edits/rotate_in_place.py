@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import GRID, LOCAL
+from ...model.split_prior.base import GRID, LOCAL
 from ..state.arrays import (
     CHANGED,
     NONE,

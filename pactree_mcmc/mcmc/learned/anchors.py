@@ -14,7 +14,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED
+from ...model.split_prior.base import CYCLIC, DYADIC, FIXED
 from ..state.arrays import (
     DENSITY_LEVELS,
     MOST_ANCHORS,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit, struct
-from ...model.split_prior.cuts import FIXED
+from ...model.split_prior.base import FIXED
 from ..state.arrays import DENSITY_LEVELS, EXHAUSTED, N_CELL_TERMS, N_WAY_TERMS, NONE, is_leaf, next_node
 from ..sums.split_sums import is_candidate
 from .density import known

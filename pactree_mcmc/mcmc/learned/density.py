@@ -19,7 +19,7 @@ import numpy as np
 from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import FIXED
+from ...model.split_prior.base import FIXED
 from ..state.arrays import MOST_VALUES, N_CELL_TERMS, NONE, SCAN, ChainState, is_leaf, node_log_stop, prior_index
 from ..state.random import pick, pick_weighted
 from ..state.splits import Question, fixed_question, n_ways_of

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import FIXED
+from ...model.split_prior.base import FIXED
 from ..state.arrays import EXHAUSTED, N_WAY_TERMS, NONE, ChainState
 from ..state.splits import Question, fixed_question, n_ways_of
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way

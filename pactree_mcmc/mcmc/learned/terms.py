@@ -12,8 +12,9 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.leaf.compiled import LAPLACE, LOSS, NORMAL, POISSON, squares_about_mean
-from ...model.split_prior.cuts import GRID, LOCAL
+from ...model.leaf.codes import LAPLACE, LOSS, NORMAL, POISSON
+from ...model.leaf.of_numbers import squares_about_mean
+from ...model.split_prior.base import GRID, LOCAL
 from ..state.arrays import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE, ChainState
 from ..sums.split_sums import gains_into, trivial_ways
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import FIXED
+from ...model.split_prior.base import FIXED
 from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
 from ..state.arrays import GROW, N_FREE, NONE, PRUNE, ChainState, is_leaf, log_stop, prior_index, sibling
 from ..state.random import flip

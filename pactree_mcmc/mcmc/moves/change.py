@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID
+from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID
 from ..edits.carry_over import freedom, log_freedom
 from ..edits.grow import Proposal
 from ..edits.replace_subtree import (

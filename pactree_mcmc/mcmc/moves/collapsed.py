@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import FIXED
+from ...model.split_prior.base import FIXED
 from ..edits.grow import (
     Proposal,
     drop_children,

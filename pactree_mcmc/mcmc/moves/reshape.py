@@ -19,7 +19,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import GRID, LOCAL
+from ...model.split_prior.base import GRID, LOCAL
 from ..edits.grow import set_default, side_hash
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
 from ..state.arrays import (

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import LOG_2, cell_bits, fit_question
 from ..edits.grow import Proposal, hang_children
 from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement

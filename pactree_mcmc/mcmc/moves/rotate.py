@@ -27,7 +27,7 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import DYADIC, GRID, LOCAL
+from ...model.split_prior.base import DYADIC, GRID, LOCAL
 from ..edits.carry_over import LOG_2, cell_bits
 from ..edits.grow import Proposal, accept
 from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large

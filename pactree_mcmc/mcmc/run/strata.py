@@ -15,7 +15,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.special import logsumexp
 from ...model import Lowered
-from ...model.split_prior.cuts import FIXED
+from ...model.split_prior.base import FIXED
 from ..edits.grow import hang_children
 from ..edits.replace_subtree import adopt, begin, drop, has_room
 from ..learned.density import asked, draw_way_of

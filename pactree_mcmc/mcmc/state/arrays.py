@@ -13,8 +13,9 @@ import numpy as np
 from ...core.compile.jit import jit, struct
 from ...files.encoding import kept
 from ...model import Lowered
-from ...model.leaf.compiled import SHARED_NORMAL, leaf_score
-from ...model.split_prior.cuts import CYCLIC, DYADIC, GRID, LOCAL
+from ...model.leaf.codes import SHARED_NORMAL
+from ...model.leaf.compiled import leaf_score
+from ...model.split_prior.base import CYCLIC, DYADIC, GRID, LOCAL
 
 NONE = -1
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)

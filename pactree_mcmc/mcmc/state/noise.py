@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.leaf.compiled import SHARED_NORMAL, squares_about_mean
+from ...model.leaf.codes import SHARED_NORMAL
+from ...model.leaf.of_numbers import squares_about_mean
 from .arrays import NONE, SCAN, ChainState, is_leaf, next_node, score_node, subtree_log_score
 
 STRAYED = 0.2

@@ -8,7 +8,7 @@ import numpy as np
 from ...core.bits import all_bits, low_sums, n_bits, sort_first, spread_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from .arrays import NONE, SCAN, ChainState
 from .random import pick, pick_weighted
 

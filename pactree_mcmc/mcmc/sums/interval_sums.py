@@ -19,7 +19,7 @@ from ...core.bits import sort_first
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.cuts import GRID, LOCAL
+from ...model.split_prior.base import GRID, LOCAL
 from ..state.arrays import NONE, SCAN, ChainState, line_levels, log_stop, stop_at
 from ..state.splits import collect_codes, is_admissible, span
 from .lookahead import log_sum

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.bits import n_bits, spread_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import MIDPOINT, cell_bits, fit_question
 from ..edits.grow import drop_children, guessed_score_ratio, hang_children
 from ..edits.replace_subtree import begin, drop

@@ -18,7 +18,7 @@ from ...core.bits import all_bits, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.cuts import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ROWS, SCAN, ChainState, stop_at
 from ..state.random import pick, pick_weighted

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.cuts import CYCLIC, DYADIC, GRID
+from ...model.split_prior.base import CYCLIC, DYADIC, GRID
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
 from ..state.splits import span

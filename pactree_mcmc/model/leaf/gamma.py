@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from math import lgamma, log, log1p
 
 import numpy as np
 
+from ...core.compile.jit import jit
 from ...core.special import gammaln, xlogy
 
 FAR = 16.0
@@ -42,3 +44,19 @@ def divergence(s: np.ndarray, m: np.ndarray) -> np.ndarray:
     apart = (s - m) / m
     near = np.abs(apart) < 0.5
     return np.where(near, s * np.log1p(np.where(near, apart, 0.0)), xlogy(s, s / m)) - (s - m)
+
+
+@jit
+def scalar_stirling_rest(x: float) -> float:
+    """What Stirling's formula leaves of log gamma, as `stirling_rest`."""
+    if x < FAR:
+        return lgamma(x) - (x - 0.5) * log(x) + x - HALF_LOG_TWO_PI
+    z = 1.0 / (x * x)
+    return (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / x
+
+
+@jit
+def scalar_divergence(s: float, m: float) -> float:
+    """As `divergence`, of two numbers in compiled code."""
+    apart = (s - m) / m
+    return (s * log1p(apart) if abs(apart) < 0.5 else s * log(s / m)) - (s - m)

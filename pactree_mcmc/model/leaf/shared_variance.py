@@ -9,11 +9,14 @@ from typing import Self
 import numpy as np
 
 from ...files.encoding import kept
-from . import compiled as codes
-from .classes import Target, check_finite, settle_parameters
+from . import codes
+from .base import check_finite, settle_parameters
 from .distributions import StudentT
 from .gamma import log_gamma_ratio
-from .numbers import MomentLeaf, NormalKnownVariance, drawn_normal, known_normal_params, log_student_density
+from .known_variance import NormalKnownVariance, known_normal_params
+from .normal import log_student_density
+from .of_numbers import MomentLeaf, drawn_normal
+from .target import Target
 
 
 @kept

@@ -13,7 +13,7 @@ from ...table.columns import Table, learn_columns
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from .. import DyadicCuts, FixedTree
-from ..tree_prior.priors import DEPTH_CEILING
+from ..tree_prior.base import DEPTH_CEILING
 
 MEDIAN, MIDPOINT = range(2)
 CYCLING, WIDEST = range(2)

@@ -16,8 +16,8 @@ from ...tree.arrays import LEAF
 from ...tree.routing import depths_between
 from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Question
-from ..tree_prior.priors import FixedShape
-from .cuts import DESIGN, FIXED, Questions
+from ..tree_prior.base import FixedShape
+from .base import DESIGN, FIXED, Questions
 
 ROWS_AT_ONCE = 1 << 16
 

@@ -1,0 +1,145 @@
+"""What a leaf model is: additive statistics of a cell, a score, predictions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ...core.checks import check_number, read_numbers, settle
+from .codes import LeafRule
+from .target import Target
+
+
+class Leaf:
+    """A leaf model: subclass it, give it a score code, and list it in `known` and in the tests' table of leaves."""
+
+    kind: ClassVar[int]
+    is_classifier: ClassVar[bool]
+    uses_estimation: ClassVar[bool] = False
+    depends_on_n_classes: ClassVar[bool] = True
+    """Whether a class that no row of a cell has changes what the cell predicts."""
+    separates: ClassVar[bool] = True
+    """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
+    has_likelihood: ClassVar[bool] = True
+
+    def resolve(self, target: Target) -> Self:
+        """The model with every parameter set, those left out from the data."""
+        return self
+
+    def n_stats(self, target: Target) -> int:
+        """How many numbers describe a cell."""
+        return 3
+
+    def labels(self, target: Target) -> np.ndarray:
+        """Which statistic each row adds its weight to, (n,) int32, when the statistics are counts."""
+        raise NotImplementedError
+
+    def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
+        """Weight (n,) of each row, None when all are 1, and its two moments (2, n), when they are not counts."""
+        raise NotImplementedError
+
+    def params(self, target: Target) -> np.ndarray:
+        """Parameters in the layout of the compiled score."""
+        raise NotImplementedError
+
+    def log_score(self, stats: np.ndarray, target: Target) -> float:
+        """Score in nats of one cell, plainly."""
+        raise NotImplementedError
+
+    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+        """Score in nats of a tree whose leaves that hold rows have ``stats`` (m, n_stats), plainly."""
+        return float(sum(self.log_score(cell, target) for cell in stats))
+
+    def for_one_tree(self, rng: np.random.Generator) -> Leaf:
+        """The model with what all leaves of a tree share drawn from its prior."""
+        return self
+
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        """Weight (m,) of the rows of cells with ``stats`` (m, n_stats); their number where none has a weight."""
+        return stats[:, 0]
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, 1)."""
+        raise NotImplementedError
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        """Log predictive density (m,) of ``y`` (m,), observed ``weight`` times, in cells with ``stats`` (m, n_stats).
+
+        That is, what the score of a cell gains by a row of this weight.
+        """
+        raise NotImplementedError
+
+    def row_stats(self, target: Target) -> np.ndarray:
+        """What each row adds to the statistics of its cell, (n, n_stats)."""
+        if not self.is_classifier:
+            weight, moments = self.moments(target)
+            return np.column_stack([np.ones(len(target.values)) if weight is None else weight, *moments])
+        out = np.zeros((len(target.values), self.n_stats(target)))
+        out[np.arange(len(out)), self.labels(target)] = target.weights
+        return out
+
+    def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        """Log density (n,) of every row given all other rows and the tree: what the score of the tree gains by it.
+
+        ``others`` (n, n_stats) the statistics of a row's leaf without the row, ``node`` (n,) the number of the leaf.
+        """
+        return self.log_density(others, target.values, target, target.weights)
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
+        """Laws of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated out.
+
+        ``tree`` (m,) is the number of the tree that a node is a leaf of, -1 inside. Class leaves have `value`.
+        """
+        raise NotImplementedError
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """New y (n,) in leaves of one tree: the parameters of each given its rows, then the data given these.
+
+        ``stats`` (m, n_stats) the statistics of the leaves, of zeros where they know nothing but their prior; ``leaf``
+        (n,) the leaf that each y falls in; ``rows`` (n,) the training row whose y it is, None for new rows.
+        """
+        raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
+
+    def rule(self, target: Target) -> LeafRule:
+        """The model as compiled code takes it."""
+        return LeafRule(self.kind, self.params(target), self.n_stats(target), self.lookup(target))
+
+    def lookup(self, target: Target) -> np.ndarray:
+        """Functions (r, m) of the weights 0, ..., m - 1 that the score needs; (1, 1) where none are tabulated."""
+        return np.zeros((1, 1))
+
+
+def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
+    """Refuse a parameter that is not positive and finite; it may be an array when it has ``entries``."""
+    array = read_numbers(name, value)
+    if array.ndim > entries:
+        raise ValueError(f"{name} has shape {array.shape}; give one number{' or a row of them' * entries}.")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; give finite {name} > 0.")
+    bad = ~((array > 0.0) & np.isfinite(array))
+    if bad.any():
+        raise ValueError(
+            f"{name}={np.atleast_1d(array)[np.atleast_1d(bad)][0]} is out of range; give finite {name} > 0."
+        )
+
+
+def check_finite(name: str, value: float | None) -> None:
+    """Refuse a parameter that is given but not finite."""
+    if value is not None:
+        check_number(name, value, "a finite number")
+
+
+def settle_parameters(leaf: Leaf, *names: str) -> None:
+    """Refuse those that are given and not positive; those given become floats."""
+    for name in names:
+        if getattr(leaf, name) is not None:
+            check_positive(name, getattr(leaf, name))
+            settle(leaf, name, float(getattr(leaf, name)))

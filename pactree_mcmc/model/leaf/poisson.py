@@ -1,0 +1,161 @@
+"""Counts with a gamma prior on their rate, integrated out (formula sheet, section 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from math import lgamma, log, log1p
+from typing import Any, Self
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...core.special import gammaln
+from ...files.encoding import kept
+from . import codes
+from .base import check_positive, settle_parameters
+from .distributions import NegativeBinomial
+from .gamma import (
+    HALF_LOG_TWO_PI,
+    divergence,
+    scalar_divergence,
+    scalar_stirling_rest,
+    stirling_rest,
+)
+from .of_numbers import MomentLeaf
+from .target import Target
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class PoissonGamma(MomentLeaf):
+    """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
+
+    Predicts the posterior mean rate per unit of exposure.
+
+    Parameters
+    ----------
+    shape, rate : float, optional
+        Left out, they are set from the data: ``shape = 1`` and ``rate = shape / (mean of y per exposure)``.
+    exposure : array of shape (n,), optional
+        Exposure of each row, > 0. Default: 1.
+
+    Raises
+    ------
+    ValueError
+        If shape, rate or an exposure is not positive and finite, or y is not made of counts 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> PoissonGamma(shape=2.0, rate=1.0).shape
+    2.0
+    """
+
+    shape: float | None = None
+    rate: float | None = None
+    exposure: Any = None
+    kind = codes.POISSON
+
+    def __post_init__(self) -> None:
+        settle_parameters(self, "shape", "rate")
+        if self.exposure is not None:
+            check_positive("exposure", self.exposure, entries=True)
+
+    def resolve(self, target: Target) -> Self:
+        y = target.values
+        if np.any((y < 0) | (y != np.floor(y))):
+            row = int(np.argmax((y < 0) | (y != np.floor(y))))
+            raise ValueError(f"y is {y[row]} in row {row}; PoissonGamma needs counts 0, 1, 2, ...")
+        if self.exposure is not None and np.shape(self.exposure) != (len(y),):
+            raise ValueError(f"exposure has shape {np.shape(self.exposure)}; y has {len(y)} rows: one each.")
+        total, exposed = float((target.weights * y).sum()), float((target.weights * self._exposure(target)).sum())
+        shape = 1.0 if self.shape is None else self.shape
+        rate = self.rate if self.rate is not None else (shape * exposed / total if total > 0 and exposed > 0 else shape)
+        return replace(self, shape=shape, rate=rate)
+
+    def _exposure(self, target: Target) -> np.ndarray:
+        return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)
+
+    def _reference(self, target: Target) -> float:
+        """A rate close to all counts, at which their densities are taken; 0 if counts are not close to each other.
+
+        Large counts have scores much smaller than the log factorials in them.
+        """
+        y, e = target.values, self._exposure(target)
+        share = target.weights * e
+        if not share.sum() > 0.0:
+            return 0.0
+        share = share / share.sum()
+        mean = float(share @ (y / e))
+        return mean if mean > 0.0 and float(share @ (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
+
+    def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
+        y, w, e, reference = target.values, target.weights, self._exposure(target), self._reference(target)
+        plain = target.weight is None and self.exposure is None
+        if reference > 0.0:
+            some = np.maximum(y, 1.0)
+            peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * np.log(some) - stirling_rest(some), 0.0)
+            constant = peak - divergence(y, e * reference)
+        else:
+            constant = y * np.log(e) - gammaln(y + 1.0)
+        return None if plain else w * e, np.array([w * y, w * constant])
+
+    def params(self, target: Target) -> np.ndarray:
+        reference = self._reference(target)
+        if reference > 0.0:
+            constant = -float(divergence(self.shape, self.rate * reference))
+        else:
+            constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
+        return np.array([self.shape, self.rate, constant, reference, float(stirling_rest(self.shape))])
+
+    def log_score(self, stats: np.ndarray, target: Target) -> float:
+        exposed, count, constant = stats
+        shape, rate, reference = self.shape + count, self.rate + exposed, self._reference(target)
+        if reference > 0.0:
+            apart = divergence(shape, rate * reference) - divergence(self.shape, self.rate * reference)
+            rest = stirling_rest(shape) - stirling_rest(self.shape)
+            return float(constant + apart + rest - 0.5 * np.log1p(count / self.shape))
+        prior = self.shape * np.log(self.rate) - gammaln(self.shape)
+        return float(constant + prior + gammaln(shape) - shape * np.log(rate))
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        return ((self.shape + stats[:, 1]) / (self.rate + stats[:, 0]))[:, None]
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        shape, rate, e = self.shape + stats[:, 1], self.rate + stats[:, 0], self._exposure(target)
+        count = weight * y
+        per_rate, some = (shape + count) / (rate + weight * e), np.maximum(y, 1.0)
+        peak = np.where(y > 0.0, HALF_LOG_TWO_PI + 0.5 * np.log(some) + stirling_rest(some), 0.0)
+        rest = stirling_rest(shape + count) - stirling_rest(shape) - 0.5 * np.log1p(count / shape)
+        return rest - weight * (peak + divergence(y, e * per_rate)) - divergence(shape, rate * per_rate)
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> NegativeBinomial:
+        return NegativeBinomial(self.shape + stats[:, 1], self.rate + stats[:, 0])
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        rate = rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0])
+        exposure = 1.0 if rows is None else self._exposure(target)[rows]
+        return rng.poisson(rate[leaf] * exposure).astype(np.float64)
+
+
+@jit
+def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Compiled score.
+
+    ``params``: shape, rate, constant, reference rate or 0, Stirling rest of the shape; ``stats``: exposure, count, sum
+    of w (y log e - lgamma(y + 1)), or of the log densities at the reference rate.
+    """
+    if stats[row, 0] <= 0.0:
+        return 0.0
+    shape, rate = params[0] + stats[row, 1], params[1] + stats[row, 0]
+    if params[3] > 0.0:
+        gamma = scalar_stirling_rest(shape) - params[4] - 0.5 * log1p(stats[row, 1] / params[0])
+        return stats[row, 2] + scalar_divergence(shape, rate * params[3]) + params[2] + gamma
+    return params[2] + stats[row, 2] + lgamma(shape) - shape * log(rate)

@@ -1,0 +1,47 @@
+"""The checked y, as leaf models take it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...files.encoding import kept
+
+MOST_LOOKED_UP = 4_000_000
+"""Entries a table of functions of the weight may have."""
+
+
+@kept
+class Target(NamedTuple):
+    """The checked y, as leaf models take it."""
+
+    values: np.ndarray
+    """(n,): class numbers int32, or y float64."""
+    classes: np.ndarray | None
+    """(K,) sorted labels; None for a regression."""
+    weight: np.ndarray | None
+    """(n,) float64 sample weights; None: all one."""
+    estimation: np.ndarray | None
+    """(n,) bool, True for the rows of E; None: no such split."""
+    center: float
+    """Weighted mean of y, subtracted before moments are summed; 0 for classes."""
+    variance: float
+    """Weighted variance of y; 1 where it is zero or y is a class."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for a regression."""
+        return 0 if self.classes is None else len(self.classes)
+
+    def whole_weights(self, n_functions: int) -> np.ndarray | None:
+        """0, 1, ... up to the sum of the weights; None if they are no whole numbers, or too many to tabulate."""
+        weight = self.weights
+        if np.any(weight != np.floor(weight)) or (weight.sum() + 1.0) * n_functions > MOST_LOOKED_UP:
+            return None
+        return np.arange(weight.sum() + 1.0)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Sample weights (n,), ones when none were given."""
+        return np.ones(len(self.values)) if self.weight is None else self.weight

@@ -1,0 +1,180 @@
+"""What a question prior is: which questions a cell admits, and how likely each is (formula sheet, section 2)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.checks import in_words, read_numbers
+from ...table.coding import AnyScale
+from ...table.columns import Columns, Table
+from ...tree.arrays import LEAF
+from ..cells import PlainCell, Question
+from ..tree_prior.base import FixedShape
+
+LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
+
+
+MAX_LEVELS = 31
+
+
+LARGEST_WEIGHT = 1e100
+
+
+FEATURE = np.dtype(
+    [
+        ("weight", np.float64),
+        ("n_codes", np.int64),
+        ("nominal", np.bool_),
+        ("twin", np.int64),  # the other coordinate of the same feature, itself where there is none
+        ("turn", np.int64),  # place among the features, by which cyclic questions choose
+    ],
+    align=True,
+)
+"""A coordinate: a feature, or one of the two of a feature with missing values."""
+
+
+DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
+
+
+class QuestionRule(NamedTuple):
+    """A question prior as compiled code takes it."""
+
+    kind: int
+    """One of the codes of this module."""
+    min_leaf: int
+    """Rows each side of a local question needs."""
+    feature: np.recarray
+    """(q,) records of dtype FEATURE: the coordinates."""
+    n_turns: int
+    """Number of features."""
+    design: np.recarray
+    """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
+
+
+class Questions:
+    """A question prior: subclass it, give it a code and, in each engine, the compiled form of ``ways``."""
+
+    kind: int
+    min_leaf: int = 1
+    needs_depth: bool = False
+    """Whether trees would be infinite without a depth limit."""
+
+    @property
+    def use_of_rows(self) -> str | None:
+        """How the prior depends on the rows of X, and what to give instead; None: it does not."""
+        return None
+
+    @abstractmethod
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        """Cut points of each coordinate."""
+
+    @abstractmethod
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+
+    @abstractmethod
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        """Whether ``question`` is one of the ways of its feature."""
+
+    @abstractmethod
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        """One of the ways of an admissible ``feature``, uniformly."""
+
+    def weights(self, p: int) -> np.ndarray:
+        """Feature weights (p,), not normalised."""
+        return read_weights(getattr(self, "feature_weights", None), p)
+
+    def coordinate_weights(self, columns: Columns) -> np.ndarray:
+        """Weights (q,) of the coordinates: two of the same feature have half of its weight each."""
+        weight = self.weights(columns.n_features)[columns.source]
+        return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        """No tree can be deeper, for want of questions."""
+        return int(min((n_codes - 1).sum(), 1 << 62))
+
+    def fewest_questions(self, columns: Columns) -> int:
+        """How many questions in a row every way down from the root is sure to find."""
+        return 0
+
+    def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
+        """Number of the finest cell of each row (n,), where it is known without coding the row; else None."""
+        return None
+
+    def shape(self) -> FixedShape | None:
+        """Shape of the fixed tree, None when questions are free."""
+        return None
+
+    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+        """The two cells ``question`` makes."""
+        return cell.split(question)
+
+    def admissible(self, cell: PlainCell) -> np.ndarray:
+        """Weight of each coordinate (q,), 0 where it is not admissible in the cell."""
+        weight = self.coordinate_weights(cell.columns)
+        return np.array([w if w > 0.0 and self.ways(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
+
+    def log_probability(self, cell: PlainCell, question: Question) -> float:
+        """Log R(question | cell)."""
+        weight = self.admissible(cell)
+        k = question.feature
+        if weight[k] == 0.0 or not self.admits(cell, question):
+            return -math.inf
+        return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.ways(cell, k))
+
+    def draw(self, rng: np.random.Generator, cell: PlainCell) -> Question:
+        """A question of a cell that admits one, from R."""
+        weight = self.admissible(cell)
+        return self.draw_way(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
+
+    def bind(self, scales: list[AnyScale]) -> Questions:
+        """The prior with its own cut points, if it has any, expressed in codes."""
+        return self
+
+    def rule(self, n_codes: np.ndarray, columns: Columns) -> QuestionRule:
+        """The prior as compiled code takes it."""
+        feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
+        feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
+        feature.nominal = columns.is_nominal[columns.source]
+        feature.twin, feature.turn = columns.twin, columns.source
+        return QuestionRule(self.kind, self.min_leaf, feature, columns.n_features, self.design())
+
+    def design(self) -> np.recarray:
+        """Records of the fixed tree; one dummy when there is none."""
+        return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
+
+
+class BoxQuestions(Questions):
+    """Question priors that look at the cell's box alone."""
+
+    def _width(self, cell: PlainCell, feature: int) -> int:
+        low, high = cell.span(feature)
+        return high - low
+
+
+def read_weights(feature_weights: Any, p: int) -> np.ndarray:
+    """Check feature weights and return them as float64 (p,)."""
+    if feature_weights is None:
+        return np.ones(p)
+    weight = check_weights(feature_weights)
+    if weight.shape != (p,):
+        raise ValueError(f"feature_weights has shape {weight.shape}; X has {p} columns: give shape ({p},).")
+    return weight
+
+
+def check_weights(feature_weights: Any) -> np.ndarray:
+    """Refuse feature weights that cannot fit any table; an empty array for None."""
+    if feature_weights is None:
+        return np.empty(0)
+    weight = read_numbers("feature_weights", feature_weights)
+    if weight.ndim != 1:
+        raise ValueError(f"feature_weights has shape {weight.shape}; give one weight a feature: (p,).")
+    if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
+        raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
+    if weight.max() > LARGEST_WEIGHT or weight[weight > 0.0].min() < 1.0 / LARGEST_WEIGHT:
+        raise ValueError(f"feature_weights lie outside 1e-100..1e100: {in_words(weight.tolist())}; rescale them.")
+    return weight

@@ -1,0 +1,146 @@
+"""The ways a feature parts the points in the cell (formula sheet, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.checks import check_count, check_flag
+from ...files.encoding import kept
+from ...table.coding import AnyScale, local_scale, nominal_scale
+from ...table.columns import Columns, Table
+from ..cells import PlainCell, Question
+from .base import LOCAL, LOCAL_TRIVIAL, Questions, check_weights
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class LocalCuts(Questions):
+    """The ways a feature parts the points in the cell, all equally likely (Blanchard 1999, section 5).
+
+    A feature is chosen by weight among those that can part the cell's points, then one of its ways uniformly: a cut
+    midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` ways to part
+    the m categories present. All rows of X count as points, those of E and those of weight zero too.
+
+    Parameters
+    ----------
+    trivial : bool, default False
+        True adds the two trivial ways, everything left and everything right: ``I + 1`` ways for I distinct values
+        (one for an empty cell), every feature always admissible. The tree prior then needs a ``max_depth``.
+    min_leaf : int, default 1
+        Rows of X that each side needs, >= 1; 1 when ``trivial``. Rows count one each, merged or not and whatever
+        they weigh, as for scikit-learn's ``min_samples_leaf`` and rpart's ``minbucket``: a row of weight 2 is one
+        row here, the row given twice is two, a row of weight 0 is one.
+    max_cuts : int or None, default None
+        Thin the candidate cuts of a feature to that many quantiles of the rows first, for large n; weights do not
+        count. None: every midpoint.
+    feature_weights : array of shape (p,), optional
+        Weights of the features, >= 0, not all 0. Default: equal.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> LocalCuts(min_leaf=5)
+    LocalCuts(trivial=False, min_leaf=5, max_cuts=None, feature_weights=None)
+    """
+
+    trivial: bool = False
+    min_leaf: int = 1
+    max_cuts: int | None = None
+    feature_weights: Any = None
+
+    def __post_init__(self) -> None:
+        check_count("min_leaf", self.min_leaf)
+        check_flag("trivial", self.trivial)
+        check_weights(self.feature_weights)
+        if self.max_cuts is not None:
+            check_count("max_cuts", self.max_cuts)
+        if self.trivial and self.min_leaf != 1:
+            raise ValueError(f"min_leaf={self.min_leaf} contradicts trivial=True, which allows empty cells; drop one.")
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        """Code of the compiled form."""
+        return LOCAL_TRIVIAL if self.trivial else LOCAL
+
+    @property
+    def needs_depth(self) -> bool:  # type: ignore[override]
+        """Trivial ways never run out."""
+        return self.trivial
+
+    @property
+    def use_of_rows(self) -> str:
+        return (
+            "LocalCuts asks the questions that part the rows of a cell, counted ones too; give GridCuts.from_table "
+            "with rows of E, DyadicCuts with bounds, or a FixedTree grown on E"
+        )
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        return [
+            nominal_scale(len(columns.categories[k]))
+            if columns.categories[k] is not None
+            else local_scale(columns.ordered_coordinate(table.column(k), c), self.max_cuts)
+            for c, k in enumerate(columns.source)
+        ]
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return 1 << 62 if self.trivial else n_units - 1
+
+    def fewest_questions(self, columns: Columns) -> int:
+        return 1 << 62 if self.trivial else 0
+
+    def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
+        present, rows = cell.rows_by_code(feature)
+        below = np.cumsum(rows)[:-1]
+        return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
+
+    def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
+        return bool(cell.high[feature] < 0)
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        if self.trivial and len(cell.index) == 0:
+            return 1
+        if self._is_nominal(cell, feature):
+            return self._partitions(cell, feature) + 2 * self.trivial
+        return len(self._cuts(cell, feature)) + 2 * self.trivial
+
+    def _partitions(self, cell: PlainCell, feature: int) -> int:
+        """Partitions of the categories present with enough rows on both sides, by dynamic programming over rows."""
+        _, rows = cell.rows_by_code(feature)
+        counts = {0: 1}
+        for r in rows[1:].tolist():
+            longer = dict(counts)
+            for total, ways in counts.items():
+                longer[total + r] = longer.get(total + r, 0) + ways
+            counts = longer
+        least, most = self.min_leaf, int(rows.sum()) - self.min_leaf
+        return sum(ways for total, ways in counts.items() if least <= total <= most)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        if self.trivial:
+            return True
+        left = int(cell.rows[cell.goes_left(question)].sum())
+        return min(left, cell.n_rows - left) >= self.min_leaf
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        nominal = self._is_nominal(cell, feature)
+        if self.trivial:
+            way = int(rng.integers(self.ways(cell, feature)))
+            if way < 2:
+                every = int(cell.units.codes[feature].max())
+                whole = Question(feature, every, (2 << every) - 1 if nominal else -1)
+                return whole if way == 0 else Question(feature, -1, 0 if nominal else -1)
+        if not nominal:
+            return Question(feature, int(rng.choice(self._cuts(cell, feature))), -1)
+        present = cell.rows_by_code(feature)[0]
+        while True:
+            left = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
+            question = Question(feature, -1, sum(1 << c for c in left))
+            if len(left) < len(present) and (self.trivial or self.admits(cell, question)):
+                return question
