@@ -22,8 +22,9 @@ from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
 from .graph.cells import CellGraph, Intractable, build_graph
-from .posterior import BestTrees, CellProbabilities, ExactPosterior, solve
+from .posterior import BestTrees, CellProbabilities, ExactPosterior
 from .recursion.terms import by_slot, with_terms
+from .solving import solve
 from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
 from .systems.blanchard.kullback import KullbackBound, kullback_bound
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture

@@ -10,9 +10,11 @@ from pactree_mcmc import model as parts
 from pactree_mcmc.core.checks import in_words, read_array, read_numbers
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL, Questions
-from pactree_mcmc.table.columns import Table, learn_columns
+from pactree_mcmc.table.columns import learn_columns
+from pactree_mcmc.table.reader import Table
 
-from .posterior import ExactPosterior, solve
+from .posterior import ExactPosterior
+from .solving import solve
 
 LEAST_PENDING = 1 << 16
 

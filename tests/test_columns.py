@@ -10,7 +10,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.table import columns as _columns
-from pactree_mcmc.table.columns import DAY, NUMBER, TIME, TRUTH, UTC, date_words
+from pactree_mcmc.table.values import DAY, NUMBER, TIME, TRUTH, UTC, date_words
 
 N = 24
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")

@@ -15,16 +15,16 @@ from pactree_mcmc.posterior.convergence import (
     chains_apart,
     chains_drift,
     check_convergence,
-    leaves_reached,
     lost_roots,
-    rhat_and_ess,
     training_points,
     verdict,
     warn_if_unconverged,
 )
+from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.inference_data import ess as arviz_ess
 from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
 from pactree_mcmc.posterior.left_out import integer_cuts, route_into
+from pactree_mcmc.tree.arrays import leaves_reached
 from pactree_mcmc.tree.drawn import Course
 from pactree_mcmc.tree.tree import stack_trees
 

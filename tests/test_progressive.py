@@ -10,7 +10,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.arrays import next_node
+from pactree_mcmc.mcmc.state.terms import next_node
 from pactree_mcmc.smc import population as _stages
 
 FAST = {"kernel": "grow-prune", "chains": 12, "particles": 60, "draws": 200}

@@ -16,8 +16,7 @@ from report import Control, Part, picture
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state import arrays as _state
-from pactree_mcmc.posterior.convergence import leaves_reached
-from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.arrays import LEAF, leaves_reached
 
 FALSE_ALARM = 1e-3
 POINT = 4

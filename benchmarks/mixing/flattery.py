@@ -20,7 +20,8 @@ from tables import MissingTable
 from timing import cores
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import _figures, rhat_and_ess
+from pactree_mcmc.posterior.convergence import _figures
+from pactree_mcmc.posterior.ess import rhat_and_ess
 
 HEADER = ("table", "runs that ended by the criterion", "quantities", "share of abs(z) > 2", "root mean square of z")
 KINDS = ("scalar", "root features", "features", "predictions")

@@ -20,7 +20,7 @@ from settings import GIVEN_LENGTH, REAL_CORES
 from timing import cores
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import rhat_and_ess
+from pactree_mcmc.posterior.ess import rhat_and_ess
 
 TABLES = ("spambase", "letter", "friedman_100000")
 POINTS, MOST_HELD_OUT = 200, 10_000

@@ -37,7 +37,8 @@ from elsewhere import Failed, add_option, interpreter_with, run
 from estimator_summary import markdown
 from single_tree_programs import MODULE, PROGRAMS
 
-from pactree_mcmc.posterior.convergence import MOST_RHAT, rhat_and_ess
+from pactree_mcmc.posterior.convergence import MOST_RHAT
+from pactree_mcmc.posterior.ess import rhat_and_ess
 
 TABLES = ("diabetes", "concrete", "abalone", "friedman_1000", "breast_w", "uneven_steps")
 MOST_ROWS = 1000

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
 from ..core.compile.jit import jit
-from ..table.columns import Table
+from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta

@@ -11,9 +11,9 @@ from ..mcmc.chain.snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc.chain.start import Dispersed
 from ..mcmc.kernel import STEPS, Kernel
 from ..mcmc.run.task import Length
-from ..mcmc.state.arrays import (
+from ..mcmc.state.arrays import MOVES
+from ..mcmc.state.records import (
     CELL,
-    MOVES,
     N_CELL_TERMS,
     N_DENSITY_ROWS,
     N_FREE,
@@ -32,7 +32,8 @@ from ..model.leaf.target import Target
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, Questions
 from ..table.coding import DyadicScale, Scale
-from ..table.columns import KINDS, MAX_CATEGORIES, Columns
+from ..table.columns import MAX_CATEGORIES, Columns
+from ..table.values import KINDS
 from ..tree.arrays import LEAF, find_disorder
 from .require import array_of, between, require
 from .validate_learned import check_graph, check_guides, check_strata

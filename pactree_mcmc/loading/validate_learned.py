@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 
 from ..mcmc.learned.terms import WAY_BITS
-from ..mcmc.state.arrays import (
+from ..mcmc.state.arrays import MOST_GUIDES, MOST_PATTERNS
+from ..mcmc.state.pieces import Graph
+from ..mcmc.state.records import (
     DENSITY_LEVELS,
     GROWING,
     GUIDE,
     LINK,
     MOST_ANCHORS,
-    MOST_GUIDES,
-    MOST_PATTERNS,
     N_CELL_TERMS,
     N_LINKS,
     N_PIECES,
     N_STRATA,
     PIECE,
-    Graph,
 )
 from ..model import TreeModel
 from .require import array_of, between, require

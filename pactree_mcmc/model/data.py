@@ -11,7 +11,7 @@ import numpy as np
 from ..core.checks import as_number, in_words, read_array, read_numbers
 from ..core.compile.jit import jit
 from ..files.encoding import kept
-from ..table.columns import refuse_missing
+from ..table.labels import refuse_missing
 from .leaf.base import Leaf
 from .leaf.dirichlet import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma

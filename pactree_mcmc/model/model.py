@@ -13,7 +13,8 @@ from ..core.checks import check_flag, in_words
 from ..files.encoding import kept
 from ..files.write import write_parts
 from ..table.coding import AnyScale, encode
-from ..table.columns import Columns, Table, learn_columns
+from ..table.columns import Columns, learn_columns
+from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree, check_tree
 from .cells import PlainCell, Question, root_cell

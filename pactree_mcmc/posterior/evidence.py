@@ -13,7 +13,8 @@ from ..core.special import expit, fdtrc, logsumexp, stdtrit
 from ..files.encoding import kept
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .convergence import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
+from .convergence import ConvergenceWarning
+from .ess import FEWEST_PER_CHAIN, autocorrelation_times
 
 if TYPE_CHECKING:
     from ..model import TreeModel

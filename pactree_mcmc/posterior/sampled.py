@@ -14,11 +14,10 @@ from ..files.store import check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
 from ..model.obstacles import unknown_constant
-from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, node_depths
+from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
 from ..tree.drawn import Course, Saved, root_key, tree_arrays
 from ..tree.tree import Tree
 from .base import Posterior
-from .convergence import leaves_reached
 from .divergence import as_divergence, same_trees
 from .evidence import Tempering, bridges
 from .inference_data import as_datasets, summary, to_arviz
@@ -27,6 +26,10 @@ from .predictive import BLOCK
 if TYPE_CHECKING:
     from ..model import TreeModel
     from ..model.leaf.distributions import NegativeBinomial, StudentT
+
+BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
+BY_TREE |= {"trees": "distinct_trees", "stats": "node_stats"}
+"""Fields of `Draws` that a posterior has under another name."""
 
 
 class SampledPosterior(Posterior):
@@ -483,11 +486,6 @@ class Draws(NamedTuple):
     seconds: float
     noise_variance: np.ndarray
     tempering: Tempering | None
-
-
-BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
-BY_TREE |= {"trees": "distinct_trees", "stats": "node_stats"}
-"""Fields of `Draws` that a posterior has under another name."""
 
 
 def draws_of(posterior: SampledPosterior) -> Draws:

@@ -22,10 +22,13 @@ from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ..mcmc.chain.stopped import cells_named
 from ..mcmc.edits.grow import hang_children, keep_growth
 from ..mcmc.kernel import Kernel
-from ..mcmc.state.arrays import MOVES, N_FREE, N_NODES, NONE, SCAN, is_leaf, next_node, prior_index, score_node
+from ..mcmc.state.arrays import MOVES
+from ..mcmc.state.lists import is_leaf
 from ..mcmc.state.noise import conditional_score
 from ..mcmc.state.random import flip
+from ..mcmc.state.records import N_FREE, N_NODES, NONE, SCAN
 from ..mcmc.state.splits import draw_question
+from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
 from ..tree.drawn import Saved
 

@@ -17,9 +17,13 @@ import numpy as np
 
 from ..core.compile.jit import jit
 from ..files.encoding import kept
-from .columns import Columns, Table, category_codes, nominal_labels
+from .columns import Columns
+from .labels import category_codes, nominal_labels
+from .reader import Table
 
 MANY_ROWS = 500_000
+LARGEST = float(np.finfo(np.float64).max)
+"""Threshold between all numbers and missing values."""
 
 
 @kept
@@ -199,7 +203,3 @@ def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray
         else:
             codes[c] = np.searchsorted(scale.cuts, columns.ordered_coordinate(raw, c), side="left")
     return codes
-
-
-LARGEST = float(np.finfo(np.float64).max)
-"""Threshold between all numbers and missing values."""

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ..core.checks import in_words, refuse_endless
-from .columns import refuse_missing
+from .labels import refuse_missing
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:

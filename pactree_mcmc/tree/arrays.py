@@ -10,6 +10,7 @@ from ..core.compile.jit import jit
 from ..files.encoding import kept
 
 LEAF = -1
+IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
 
 
 CODED_NODE = np.dtype(
@@ -44,9 +45,6 @@ class TreeArrays(NamedTuple):
     """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
     default_left: np.ndarray
     """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
-
-
-IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
 
 
 @jit
@@ -125,4 +123,14 @@ def node_depths(trees: TreeArrays) -> np.ndarray:
             if trees.feature[i] != LEAF:
                 out[start + trees.left[i]] = out[i] + 1
                 out[start + trees.right[i]] = out[i] + 1
+    return out
+
+
+@jit
+def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
+    """Node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
+    out = np.empty((X.shape[0], len(trees.offset) - 1), dtype=np.int64)
+    for t in range(out.shape[1]):
+        for i in range(X.shape[0]):
+            out[i, t] = trees.offset[t] + descend(trees, trees.offset[t], X[i])
     return out

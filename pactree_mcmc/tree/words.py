@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..table.coding import LARGEST
-from ..table.columns import DATES, NUMBER, TRUTH, date_words
+from ..table.values import DATES, NUMBER, TRUTH, date_words
 
 
 def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:

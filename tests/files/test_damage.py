@@ -15,7 +15,7 @@ from pactree_mcmc.files.store import digest, read, write
 from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.require import Nonsense
 from pactree_mcmc.loading.validate import check_parts
-from pactree_mcmc.mcmc.state.arrays import NODE
+from pactree_mcmc.mcmc.state.records import NODE
 
 
 @pytest.fixture(scope="module")

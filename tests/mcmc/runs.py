@@ -4,7 +4,7 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS, Replica
-from pactree_mcmc.mcmc.state.arrays import N_FREE, NONE, ROWS
+from pactree_mcmc.mcmc.state.records import N_FREE, NONE, ROWS
 
 LISTS = ("growable", "prunable", "internal", "free")
 

@@ -10,7 +10,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at, put_start
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, Run
-from pactree_mcmc.mcmc.state.arrays import NONE
+from pactree_mcmc.mcmc.state.records import NONE
 
 rng = np.random.default_rng(0)
 X = rng.integers(0, 8, (80, 6)).astype(float)

@@ -182,7 +182,8 @@ def test_joined_graphs_have_what_each_had():
     from pactree_mcmc.mcmc.kernel import read_kernel
     from pactree_mcmc.mcmc.learned.graph import joined_graph
     from pactree_mcmc.mcmc.run.learn import drawn_freely
-    from pactree_mcmc.mcmc.state.arrays import GROWING, N_LINKS, N_PIECES, new_graph
+    from pactree_mcmc.mcmc.state.pieces import new_graph
+    from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES
 
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 6, (40, 3)).astype(float), rng.integers(0, 2, 40)

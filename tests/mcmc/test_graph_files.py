@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.arrays import GROWING, N_LINKS, N_PIECES, N_STRATA
+from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES, N_STRATA
 
 from .runs import draw
 

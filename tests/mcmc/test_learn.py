@@ -14,14 +14,8 @@ from pactree_mcmc.mcmc.learned.fit import FEWEST, fit_density, joined_decisions
 from pactree_mcmc.mcmc.learned.terms import WAY_BITS
 from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run import task as _run
-from pactree_mcmc.mcmc.state.arrays import (
-    DENSITY_LEVELS,
-    MOST_ANCHORS,
-    MOST_GUIDES,
-    N_CELL_TERMS,
-    N_WAY_TERMS,
-    first_density,
-)
+from pactree_mcmc.mcmc.state.arrays import MOST_GUIDES, first_density
+from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, MOST_ANCHORS, N_CELL_TERMS, N_WAY_TERMS
 
 from .runs import MODELS, assert_same, draw
 from .test_executors import SPAWN, AtOnce, Deadly

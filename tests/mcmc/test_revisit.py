@@ -21,7 +21,8 @@ from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.relearn import Revisit, relearned, revisit
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import Work
-from pactree_mcmc.mcmc.state.arrays import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
+from pactree_mcmc.mcmc.state.pieces import new_graph
+from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
 from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .problems import build_model, case_problem

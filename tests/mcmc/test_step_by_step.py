@@ -10,7 +10,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.kernel import STEPS
 from pactree_mcmc.mcmc.state import noise as _noise
-from pactree_mcmc.mcmc.state.arrays import CHANGED, N_NODES, ROWS
+from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES, ROWS
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.sampled import SampledPosterior
 

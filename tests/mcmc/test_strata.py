@@ -10,7 +10,8 @@ from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.learned.density import known
 from pactree_mcmc.mcmc.run.learn import set_density, weights_of
 from pactree_mcmc.mcmc.run.strata import FLATTENED, balanced, log_evidences, root_shares_into
-from pactree_mcmc.mcmc.state.arrays import N_CELL_TERMS, N_WAY_TERMS, first_density
+from pactree_mcmc.mcmc.state.arrays import first_density
+from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_WAY_TERMS
 
 N, ERRORS = 3000, 4.5
 """Trees drawn of a stratum, and the standard errors a mean may be off."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from plain import plain_package
 
-from pactree_mcmc.mcmc.state.arrays import CHANGED
+from pactree_mcmc.mcmc.state.records import CHANGED
 
 from .records import Records, with_records
 

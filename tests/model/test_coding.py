@@ -5,7 +5,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, midpoint, quantile_scale
-from pactree_mcmc.table.columns import Table, learn_columns
+from pactree_mcmc.table.columns import learn_columns
+from pactree_mcmc.table.reader import Table
 
 LEAF = -1
 TINY = 5e-324

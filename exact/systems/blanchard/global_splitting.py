@@ -17,7 +17,7 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import LOCAL_TRIVIAL
 from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
 from pactree_mcmc.model.tree_prior.branching_process import BranchingProcess
-from pactree_mcmc.table.columns import Table
+from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 

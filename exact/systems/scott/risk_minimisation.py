@@ -11,7 +11,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_count, check_flag, check_number
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
-from pactree_mcmc.table.columns import Table
+from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 

@@ -20,7 +20,8 @@ from ...model import TreeModel
 from ...model.data import number_target
 from ...posterior.convergence import ConvergenceWarning, objections, training_points
 from ...posterior.sampled import SampledPosterior, shares
-from ...table.columns import Table, is_frame, refuse_missing
+from ...table.labels import refuse_missing
+from ...table.reader import Table, is_frame
 from ...table.validation import read_data
 from .parts import WithParts, check_leaf, leaf_of_rows, stated_questions, stated_tree_prior, thinned
 from .prior_search import Choice, choose, choose_power, tree_priors

@@ -12,22 +12,13 @@ from ...model import Lowered, pack_model
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
-from ..state.arrays import (
-    CHANGED,
-    N_FREE,
-    N_NODES,
-    NONE,
-    ROWS,
-    ChainState,
-    Graph,
-    enlarged,
-    list_growable,
-    new_state,
-    pack_state,
-    score_node,
-)
+from ..state.arrays import ChainState, enlarged, new_state, pack_state
+from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
+from ..state.pieces import Graph
+from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
 from ..state.splits import is_splittable
+from ..state.terms import score_node
 from .draw_store import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
 
 FIRST_ROOM = 64

@@ -12,8 +12,11 @@ from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
 from ...tree.arrays import CODED_NODE
 from ...tree.drawn import SAVED_TREE, Saved
-from ..state.arrays import CHANGED, NONE, ChainState, is_leaf, next_node, stop_at, subtree_log_prior
+from ..state.arrays import ChainState
+from ..state.lists import is_leaf
 from ..state.noise import log_score_of
+from ..state.records import CHANGED, NONE
+from ..state.terms import next_node, stop_at, subtree_log_prior
 
 DRAWS, TREES, NODES = range(3)
 

@@ -9,7 +9,8 @@ import numpy as np
 from ...files.encoding import keep_records, kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.arrays import CELL, GUIDE, LINK, NODE, NONE, PIECE, Graph
+from ..state.pieces import Graph
+from ..state.records import CELL, GUIDE, LINK, NODE, NONE, PIECE
 from .chain import Chain
 from .tempering import Ladder
 

@@ -21,8 +21,10 @@ from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from ..edits.grow import hang_children, keep_growth
 from ..kernel import read_kernel
-from ..state.arrays import N_FREE, NONE, SCAN, is_leaf, next_node, node_log_stop, prior_index
+from ..state.lists import is_leaf
 from ..state.random import flip
+from ..state.records import N_FREE, NONE, SCAN
+from ..state.terms import next_node, node_log_stop, prior_index
 from ..sums.lookahead import log_z
 from ..sums.split_sums import draw_scanned, draw_scanned_about, scanned
 from .chain import Chain

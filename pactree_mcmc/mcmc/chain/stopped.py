@@ -11,7 +11,8 @@ import numpy as np
 from ...model import TreeModel
 from ...model.leaf.compiled import leaf_score
 from ...model.not_finite import Answer, NotFinite, not_finite
-from ..state.arrays import NONE, ChainState
+from ..state.arrays import ChainState
+from ..state.records import NONE
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from ...core.checks import in_words, read_numbers
 from ...files.encoding import kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.arrays import N_NODES, SCAN
 from ..state.noise import SIGMA2, conditional_score, guess_noise
+from ..state.records import N_NODES, SCAN
 from .chain import Chain
 from .draw_store import DRAWS
 

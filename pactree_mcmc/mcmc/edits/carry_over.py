@@ -16,8 +16,9 @@ from ...core.bits import all_bits, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from ..state.arrays import NONE, ChainState
+from ..state.arrays import ChainState
 from ..state.random import flip, pick
+from ..state.records import NONE
 from ..state.splits import Question, collect_codes, cut_range, ends, fixed_question, n_ways, span, weigh_features
 
 MIDPOINT = -2

@@ -12,32 +12,21 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ...tree.arrays import LEAF
-from ..state.arrays import (
-    ACCEPTED,
-    CHANGED,
-    GROW,
-    N_FREE,
-    N_NODES,
-    N_PRUNABLE,
-    NONE,
-    PROPOSED,
-    ROWS,
-    ChainState,
+from ..state.arrays import ACCEPTED, GROW, PROPOSED, ChainState
+from ..state.lists import (
     is_leaf,
     list_growable,
     list_internal,
     list_prunable,
-    next_node,
-    node_log_stop,
-    prior_index,
-    score_node,
     sibling,
     unlist_growable,
     unlist_internal,
     unlist_prunable,
 )
 from ..state.random import flip_log
+from ..state.records import CHANGED, N_FREE, N_NODES, N_PRUNABLE, NONE, ROWS
 from ..state.splits import Question, absent_categories, is_splittable
+from ..state.terms import next_node, node_log_stop, prior_index, score_node
 from .carry_over import fit_question
 
 

@@ -10,7 +10,10 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import GRID, LOCAL
-from ..state.arrays import NONE, ChainState, is_leaf, next_node
+from ..state.arrays import ChainState
+from ..state.lists import is_leaf
+from ..state.records import NONE
+from ..state.terms import next_node
 from .carry_over import cell_bits, code_range
 from .replace_subtree import plan_copy, plan_node
 

@@ -7,26 +7,19 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..state.arrays import (
-    ACCEPTED,
-    CHANGED,
-    N_FREE,
-    N_NODES,
-    NONE,
-    PROPOSED,
-    ChainState,
+from ..state.arrays import ACCEPTED, PROPOSED, ChainState
+from ..state.lists import (
     is_leaf,
     list_growable,
     list_internal,
     list_prunable,
-    next_node,
     sibling,
-    subtree_log_prior,
-    subtree_log_score,
     unlist_growable,
     unlist_internal,
     unlist_prunable,
 )
+from ..state.records import CHANGED, N_FREE, N_NODES, NONE
+from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from .carry_over import fit_question, loosen, one_way
 from .grow import Proposal, accept, hang_children, set_default
 

@@ -11,20 +11,11 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import GRID, LOCAL
-from ..state.arrays import (
-    CHANGED,
-    NONE,
-    ChainState,
-    is_leaf,
-    list_growable,
-    list_prunable,
-    next_node,
-    node_log_stop,
-    score_node,
-    unlist_growable,
-    unlist_prunable,
-)
+from ..state.arrays import ChainState
+from ..state.lists import is_leaf, list_growable, list_prunable, unlist_growable, unlist_prunable
+from ..state.records import CHANGED, NONE
 from ..state.splits import is_splittable, n_ways, weigh_features
+from ..state.terms import next_node, node_log_stop, score_node
 from .grow import set_default, side_hash
 
 

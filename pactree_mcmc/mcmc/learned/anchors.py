@@ -15,17 +15,10 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED
-from ..state.arrays import (
-    DENSITY_LEVELS,
-    MOST_ANCHORS,
-    MOST_VALUES,
-    N_SKETCH_BINS,
-    N_SKETCHED,
-    ChainState,
-    log_stop,
-    prior_index,
-)
+from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
+from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
 from ..state.splits import n_ways_of
+from ..state.terms import log_stop, prior_index
 from ..sums.lookahead import log_sum
 from ..sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
 from .terms import EVEN, LEARNED, WAY_BITS

@@ -9,7 +9,10 @@ import numpy as np
 
 from ...core.compile.jit import jit, struct
 from ...model.split_prior.base import FIXED
-from ..state.arrays import DENSITY_LEVELS, EXHAUSTED, N_CELL_TERMS, N_WAY_TERMS, NONE, is_leaf, next_node
+from ..state.arrays import EXHAUSTED
+from ..state.lists import is_leaf
+from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, NONE
+from ..state.terms import next_node
 from ..sums.split_sums import is_candidate
 from .density import known
 from .systematic import sample_ways

@@ -20,9 +20,12 @@ from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import FIXED
-from ..state.arrays import MOST_VALUES, N_CELL_TERMS, NONE, SCAN, ChainState, is_leaf, node_log_stop, prior_index
+from ..state.arrays import MOST_VALUES, ChainState
+from ..state.lists import is_leaf
 from ..state.random import pick, pick_weighted
+from ..state.records import N_CELL_TERMS, NONE, SCAN
 from ..state.splits import Question, fixed_question, n_ways_of
+from ..state.terms import node_log_stop, prior_index
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
 from ..sums.ways import way_of
 from .anchors import n_steps, place_anchors

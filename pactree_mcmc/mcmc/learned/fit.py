@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ..state.arrays import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS
+from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS
 from .decisions import Decisions, add_likelihood
 
 FEWEST = 20

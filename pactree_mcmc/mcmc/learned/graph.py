@@ -25,25 +25,13 @@ from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.carry_over import cell_bits
-from ..state.arrays import (
-    DENSITY_LEVELS,
-    EXPLORING,
-    GROWING,
-    N_CELL_TERMS,
-    N_LINKS,
-    N_PIECES,
-    NONE,
-    ChainState,
-    Graph,
-    is_leaf,
-    new_graph,
-    next_node,
-    node_log_stop,
-    pack_graph,
-    prior_index,
-)
+from ..state.arrays import ChainState
+from ..state.lists import is_leaf
+from ..state.pieces import Graph, new_graph, pack_graph
 from ..state.random import flip
+from ..state.records import DENSITY_LEVELS, EXPLORING, GROWING, N_CELL_TERMS, N_LINKS, N_PIECES, NONE
 from ..state.splits import Question
+from ..state.terms import next_node, node_log_stop, prior_index
 from .density import draw_way, known, log_question
 from .fit import spread_of
 from .terms import cell_terms_into, enter_stratum

@@ -7,7 +7,8 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import FIXED
-from ..state.arrays import EXHAUSTED, N_WAY_TERMS, NONE, ChainState
+from ..state.arrays import EXHAUSTED, ChainState
+from ..state.records import N_WAY_TERMS, NONE
 from ..state.splits import Question, fixed_question, n_ways_of
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
 from ..sums.ways import way_of

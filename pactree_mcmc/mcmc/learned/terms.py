@@ -15,7 +15,8 @@ from ...model import Lowered
 from ...model.leaf.codes import LAPLACE, LOSS, NORMAL, POISSON
 from ...model.leaf.of_numbers import squares_about_mean
 from ...model.split_prior.base import GRID, LOCAL
-from ..state.arrays import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE, ChainState
+from ..state.arrays import ChainState
+from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE
 from ..sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED, EVEN = range(3)

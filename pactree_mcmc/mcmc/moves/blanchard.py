@@ -18,9 +18,12 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import FIXED
 from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
-from ..state.arrays import GROW, N_FREE, NONE, PRUNE, ChainState, is_leaf, log_stop, prior_index, sibling
+from ..state.arrays import GROW, PRUNE, ChainState
+from ..state.lists import is_leaf, sibling
 from ..state.random import flip
+from ..state.records import N_FREE, NONE
 from ..state.splits import draw_question
+from ..state.terms import log_stop, prior_index
 
 
 @jit

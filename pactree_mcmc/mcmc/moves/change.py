@@ -28,9 +28,12 @@ from ..edits.replace_subtree import (
     plan_node,
     replacement,
 )
-from ..state.arrays import CHANGE, N_INTERNAL, NONE, PROPOSED, SHIFT, ChainState, is_leaf, next_node
+from ..state.arrays import CHANGE, PROPOSED, SHIFT, ChainState
+from ..state.lists import is_leaf
 from ..state.random import flip, pick
+from ..state.records import N_INTERNAL, NONE
 from ..state.splits import collect_codes, draw_question, span
+from ..state.terms import next_node
 
 FARTHEST = 6
 

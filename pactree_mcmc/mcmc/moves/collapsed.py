@@ -28,20 +28,10 @@ from ..edits.grow import (
     keep_growth,
     prune,
 )
-from ..state.arrays import (
-    ACCEPTED,
-    COLLAPSED_GROW,
-    COLLAPSED_PRUNE,
-    N_FREE,
-    N_GROWABLE,
-    N_PRUNABLE,
-    PROPOSED,
-    ChainState,
-    log_stop,
-    node_log_stop,
-    prior_index,
-)
+from ..state.arrays import ACCEPTED, COLLAPSED_GROW, COLLAPSED_PRUNE, PROPOSED, ChainState
 from ..state.random import flip, flip_log, pick
+from ..state.records import N_FREE, N_GROWABLE, N_PRUNABLE
+from ..state.terms import log_stop, node_log_stop, prior_index
 from ..sums.split_sums import draw_scanned, is_candidate, scan
 from .grow_prune import counts_without, grow_probability, growth_proposal_ratio, parent_is_prunable_without
 

@@ -15,8 +15,10 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
-from ..state.arrays import GROW, N_FREE, N_GROWABLE, N_PRUNABLE, NONE, PRUNE, ChainState, is_leaf, sibling
+from ..state.arrays import GROW, PRUNE, ChainState
+from ..state.lists import is_leaf, sibling
 from ..state.random import flip, pick
+from ..state.records import N_FREE, N_GROWABLE, N_PRUNABLE, NONE
 from ..state.splits import draw_question
 
 

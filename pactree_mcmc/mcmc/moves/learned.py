@@ -20,16 +20,10 @@ from ..edits.replace_subtree import begin, decide_subtree, drop, has_room, repla
 from ..learned.density import pick_cell
 from ..learned.graph import add_tree, draw_decision, log_density
 from ..learned.terms import enter_stratum
-from ..state.arrays import (
-    LEARNED_REDRAW,
-    NONE,
-    PROPOSED,
-    ChainState,
-    is_leaf,
-    next_node,
-    subtree_log_prior,
-    subtree_log_score,
-)
+from ..state.arrays import LEARNED_REDRAW, PROPOSED, ChainState
+from ..state.lists import is_leaf
+from ..state.records import NONE
+from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..sums.split_sums import is_candidate
 from .regrow import MOST_INTERNAL
 

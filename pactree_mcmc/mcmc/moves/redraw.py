@@ -15,8 +15,9 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import guessed_score_ratio, hang_children
 from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import N_PRUNABLE, PROPOSED, REDRAW, ChainState
+from ..state.arrays import PROPOSED, REDRAW, ChainState
 from ..state.random import pick
+from ..state.records import N_PRUNABLE
 from ..sums.split_sums import draw_scanned, is_candidate
 
 

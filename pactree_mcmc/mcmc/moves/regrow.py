@@ -22,21 +22,11 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import Proposal, guessed_score_ratio, hang_children
 from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import (
-    MOST_WAYS,
-    N_GROWABLE,
-    N_INTERNAL,
-    NONE,
-    PROPOSED,
-    REGROW_1,
-    REGROW_2,
-    ChainState,
-    is_leaf,
-    next_node,
-    node_log_stop,
-    prior_index,
-)
+from ..state.arrays import MOST_WAYS, PROPOSED, REGROW_1, REGROW_2, ChainState
+from ..state.lists import is_leaf
 from ..state.random import flip, pick
+from ..state.records import N_GROWABLE, N_INTERNAL, NONE
+from ..state.terms import next_node, node_log_stop, prior_index
 from ..sums.lookahead import asks, draw_ahead, log_z, n_tries
 from ..sums.split_sums import is_candidate
 

@@ -20,20 +20,12 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import Proposal, hang_children
 from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import (
-    N_GROWABLE,
-    N_INTERNAL,
-    NONE,
-    PROPOSED,
-    REGROW_LINE,
-    ChainState,
-    is_leaf,
-    next_node,
-    node_log_stop,
-    subtree_log_prior,
-)
+from ..state.arrays import PROPOSED, REGROW_LINE, ChainState
+from ..state.lists import is_leaf
 from ..state.random import flip, pick, pick_weighted
+from ..state.records import N_GROWABLE, N_INTERNAL, NONE
 from ..state.splits import Question
+from ..state.terms import next_node, node_log_stop, subtree_log_prior
 from ..sums.interval_sums import (
     CODE,
     HEADER,

@@ -22,24 +22,12 @@ from ...model import Lowered
 from ...model.split_prior.base import GRID, LOCAL
 from ..edits.grow import set_default, side_hash
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
-from ..state.arrays import (
-    ACCEPTED,
-    CHANGED,
-    MOST_PIECES,
-    N_FREE,
-    N_INTERNAL,
-    NONE,
-    PROPOSED,
-    RESHAPE,
-    ChainState,
-    is_leaf,
-    list_prunable,
-    next_node,
-    score_node,
-    unlist_prunable,
-)
+from ..state.arrays import ACCEPTED, MOST_PIECES, PROPOSED, RESHAPE, ChainState
+from ..state.lists import is_leaf, list_prunable, unlist_prunable
 from ..state.random import pick, pick_weighted
+from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
 from ..state.splits import n_ways, weigh_features
+from ..state.terms import next_node, score_node
 
 PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
 MOST_VALUES = 200_000

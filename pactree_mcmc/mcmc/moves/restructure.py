@@ -22,8 +22,11 @@ from ...model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import LOG_2, cell_bits, fit_question
 from ..edits.grow import Proposal, hang_children
 from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import MOST_BLOCKS, N_INTERNAL, NONE, PROPOSED, RESTRUCTURE, ChainState, is_leaf, next_node
+from ..state.arrays import MOST_BLOCKS, PROPOSED, RESTRUCTURE, ChainState
+from ..state.lists import is_leaf
 from ..state.random import flip, pick
+from ..state.records import N_INTERNAL, NONE
+from ..state.terms import next_node
 
 MOST_VALUES = 200_000
 """Units times features a restructured node may hold."""

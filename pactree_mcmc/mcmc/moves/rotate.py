@@ -33,9 +33,12 @@ from ..edits.grow import Proposal, accept
 from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
 from ..edits.replace_subtree import begin, build, decide_subtree, has_room, plan_copy, plan_node, replacement
 from ..edits.rotate_in_place import can_turn, settle, turn
-from ..state.arrays import ACCEPTED, N_INTERNAL, NONE, PROPOSED, ROTATE, ChainState, next_node, sibling
+from ..state.arrays import ACCEPTED, PROPOSED, ROTATE, ChainState
+from ..state.lists import sibling
 from ..state.random import flip, pick
+from ..state.records import N_INTERNAL, NONE
 from ..state.splits import collect_codes
+from ..state.terms import next_node
 from .swap import pick_inner_child
 
 

@@ -25,22 +25,12 @@ from ..edits.replace_subtree import adopt, begin, drop, has_room
 from ..learned.density import known, pick_cell
 from ..learned.systematic import sample_ways
 from ..learned.terms import enter_stratum
-from ..state.arrays import (
-    ACCEPTED,
-    CELLS,
-    EXHAUSTED,
-    NONE,
-    PROPOSED,
-    SUBGRAPH,
-    VALUES,
-    ChainState,
-    is_leaf,
-    next_node,
-    node_log_stop,
-    prior_index,
-)
+from ..state.arrays import ACCEPTED, CELLS, EXHAUSTED, PROPOSED, SUBGRAPH, VALUES, ChainState
+from ..state.lists import is_leaf
 from ..state.random import flip_log
+from ..state.records import NONE
 from ..state.splits import Question
+from ..state.terms import next_node, node_log_stop, prior_index
 from .learned import is_drawable
 from .regrow import MOST_INTERNAL
 

@@ -16,8 +16,9 @@ from ...model import Lowered
 from ..edits.carry_over import freedom, log_freedom
 from ..edits.grow import Proposal
 from ..edits.replace_subtree import begin, build, decide_subtree, has_room, loosen_plan, plan_copy, replacement
-from ..state.arrays import N_INTERNAL, NONE, PROPOSED, SWAP, ChainState
+from ..state.arrays import PROPOSED, SWAP, ChainState
 from ..state.random import pick
+from ..state.records import N_INTERNAL, NONE
 from .change import freedom_below
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...core.special import logsumexp, stdtrit
-from ...posterior.convergence import FEWEST_PER_CHAIN, autocorrelation_times
+from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import COVERED, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
@@ -26,7 +26,8 @@ from ..chain.start import load_tree
 from ..edits.grow import cut_down
 from ..learned.graph import log_density
 from ..moves.learned import is_drawable
-from ..state.arrays import MOST_VALUES, subtree_log_prior, subtree_log_score
+from ..state.arrays import MOST_VALUES
+from ..state.terms import subtree_log_prior, subtree_log_score
 from .learn import drawn_freely, set_density
 
 N_CHAINED, N_DRAWN = 400, 800

@@ -26,7 +26,9 @@ from ..learned.decisions import Decisions, new_decisions, note_decisions, pack_d
 from ..learned.fit import fit_density, joined_decisions
 from ..learned.graph import frozen, joined_graph, roomy
 from ..moves.learned import draw_freely
-from ..state.arrays import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS, Graph, first_density, new_graph
+from ..state.arrays import first_density
+from ..state.pieces import Graph, new_graph
+from ..state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .progress import Progress
 from .strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit

@@ -15,7 +15,8 @@ from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
 from ..learned.graph import frozen, joined_graph
 from ..moves.learned import add_saved
-from ..state.arrays import GROWING, N_PIECES, Graph
+from ..state.pieces import Graph
+from ..state.records import GROWING, N_PIECES
 from .learn import FRESH, begun_with, done_by, draw_afresh, growing, on_pool, set_density
 from .task import Plan, Result
 from .workers import Work

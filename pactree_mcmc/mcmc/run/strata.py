@@ -22,16 +22,10 @@ from ..learned.density import asked, draw_way_of
 from ..learned.graph import add_tree
 from ..learned.terms import LEARNED, enter_stratum
 from ..moves.learned import draw_tree
-from ..state.arrays import (
-    MOST_VALUES,
-    N_CELL_TERMS,
-    N_WAY_TERMS,
-    NONE,
-    ChainState,
-    subtree_log_prior,
-    subtree_log_score,
-)
+from ..state.arrays import MOST_VALUES, ChainState
 from ..state.random import flip_log
+from ..state.records import N_CELL_TERMS, N_WAY_TERMS, NONE
+from ..state.terms import subtree_log_prior, subtree_log_score
 
 MOST_SHIFT = 12.0
 """Nats by which the parameter of a feature at the root is moved, at most."""

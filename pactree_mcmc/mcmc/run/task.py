@@ -18,7 +18,8 @@ from ..chain.start import may_grow, put_start
 from ..chain.stopped import cells_named
 from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
-from ..state.arrays import ACCEPTED, MOVES, N_NODES, PROPOSED
+from ..state.arrays import ACCEPTED, MOVES, PROPOSED
+from ..state.records import N_NODES
 
 BLOCK_SECONDS = 0.1
 WORK = 1e10

@@ -5,20 +5,29 @@ Nodes come from a pool with a free list. Growable leaves, prunable and internal 
 choice.
 """
 
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.compile.jit import jit, struct
-from ...files.encoding import kept
 from ...model import Lowered
-from ...model.leaf.codes import SHARED_NORMAL
-from ...model.leaf.compiled import leaf_score
 from ...model.split_prior.base import CYCLIC, DYADIC, GRID, LOCAL
+from .pieces import Graph, _graph, new_graph
+from .records import (
+    BRANCH,
+    CELL,
+    DENSITY_LEVELS,
+    GUIDE,
+    MOST_ANCHORS,
+    N_CELL_TERMS,
+    N_DENSITY_ROWS,
+    N_FREE,
+    N_WAY_TERMS,
+    NODE,
+    NONE,
+    PLAN,
+)
 
-NONE = -1
-N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)
 PROPOSED, ACCEPTED = range(2)
 MOST_WAYS = 4096
 MOST_PATTERNS = 128
@@ -28,9 +37,6 @@ MOST_PIECES = 24
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
 """Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
-DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS, MOST_ANCHORS = 4, 8, 10, 7, 64
-"""Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it, anchors of a cell."""
-N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
 MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
 MOST_VALUES = 200_000
@@ -41,9 +47,6 @@ N_SKETCHED, N_SKETCH_BINS = 8, 16
 """Of a sketch of a cell: features, and bins of each."""
 MOST_GUIDES = 1 << 14
 """Cells of which it is kept what the density says, at most."""
-N_PIECES, N_LINKS, GROWING = range(3)
-EXPLORING = 2
-"""What a graph counts, and whether it grows: not (0), with each tree (1), and with questions not seen preferred."""
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
 MOVES = (
@@ -67,178 +70,6 @@ MOVES = (
 """What is counted, by its place in ``ChainState.moves``."""
 GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP = range(8)
 ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE, REGROW_LINE, LEARNED_REDRAW, SUBGRAPH = range(8, len(MOVES))
-
-
-NODE = np.dtype(
-    [
-        ("parent", np.int64),  # -1 for the root, node 0
-        ("left", np.int64),  # -1 in a leaf
-        ("right", np.int64),  # -1 in a leaf
-        ("feature", np.int64),  # -1 in a leaf
-        ("cut", np.int64),  # largest code going left
-        ("upper", np.int64),  # next code on the right, in the cell under local questions
-        ("categories", np.int64),  # bits going left, -1 if ordered
-        ("log_rule", np.float64),  # log R of the question, 0 in a leaf
-        ("score", np.float64),  # leaf score, kept for internal nodes too
-        ("guess", np.float64),  # score in which tables are kept; the same but where a variance moves
-        ("rows", np.int64),  # training rows
-        ("depth", np.int64),
-        ("design", np.int64),  # node of the fixed tree, 0 for other questions
-        ("start", np.int64),  # first entry of `order` in the node
-        ("stop", np.int64),  # one behind the last
-        ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
-        ("prunable_at", np.int64),  # place in the list of prunable nodes, -1 if not in it
-        ("internal_at", np.int64),  # place in the list of internal nodes, -1 if not in it
-        ("growable", np.int64),  # entry i of the list of splittable leaves stands in record i
-        ("prunable", np.int64),  # likewise the nodes whose children are both leaves
-        ("internal", np.int64),  # likewise the internal nodes
-        ("free", np.int64),  # likewise the stack of free nodes
-        ("hash", np.int64),  # of the cell: of its rows, box or fixed node, whichever its future depends on
-        ("saved_at", np.int64),  # scratch: place in the draw being saved
-        ("default_left", np.bool_),  # as many training rows go left as right, or more
-        ("splittable", np.bool_),  # above the depth limit and with an admissible question
-    ],
-    align=True,
-)
-
-CELL = np.dtype(
-    [
-        ("hash", np.int64),  # of the cell the record holds, NONE: of none
-        ("weight", np.float64),  # sum of the weights of its admissible features, negative: not computed
-        ("scan", np.int64),  # `count[SCAN]` when it was scanned: under another its table is stale
-        ("log_w", np.float64),  # log W
-        ("ahead", np.int64),  # `count[SCAN]` when the lookahead over two levels was computed
-        ("depth", np.int64),  # for a node at this depth
-        ("log_z2", np.float64),  # log of its sum over questions
-    ]
-)
-"""What depends on a cell alone, kept for when a node holds it again; a cell overwrites another with the same place."""
-
-GUIDE = np.dtype(
-    [
-        ("hash", np.int64),  # of the cell the record holds, NONE: of none
-        ("depth", np.int64),  # of the node
-        ("row", np.int64),  # of the density's parameters
-        ("scan", np.int64),  # `count[SCAN]` when it was computed
-        ("weight", np.float64),  # sum of the weights of its admissible features
-        ("log_learned", np.float64),  # log normaliser of the learned part of the questions
-        ("log_even", np.float64),  # log normaliser of the part by the prior alone
-        ("odds", np.float64),  # log odds of splitting by lookahead
-        ("odds_ahead", np.float64),  # the same over two levels, as far as they are known
-        ("n_anchors", np.int64),  # questions whose children were looked at
-        ("asked", np.int64),  # whether its questions were weighed, 1, or only whether it is split, 0
-        ("log_split", np.float64),  # log probability of splitting
-        ("log_stop", np.float64),  # log probability of stopping
-    ]
-)
-"""What the learned density says of a cell at a depth."""
-
-BRANCH = np.dtype(
-    [
-        ("feature", np.int64),  # -1 in a leaf
-        ("cut", np.int64),
-        ("upper", np.int64),
-        ("categories", np.int64),
-        ("log_rule", np.float64),
-        ("log_p", np.float64),  # log probability of being in the subgraph
-        ("left", np.int64),  # distance to the left child, in a tree drawn
-        ("right", np.int64),  # distance to the right child
-        ("kept", np.bool_),  # the question of the present tree
-    ],
-    align=True,
-)
-"""A question of a random subgraph, or a node of a tree drawn from it."""
-
-PIECE = np.dtype(
-    [
-        ("hash", np.int64),  # of the cell
-        ("depth", np.int32),  # of the node
-        ("stratum", np.int32),  # of the density by whose parameters its questions are drawn
-        ("first", np.int32),  # the link added last, -1: none
-        ("stop", np.float64),  # log prior and score as a leaf
-        ("guess", np.float64),  # value by the terms of the cell, where other pieces tell how it follows from them
-        ("floor", np.float64),  # least value, by the lookahead sums of the cell
-        ("g_stop", np.float64),  # log probability of stopping, by the learned density
-        ("seen", np.float64),  # probability of what was seen, by the same
-        ("value", np.float64),  # log sum over all subtrees, estimated
-        ("log_tried", np.float64),  # log probability of trying a question by that density
-        ("log_norm", np.float64),  # log probability of what was seen less its weight
-    ],
-    align=True,
-)
-"""A cell at a depth in the graph of what trees met (see `graph`)."""
-
-LINK = np.dtype(
-    [
-        ("feature", np.int32),
-        ("cut", np.int32),
-        ("upper", np.int32),
-        ("left", np.int32),  # piece of the left child, -1: it is a leaf for ever
-        ("right", np.int32),
-        ("next", np.int32),  # the link of the same piece added before, -1: none
-        ("categories", np.int64),
-        ("log_rule", np.float64),
-        ("fixed", np.float64),  # log prior of the question, and of children that have no piece with their scores
-        ("g", np.float64),  # log probability, by the learned density
-        ("weight", np.float64),  # log of its part of the sum
-    ],
-    align=True,
-)
-"""A question of a piece, seen in some tree."""
-
-PLAN = np.dtype(
-    [
-        ("feature", np.int64),  # -1 in a leaf
-        ("cut", np.int64),
-        ("categories", np.int64),
-        ("left", np.int64),  # planned node
-        ("right", np.int64),
-        ("node", np.int64),  # node of the state grown for it, -1 before
-        ("origin", np.int64),  # planned node it stood for at first
-        ("side", np.int64),  # side all rows went when it was left out, -1: it was not
-    ]
-)
-"""A subtree to be built: parents before children."""
-
-
-@kept
-class Graph(NamedTuple):
-    """Pieces that trees met, and their links."""
-
-    slot: np.ndarray
-    """(a power of two,) int32: pieces by hash, -1 in free slots, of which there is one at least."""
-    piece: np.recarray
-    """(m,) records of dtype PIECE."""
-    link: np.recarray
-    """(l,) records of dtype LINK."""
-    used: np.ndarray
-    """(3,) int64: N_PIECES, N_LINKS, GROWING."""
-    terms: np.ndarray
-    """(m, N_CELL_TERMS) float32: terms of the cells, by which values are guessed; (1, N_CELL_TERMS) once frozen."""
-    rule: np.ndarray
-    """(DENSITY_LEVELS, N_CELL_TERMS + 1) float64: weights of the terms by depth class, and by how much a guess may be
-    wrong, in nats; 0: there is none."""
-
-
-_graph = struct(Graph)
-
-
-def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
-    """An empty graph with so much room."""
-    return Graph(
-        np.full(1 << int(np.ceil(np.log2(2 * n_pieces))), NONE, dtype=np.int32),
-        np.zeros(n_pieces, dtype=PIECE).view(np.recarray),
-        np.zeros(n_links, dtype=LINK).view(np.recarray),
-        np.zeros(3, dtype=np.int64),
-        np.zeros((n_pieces, N_CELL_TERMS), dtype=np.float32),
-        np.zeros((DENSITY_LEVELS, N_CELL_TERMS + 1)),
-    )
-
-
-@jit
-def pack_graph(g: Graph) -> Any:
-    """The graph as one pointer; the arrays are shared."""
-    return _graph(g.slot, g.piece, g.link, g.used, g.terms, g.rule)
 
 
 class ChainState(NamedTuple):
@@ -549,159 +380,3 @@ def enlarged(state: ChainState) -> ChainState:
     out.node.free[n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)
     out.count[N_FREE] += cap
     return out
-
-
-@jit
-def list_growable(state: ChainState, node: int) -> None:
-    """Put a leaf on the list of growable leaves, if it is splittable."""
-    if state.node[node].splittable:
-        state.node[node].growable_at = state.count[N_GROWABLE]
-        state.node[state.count[N_GROWABLE]].growable = node
-        state.count[N_GROWABLE] += 1
-    else:
-        state.node[node].growable_at = NONE
-
-
-@jit
-def unlist_growable(state: ChainState, node: int) -> None:
-    """Take a node off the list of growable leaves, if it is there."""
-    at = state.node[node].growable_at
-    if at != NONE:
-        state.count[N_GROWABLE] -= 1
-        last = state.node[state.count[N_GROWABLE]].growable
-        state.node[at].growable = last
-        state.node[last].growable_at = at
-        state.node[node].growable_at = NONE
-
-
-@jit
-def list_prunable(state: ChainState, node: int) -> None:
-    """Put a node whose children are both leaves on the list of prunable nodes."""
-    state.node[node].prunable_at = state.count[N_PRUNABLE]
-    state.node[state.count[N_PRUNABLE]].prunable = node
-    state.count[N_PRUNABLE] += 1
-
-
-@jit
-def unlist_prunable(state: ChainState, node: int) -> None:
-    """Take a node off the list of prunable nodes, if it is there."""
-    at = state.node[node].prunable_at
-    if at != NONE:
-        state.count[N_PRUNABLE] -= 1
-        last = state.node[state.count[N_PRUNABLE]].prunable
-        state.node[at].prunable = last
-        state.node[last].prunable_at = at
-        state.node[node].prunable_at = NONE
-
-
-@jit
-def is_leaf(state: ChainState, node: int) -> bool:
-    """Whether the node has no children."""
-    return state.node[node].left == NONE
-
-
-@jit
-def list_internal(state: ChainState, node: int) -> None:
-    """Put a node on the list of internal nodes."""
-    state.node[node].internal_at = state.count[N_INTERNAL]
-    state.node[state.count[N_INTERNAL]].internal = node
-    state.count[N_INTERNAL] += 1
-
-
-@jit
-def unlist_internal(state: ChainState, node: int) -> None:
-    """Take a node off the list of internal nodes."""
-    at = state.node[node].internal_at
-    state.count[N_INTERNAL] -= 1
-    last = state.node[state.count[N_INTERNAL]].internal
-    state.node[at].internal = last
-    state.node[last].internal_at = at
-    state.node[node].internal_at = NONE
-
-
-@jit
-def sibling(state: ChainState, node: int) -> int:
-    """The other child of the node's parent; -1 for the root."""
-    parent = state.node[node].parent
-    if parent == NONE:
-        return NONE
-    return state.node[parent].right if state.node[parent].left == node else state.node[parent].left
-
-
-@jit
-def score_node(model: Lowered, state: ChainState, node: int) -> None:
-    """Both scores of a node whose statistics are set."""
-    here = state.node[node]
-    here.score = here.guess = leaf_score(model.leaf, state.stats, node)
-    if model.leaf.kind == SHARED_NORMAL:
-        here.guess = leaf_score(model.guess, state.stats, node)
-    if not isfinite(here.score + here.guess):
-        stop_at(state, node, False)
-
-
-@jit
-def stop_at(state: ChainState, node: int, below: bool) -> None:
-    """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`stopped`)."""
-    state.way[0], state.way[1] = node, below
-    raise FloatingPointError("the score of a cell is not finite")
-
-
-@jit
-def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
-    """Log prior factor of a leaf at depth (or fixed node) ``index``."""
-    factors = model.prior.table[index]
-    out = factors.log_stop if splittable else factors.log_forced
-    return out + model.prior.empty_bonus if rows == 0 else out
-
-
-@jit
-def prior_index(model: Lowered, depth: int, design: int) -> int:
-    """Where the prior's tables hold a node."""
-    return design if model.prior.by_node else depth
-
-
-@jit
-def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
-    """Log prior factor the node pays, or would pay, as a leaf."""
-    index = prior_index(model, state.node[node].depth, state.node[node].design)
-    return log_stop(model, index, state.node[node].splittable, state.node[node].rows)
-
-
-@jit
-def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
-    """Log prior of the part of the tree at and below ``root``, summed afresh."""
-    total = 0.0
-    node = root
-    while node != NONE:
-        if is_leaf(state, node):
-            total += node_log_stop(model, state, node)
-        else:
-            total += model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
-            total += state.node[node].log_rule
-        node = next_node(state, node, root)
-    return total
-
-
-@jit
-def subtree_log_score(state: ChainState, root: int) -> float:
-    """Sum of the leaf scores at and below ``root``, summed afresh."""
-    total = 0.0
-    node = root
-    while node != NONE:
-        if is_leaf(state, node):
-            total += state.node[node].score
-        node = next_node(state, node, root)
-    return total
-
-
-@jit
-def next_node(state: ChainState, node: int, root: int) -> int:
-    """The node after ``node`` in preorder at or below ``root``, -1 behind the last."""
-    if not is_leaf(state, node):
-        return state.node[node].left
-    while node != root:
-        parent = state.node[node].parent
-        if state.node[parent].left == node:
-            return state.node[parent].right
-        node = parent
-    return NONE

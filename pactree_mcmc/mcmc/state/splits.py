@@ -9,8 +9,9 @@ from ...core.bits import all_bits, low_sums, n_bits, sort_first, spread_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from .arrays import NONE, SCAN, ChainState
+from .arrays import ChainState
 from .random import pick, pick_weighted
+from .records import NONE, SCAN
 
 
 class Question(NamedTuple):

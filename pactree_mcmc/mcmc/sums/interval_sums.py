@@ -20,8 +20,10 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import GRID, LOCAL
-from ..state.arrays import NONE, SCAN, ChainState, line_levels, log_stop, stop_at
+from ..state.arrays import ChainState, line_levels
+from ..state.records import NONE, SCAN
 from ..state.splits import collect_codes, is_admissible, span
+from ..state.terms import log_stop, stop_at
 from .lookahead import log_sum
 
 OF_HASH, OF_DEPTH, OF_SCAN, N_CODES, N_LEVELS = range(5)

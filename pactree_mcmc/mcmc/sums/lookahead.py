@@ -14,8 +14,10 @@ from ...model.split_prior.base import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import MIDPOINT, cell_bits, fit_question
 from ..edits.grow import drop_children, guessed_score_ratio, hang_children
 from ..edits.replace_subtree import begin, drop
-from ..state.arrays import SCAN, ChainState, is_leaf, node_log_stop, prior_index
+from ..state.arrays import ChainState
+from ..state.lists import is_leaf
 from ..state.random import pick_weighted
+from ..state.records import SCAN
 from ..state.splits import (
     Question,
     cell_of,
@@ -27,6 +29,7 @@ from ..state.splits import (
     n_ways,
     span,
 )
+from ..state.terms import node_log_stop, prior_index
 from .split_sums import draw_scanned, scan
 
 

@@ -20,8 +20,9 @@ from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import cell_bits
-from ..state.arrays import ROWS, SCAN, ChainState, stop_at
+from ..state.arrays import ChainState
 from ..state.random import pick, pick_weighted
+from ..state.records import ROWS, SCAN
 from ..state.splits import (
     Question,
     cell_of,
@@ -33,6 +34,7 @@ from ..state.splits import (
     present_bits,
     span,
 )
+from ..state.terms import stop_at
 
 FEW_CATEGORIES = 8
 CUT, UPPER, CATEGORIES, CHOICES = range(4)

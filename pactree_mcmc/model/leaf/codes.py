@@ -6,8 +6,6 @@ import numpy as np
 
 ROUNDING = 2.0**-48
 """Differences smaller than this share of what they are taken of say nothing."""
-
-
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL = range(7)
 
 

@@ -10,18 +10,16 @@ import numpy as np
 
 from ...core.checks import in_words, read_numbers
 from ...table.coding import AnyScale
-from ...table.columns import Columns, Table
+from ...table.columns import Columns
+from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ..cells import PlainCell, Question
 from ..tree_prior.base import FixedShape
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
-
-
 MAX_LEVELS = 31
-
-
 LARGEST_WEIGHT = 1e100
+DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
 
 
 FEATURE = np.dtype(
@@ -35,9 +33,6 @@ FEATURE = np.dtype(
     align=True,
 )
 """A coordinate: a feature, or one of the two of a feature with missing values."""
-
-
-DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
 
 
 class QuestionRule(NamedTuple):

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.checks import check_choice, check_count, read_array, read_labels
 from ...core.compile.jit import jit
-from ...table.columns import Table, learn_columns
+from ...table.columns import learn_columns
+from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from .. import DyadicCuts, FixedTree

@@ -10,7 +10,8 @@ import numpy as np
 from ...core.checks import check_count, check_flag, read_numbers, settle
 from ...files.encoding import kept
 from ...table.coding import LARGEST, AnyScale, DyadicScale
-from ...table.columns import Columns, Table
+from ...table.columns import Columns
+from ...table.reader import Table
 from ..cells import PlainCell, Question
 from .base import CYCLIC, DYADIC, MAX_LEVELS, BoxQuestions, check_weights
 

@@ -11,7 +11,9 @@ from ...core.checks import BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
 from ...files.encoding import kept
 from ...table.coding import AnyScale, given_scale, nominal_scale
-from ...table.columns import Columns, Table, learn_columns, ordered_values
+from ...table.columns import Columns, learn_columns
+from ...table.reader import Table
+from ...table.values import ordered_values
 from ...tree.arrays import LEAF
 from ...tree.routing import depths_between
 from ...tree.tree import Tree, check_tree

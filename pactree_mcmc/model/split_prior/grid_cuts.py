@@ -10,7 +10,8 @@ import numpy as np
 from ...core.checks import check_count, in_words, read_numbers
 from ...files.encoding import kept
 from ...table.coding import AnyScale, given_scale, nominal_scale, quantile_scale
-from ...table.columns import Columns, Table, learn_columns
+from ...table.columns import Columns, learn_columns
+from ...table.reader import Table
 from ..cells import PlainCell, Question, bits
 from .base import GRID, BoxQuestions, check_weights
 

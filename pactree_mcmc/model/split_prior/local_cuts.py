@@ -10,7 +10,8 @@ import numpy as np
 from ...core.checks import check_count, check_flag
 from ...files.encoding import kept
 from ...table.coding import AnyScale, local_scale, nominal_scale
-from ...table.columns import Columns, Table
+from ...table.columns import Columns
+from ...table.reader import Table
 from ..cells import PlainCell, Question
 from .base import LOCAL, LOCAL_TRIVIAL, Questions, check_weights
 

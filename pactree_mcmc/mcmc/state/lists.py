@@ -1,0 +1,82 @@
+"""Lists of the nodes that a move chooses from."""
+
+from ...core.compile.jit import jit
+from .arrays import ChainState
+from .records import N_GROWABLE, N_INTERNAL, N_PRUNABLE, NONE
+
+
+@jit
+def list_growable(state: ChainState, node: int) -> None:
+    """Put a leaf on the list of growable leaves, if it is splittable."""
+    if state.node[node].splittable:
+        state.node[node].growable_at = state.count[N_GROWABLE]
+        state.node[state.count[N_GROWABLE]].growable = node
+        state.count[N_GROWABLE] += 1
+    else:
+        state.node[node].growable_at = NONE
+
+
+@jit
+def unlist_growable(state: ChainState, node: int) -> None:
+    """Take a node off the list of growable leaves, if it is there."""
+    at = state.node[node].growable_at
+    if at != NONE:
+        state.count[N_GROWABLE] -= 1
+        last = state.node[state.count[N_GROWABLE]].growable
+        state.node[at].growable = last
+        state.node[last].growable_at = at
+        state.node[node].growable_at = NONE
+
+
+@jit
+def list_prunable(state: ChainState, node: int) -> None:
+    """Put a node whose children are both leaves on the list of prunable nodes."""
+    state.node[node].prunable_at = state.count[N_PRUNABLE]
+    state.node[state.count[N_PRUNABLE]].prunable = node
+    state.count[N_PRUNABLE] += 1
+
+
+@jit
+def unlist_prunable(state: ChainState, node: int) -> None:
+    """Take a node off the list of prunable nodes, if it is there."""
+    at = state.node[node].prunable_at
+    if at != NONE:
+        state.count[N_PRUNABLE] -= 1
+        last = state.node[state.count[N_PRUNABLE]].prunable
+        state.node[at].prunable = last
+        state.node[last].prunable_at = at
+        state.node[node].prunable_at = NONE
+
+
+@jit
+def is_leaf(state: ChainState, node: int) -> bool:
+    """Whether the node has no children."""
+    return state.node[node].left == NONE
+
+
+@jit
+def list_internal(state: ChainState, node: int) -> None:
+    """Put a node on the list of internal nodes."""
+    state.node[node].internal_at = state.count[N_INTERNAL]
+    state.node[state.count[N_INTERNAL]].internal = node
+    state.count[N_INTERNAL] += 1
+
+
+@jit
+def unlist_internal(state: ChainState, node: int) -> None:
+    """Take a node off the list of internal nodes."""
+    at = state.node[node].internal_at
+    state.count[N_INTERNAL] -= 1
+    last = state.node[state.count[N_INTERNAL]].internal
+    state.node[at].internal = last
+    state.node[last].internal_at = at
+    state.node[node].internal_at = NONE
+
+
+@jit
+def sibling(state: ChainState, node: int) -> int:
+    """The other child of the node's parent; -1 for the root."""
+    parent = state.node[node].parent
+    if parent == NONE:
+        return NONE
+    return state.node[parent].right if state.node[parent].left == node else state.node[parent].left

@@ -1,0 +1,49 @@
+"""The graph of the pieces that trees met, as arrays."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.compile.jit import jit, struct
+from ...files.encoding import kept
+from .records import DENSITY_LEVELS, LINK, N_CELL_TERMS, NONE, PIECE
+
+
+@kept
+class Graph(NamedTuple):
+    """Pieces that trees met, and their links."""
+
+    slot: np.ndarray
+    """(a power of two,) int32: pieces by hash, -1 in free slots, of which there is one at least."""
+    piece: np.recarray
+    """(m,) records of dtype PIECE."""
+    link: np.recarray
+    """(l,) records of dtype LINK."""
+    used: np.ndarray
+    """(3,) int64: N_PIECES, N_LINKS, GROWING."""
+    terms: np.ndarray
+    """(m, N_CELL_TERMS) float32: terms of the cells, by which values are guessed; (1, N_CELL_TERMS) once frozen."""
+    rule: np.ndarray
+    """(DENSITY_LEVELS, N_CELL_TERMS + 1) float64: weights of the terms by depth class, and by how much a guess may be
+    wrong, in nats; 0: there is none."""
+
+
+_graph = struct(Graph)
+
+
+def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
+    """An empty graph with so much room."""
+    return Graph(
+        np.full(1 << int(np.ceil(np.log2(2 * n_pieces))), NONE, dtype=np.int32),
+        np.zeros(n_pieces, dtype=PIECE).view(np.recarray),
+        np.zeros(n_links, dtype=LINK).view(np.recarray),
+        np.zeros(3, dtype=np.int64),
+        np.zeros((n_pieces, N_CELL_TERMS), dtype=np.float32),
+        np.zeros((DENSITY_LEVELS, N_CELL_TERMS + 1)),
+    )
+
+
+@jit
+def pack_graph(g: Graph) -> Any:
+    """The graph as one pointer; the arrays are shared."""
+    return _graph(g.slot, g.piece, g.link, g.used, g.terms, g.rule)

@@ -1,0 +1,90 @@
+"""Terms of the posterior: prior and score of nodes and subtrees."""
+
+from math import isfinite
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.leaf.codes import SHARED_NORMAL
+from ...model.leaf.compiled import leaf_score
+from .arrays import ChainState
+from .lists import is_leaf
+from .records import NONE
+
+
+@jit
+def score_node(model: Lowered, state: ChainState, node: int) -> None:
+    """Both scores of a node whose statistics are set."""
+    here = state.node[node]
+    here.score = here.guess = leaf_score(model.leaf, state.stats, node)
+    if model.leaf.kind == SHARED_NORMAL:
+        here.guess = leaf_score(model.guess, state.stats, node)
+    if not isfinite(here.score + here.guess):
+        stop_at(state, node, False)
+
+
+@jit
+def stop_at(state: ChainState, node: int, below: bool) -> None:
+    """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`stopped`)."""
+    state.way[0], state.way[1] = node, below
+    raise FloatingPointError("the score of a cell is not finite")
+
+
+@jit
+def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
+    """Log prior factor of a leaf at depth (or fixed node) ``index``."""
+    factors = model.prior.table[index]
+    out = factors.log_stop if splittable else factors.log_forced
+    return out + model.prior.empty_bonus if rows == 0 else out
+
+
+@jit
+def prior_index(model: Lowered, depth: int, design: int) -> int:
+    """Where the prior's tables hold a node."""
+    return design if model.prior.by_node else depth
+
+
+@jit
+def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
+    """Log prior factor the node pays, or would pay, as a leaf."""
+    index = prior_index(model, state.node[node].depth, state.node[node].design)
+    return log_stop(model, index, state.node[node].splittable, state.node[node].rows)
+
+
+@jit
+def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
+    """Log prior of the part of the tree at and below ``root``, summed afresh."""
+    total = 0.0
+    node = root
+    while node != NONE:
+        if is_leaf(state, node):
+            total += node_log_stop(model, state, node)
+        else:
+            total += model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+            total += state.node[node].log_rule
+        node = next_node(state, node, root)
+    return total
+
+
+@jit
+def subtree_log_score(state: ChainState, root: int) -> float:
+    """Sum of the leaf scores at and below ``root``, summed afresh."""
+    total = 0.0
+    node = root
+    while node != NONE:
+        if is_leaf(state, node):
+            total += state.node[node].score
+        node = next_node(state, node, root)
+    return total
+
+
+@jit
+def next_node(state: ChainState, node: int, root: int) -> int:
+    """The node after ``node`` in preorder at or below ``root``, -1 behind the last."""
+    if not is_leaf(state, node):
+        return state.node[node].left
+    while node != root:
+        parent = state.node[node].parent
+        if state.node[parent].left == node:
+            return state.node[parent].right
+        node = parent
+    return NONE

@@ -1,0 +1,112 @@
+"""Labels of nominal columns and of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import in_words, read_array
+
+
+def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
+    """A nominal column as an array of labels (n,); None where one is missing, if one may be."""
+    if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
+        missing = np.asarray(raw.is_null().to_list(), dtype=bool)
+        labels = np.array(raw.to_list(), dtype=object)
+    else:
+        labels = read_array(f"column {name!r}", raw)
+        if labels.ndim != 1:
+            raise ValueError(f"column {name!r} holds lists or records; give strings or numbers.")
+        if labels.dtype.kind not in "fiubOUS":
+            labels = labels.astype(object)
+        if labels.dtype.kind == "O":
+            missing = np.array([is_missing(v) for v in labels.tolist()], dtype=bool)
+        else:
+            missing = labels != labels
+    if missing.any():
+        if not may_lack:
+            raise ValueError(
+                f"nominal column {name!r} has a missing value (first in row {int(np.argmax(missing))}); "
+                'give missing values a category of their own, or missing="branch".'
+            )
+        labels = labels.astype(object)
+        labels[missing] = None
+    return labels
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or the NA of pandas, which equals nothing."""
+    return label is None or type(label).__name__ == "NAType" or differs_from_itself(label)
+
+
+def refuse_missing(y: Any) -> None:
+    """Refuse labels or numbers of which one is missing: None, NaN, NA; names its row. None alone is no y at all."""
+    if y is None:
+        return
+    labels = read_array("y", y)
+    if labels.dtype.kind == "f":
+        gone = np.isnan(labels).ravel()
+    elif labels.dtype.kind == "O":
+        gone = np.array([is_missing(label) for label in labels.ravel().tolist()], dtype=np.bool_)
+    else:
+        return
+    if gone.any():
+        rest = int(gone.sum()) - 1
+        more = f" and in {rest} more" if rest else ""
+        raise ValueError(f"y is missing in row {int(np.argmax(gone))}{more}; give it a label, or drop the row.")
+
+
+def differs_from_itself(label: Any) -> bool:
+    """Whether a label is a NaN of any kind."""
+    try:
+        return bool(label != label)
+    except Exception:
+        return False
+
+
+def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
+    """Index of each label among ``categories``, -1 for one not among them."""
+    if labels.dtype.kind in "iu" and categories.dtype.kind in "iu":
+        place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
+        return np.where(categories[place] == labels, place, -1)
+    index = {c: j for j, c in enumerate(categories.tolist())}
+    return np.array([index.get(c, -1) for c in hashable(labels.tolist())], dtype=np.int64)
+
+
+def hashable(labels: list) -> list:
+    """Labels that can be looked up; a ValueError names the type of one that cannot."""
+    for label in labels:
+        try:
+            hash(label)
+        except Exception as error:
+            raise ValueError(
+                f"a {type(label).__name__}, {in_words(label)}, is no category; give strings or numbers."
+            ) from error
+    return labels
+
+
+def _sorted_unique(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind != "O":
+        return np.unique(labels)
+    distinct = _set_of(labels.tolist())
+    missing = [c for c in distinct if c is None]
+    distinct.difference_update(missing)
+    try:
+        ordered = sorted(distinct)
+    except Exception:
+        ordered = sorted(distinct, key=lambda c: (type(c).__name__, in_words(c)))
+    ordered += missing
+    out = np.empty(len(ordered), dtype=object)
+    out[:] = ordered
+    return out
+
+
+def _set_of(labels: list) -> set:
+    try:
+        return set(hashable(labels))
+    except ValueError:
+        raise
+    except Exception as error:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"labels of type {', '.join(kinds)} cannot be compared; give strings or numbers.") from error

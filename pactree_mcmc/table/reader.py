@@ -1,0 +1,84 @@
+"""Arrays, pandas and polars frames, read alike column by column."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import read_array
+
+MOST_NAMED = 1_000_000
+
+
+class Table:
+    """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
+
+    def __init__(self, X: Any) -> None:
+        self.frame = X if is_frame(X) else None
+        self.array = None if self.frame is not None else _as_matrix(X)
+        shape = self.frame.shape if self.frame is not None else self.array.shape
+        self.n_rows, self.n_features = int(shape[0]), int(shape[1])
+        self.names = None if self.frame is None else [str(c) for c in self.frame.columns]
+        if self.names is not None and len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise ValueError(f"column name {twice!r} occurs more than once in X; give each column its own name.")
+
+    def column(self, k: int) -> Any:
+        """Column ``k`` as the table holds it."""
+        if self.array is not None:
+            return self.array[:, k]
+        return self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
+
+    def take(self, rows: Any) -> Any:
+        """The rows given by a slice or an index array, as the table holds them."""
+        if self.array is not None:
+            return self.array[rows]
+        return self.frame.iloc[rows] if hasattr(self.frame, "iloc") else self.frame[rows]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.column(k) for k in range(self.n_features))
+
+
+def listed(name: str, items: Any) -> list:
+    """One item, or several, as a list."""
+    if isinstance(items, str | numbers.Integral):
+        return [items]
+    if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MOST_NAMED:
+        return list(items)
+    return read_array(name, items).ravel().tolist()
+
+
+def _holds_text(raw: Any) -> bool:
+    """Whether a column of a frame holds text, which the frame need not call categorical."""
+    kind = str(raw.dtype)
+    if kind == "object":
+        return any(isinstance(value, str) for value in raw)
+    return kind.startswith(("str", "String"))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas or polars frame."""
+    module = type(X).__module__.partition(".")[0]
+    if type(X).__name__ == "LazyFrame":  # asking it for its columns may cost as much as reading them
+        return False
+    return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
+
+
+def _as_matrix(X: Any) -> np.ndarray:
+    if type(X).__module__.startswith("scipy.sparse"):
+        raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
+    array = read_array("X", X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.asarray(X, dtype=object)
+    if array.ndim != 2:
+        raise ValueError(f"X has {array.ndim} dimension(s); give a table of shape (n, p), e.g. X.reshape(-1, 1).")
+    return array
+
+
+def _is_categorical(raw: Any) -> bool:
+    return type(getattr(raw, "dtype", None)).__name__ in ("CategoricalDtype", "Categorical", "Enum") or str(
+        getattr(raw, "dtype", "")
+    ).startswith(("Categorical", "Enum"))
