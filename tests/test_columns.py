@@ -9,8 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table import columns as _columns
-from pactree_mcmc.table.values import DAY, NUMBER, TIME, TRUTH, UTC, date_words
+from pactree_mcmc.table.values import DAY, MICROSECONDS, NUMBER, TIME, TRUTH, UTC, date_words
 
 N = 24
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")
@@ -115,7 +114,7 @@ def test_times_print_as_times():
     ],
 )
 def test_words_of_dates(text, kind, words):
-    days = np.datetime64(text, "us").astype(np.int64) / _columns.MICROSECONDS
+    days = np.datetime64(text, "us").astype(np.int64) / MICROSECONDS
     assert date_words(float(days), kind) == words
 
 

@@ -5,7 +5,8 @@ from math import isclose
 import numpy as np
 
 from pactree_mcmc.mcmc.chain import draw_store as _saving
-from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.state import records
+from pactree_mcmc.mcmc.state.terms import subtree_log_score
 from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.cells import Question
@@ -15,9 +16,9 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 from .records import Copies
 
 LISTS = (
-    ("growable", "growable_at", _state.N_GROWABLE),
-    ("prunable", "prunable_at", _state.N_PRUNABLE),
-    ("internal", "internal_at", _state.N_INTERNAL),
+    ("growable", "growable_at", records.N_GROWABLE),
+    ("prunable", "prunable_at", records.N_PRUNABLE),
+    ("internal", "internal_at", records.N_INTERNAL),
 )
 
 LONGEST_LINE = 5
@@ -40,8 +41,8 @@ def check_places(chain):
     state = chain.state
     node, count = Copies(state.node), state.count.tolist()
     used = preorder(node)
-    assert count[_state.N_NODES] == len(used)
-    assert sorted(used + node.first(count[_state.N_FREE], "free")) == list(range(len(state.node)))
+    assert count[records.N_NODES] == len(used)
+    assert sorted(used + node.first(count[records.N_FREE], "free")) == list(range(len(state.node)))
     assert sorted(state.order.tolist()) == list(range(len(state.order)))
     root = node[0]
     assert (root.parent, root.depth, root.start, root.stop) == (-1, 0, 0, len(state.order))
@@ -99,7 +100,7 @@ def check_contents(model, chain, plainly=None):
     """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
     state, plainly = chain.state, plainly or Plainly(model)
     log_prior = float(_saving.log_prior_of(chain.model, chain.packed))
-    log_score = float(_state.subtree_log_score(chain.packed, 0))
+    log_score = float(subtree_log_score(chain.packed, 0))
     tree = saved_tree(model, chain)
     assert isclose(log_prior, model.log_prior(tree), rel_tol=1e-12, abs_tol=1e-10)
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
@@ -220,5 +221,5 @@ def saved_tree(model, chain):
     chain.save()
     drawn = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
     assert drawn.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed)
-    assert drawn.log_score_of_tree[0] == _state.subtree_log_score(chain.packed, 0)
+    assert drawn.log_score_of_tree[0] == subtree_log_score(chain.packed, 0)
     return drawn.distinct_tree(0)

@@ -182,7 +182,7 @@ def check_cells(chain, n_steps, rng, disturb):
     """Walk, and let ``disturb(state, node)`` change what should not matter to any splittable node; anchors met."""
     plain, state, met = plain_package(), chain.state, 0
     step, terms = plain.module("mcmc.moves.grow_prune").grow_prune_step, plain.module("mcmc.learned.terms")
-    next_node = plain.module("mcmc.state.arrays").next_node
+    next_node = plain.module("mcmc.state.terms").next_node
     with np.errstate(over="ignore"):
         for _ in range(n_steps):
             step(rng, chain.model, chain.packed)

@@ -32,7 +32,8 @@ def compiled_lgamma(x):
 def plain(monkeypatch):
     """The plain package with the lgamma of compiled code, which differs from CPython's own in the last bit."""
     package = plain_package()
-    monkeypatch.setattr(package.module("model.leaf.compiled"), "lgamma", compiled_lgamma)
+    for name in ("gamma", "normal", "poisson"):
+        monkeypatch.setattr(package.module(f"model.leaf.{name}"), "lgamma", compiled_lgamma)
     return package
 
 

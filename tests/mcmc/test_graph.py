@@ -41,19 +41,18 @@ def module(name):
 
 def with_room(model, room=ROOM):
     """A plain chain at the stump whose empty graph may grow."""
-    state, chain = module("state.arrays"), new_chain(model, room=ROOM)
-    graph = state.new_graph(room, room)
-    graph.used[state.GROWING] = 1
+    chain, graph = new_chain(model, room=ROOM), module("state.pieces").new_graph(room, room)
+    graph.used[module("state.records").GROWING] = 1
     chain.state = chain.state._replace(graph=with_records(graph))
-    chain.packed = state.pack_state(chain.state)
+    chain.packed = module("state.arrays").pack_state(chain.state)
     return chain
 
 
 def freeze(chain):
     """Let the graph grow no more, and value its pieces from the bottom up."""
-    state, graph = module("state.arrays"), chain.state.graph
-    graph.used[state.GROWING] = 0
-    depths = [piece.depth for piece in graph.piece[: graph.used[state.N_PIECES]]]
+    records, graph = module("state.records"), chain.state.graph
+    graph.used[records.GROWING] = 0
+    depths = [piece.depth for piece in graph.piece[: graph.used[records.N_PIECES]]]
     module("learned.graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
 
 
@@ -72,7 +71,7 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
 def cut_down(chain):
     """Bring a plain chain back to the stump."""
     with np.errstate(over="ignore"):
-        while chain.state.count[module("state.arrays").N_PRUNABLE] > 0:
+        while chain.state.count[module("state.records").N_PRUNABLE] > 0:
             module("edits.grow").prune(chain.packed, chain.state.node[0].prunable)
 
 
@@ -97,7 +96,8 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
 
     A proposal sorts the same rows its own way, so what is looked at meanwhile would be another cell.
     """
-    rng, state, graphs = np.random.default_rng(8), module("state.arrays"), module("learned.graph")
+    rng, records, graphs = np.random.default_rng(8), module("state.records"), module("learned.graph")
+    next_node = module("state.terms").next_node
     X = np.column_stack([rng.normal(size=60), rng.integers(0, 5, 60)])
     y = np.where(X[:, 1] % 2 == 0, (X[:, 0] > 0.3) * 1, 2 + (X[:, 0] > -0.5))
     with np.errstate(over="ignore"):
@@ -110,9 +110,9 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
                 module("moves.collapsed").collapsed_step(rng, chain.model, chain.packed)
             module("moves.learned").learned_step(rng, chain.model, chain.packed)
             for record in chain.state.guide:
-                record.hash = state.NONE
+                record.hash = records.NONE
             graph, node = chain.state.graph, 0
-            while node != state.NONE:
+            while node != records.NONE:
                 here = chain.state.node[node]
                 at = graphs.piece_of(chain.packed, node) if here.splittable else -1
                 if at >= 0 and here.left >= 0:
@@ -121,7 +121,7 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
                         fresh = graphs.log_learned(chain.model, chain.packed, node, piece.stratum)
                         assert abs(graph.link[e].g - fresh) < 1e-9
                         compared += 1
-                node = state.next_node(chain.packed, node, 0)
+                node = next_node(chain.packed, node, 0)
     assert compared > 50
 
 
@@ -268,7 +268,7 @@ def test_a_tree_in_the_graph_is_kept_apart_by_depth():
     """A cell met at two depths has two pieces: what stops and splits there depends on the depth."""
     naive = case_problem("ties", "chipman", "dirichlet")
     chain = all_met(naive)
-    pieces = chain.state.graph.piece[: chain.state.graph.used[module("state.arrays").N_PIECES]]
+    pieces = chain.state.graph.piece[: chain.state.graph.used[module("state.records").N_PIECES]]
     assert len({piece.hash for piece in pieces}) < len(pieces)
     assert len({(piece.hash, piece.depth) for piece in pieces}) == len(pieces)
 

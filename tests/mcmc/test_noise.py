@@ -8,7 +8,7 @@ import pytest
 from everyday import everyday
 from plain import plain_package
 
-from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.state.records import SCAN
 
 from .balance import check_balance
 from .planting import BALANCED, BREACH, Bug, least_flow, plant
@@ -95,8 +95,8 @@ def by_guess(right, state, node):
 
 def by_the_variance(right, model, state, top):
     """Prior and score of a subtree as they are, not as the table has them."""
-    states = plain_package().module("mcmc.state.arrays")
-    return states.subtree_log_prior(model, state, top) + states.subtree_log_score(state, top)
+    terms = plain_package().module("mcmc.state.terms")
+    return terms.subtree_log_prior(model, state, top) + terms.subtree_log_score(state, top)
 
 
 def guessed_sum(right, state, root):
@@ -149,7 +149,7 @@ def test_planting_changes_nothing_by_itself(monkeypatch):
 def tables_kept(right, model, state, sigma2):
     """The guess changes and the tables stay."""
     right(model, state, sigma2)
-    state.count[_state.SCAN] -= 1
+    state.count[SCAN] -= 1
 
 
 @pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "regrow-line", "learned"])
@@ -204,14 +204,14 @@ def test_the_guess_moves_while_a_chain_tunes_only():
         chain.tune(1, 1, 1)
         variance, guess = variances(chain)
         assert abs(log(variance / guess)) < noise().STRAYED
-        scan, met = int(chain.state.count[_state.SCAN]), {variance}
+        scan, met = int(chain.state.count[SCAN]), {variance}
         for _ in range(3):
             chain.proceed(1)
             met.add(variances(chain)[0])
             assert variances(chain)[1] == guess
             check_guesses(chain)
     assert len(met) == 4
-    assert scan == int(chain.state.count[_state.SCAN])
+    assert scan == int(chain.state.count[SCAN])
 
 
 def shared_ladder(n_blocks):

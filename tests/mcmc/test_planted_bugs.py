@@ -40,9 +40,9 @@ def wrong_growth_ratio(patch, error):
 
 
 def parent_had_two_leaves(state, node):
-    states = plain_package().module("mcmc.state.arrays")
-    other = states.sibling(state, node)
-    return other >= 0 and states.is_leaf(state, other)
+    lists = plain_package().module("mcmc.state.lists")
+    other = lists.sibling(state, node)
+    return other >= 0 and lists.is_leaf(state, other)
 
 
 def prunable_after(state, node, n_prunable):
@@ -113,22 +113,22 @@ def split_factor_one_level_too_deep(patch):
 
 
 def stop_factor_at_the_parents_depth(patch):
-    states = plain_package().module("mcmc.state.arrays")
+    terms = plain_package().module("mcmc.state.terms")
 
     def wrong(model, state, node):
         here = state.node[node]
         depth = here.depth - 1 if here.parent >= 0 else 0
-        return states.log_stop(model, states.prior_index(model, depth, here.design), here.splittable, here.rows)
+        return terms.log_stop(model, terms.prior_index(model, depth, here.design), here.splittable, here.rows)
 
     patch.setattr(growth_module(), "node_log_stop", wrong)
 
 
 def unsplittable_leaf_stops_as_if_splittable(patch):
-    states = plain_package().module("mcmc.state.arrays")
+    terms = plain_package().module("mcmc.state.terms")
 
     def wrong(model, state, node):
         here = state.node[node]
-        return states.log_stop(model, states.prior_index(model, here.depth, here.design), True, here.rows)
+        return terms.log_stop(model, terms.prior_index(model, here.depth, here.design), True, here.rows)
 
     patch.setattr(growth_module(), "node_log_stop", wrong)
 

@@ -42,7 +42,7 @@ AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
         "learned.systematic",
         "learned.terms",
         "edits.rotate_in_place",
-        "state.ways",
+        "sums.ways",
     )
 )
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
@@ -142,7 +142,7 @@ def new_rule_left_out(right, model, state, v):
 def places_ignored(state, old, new):
     """The new tree has other internal nodes to pick from than the old one."""
     leaves = plain_package().module(MERGE).n_leaves_of
-    edges = state.count[plain_package().module("mcmc.state.arrays").N_INTERNAL] - 1
+    edges = state.count[plain_package().module("mcmc.state.records").N_INTERNAL] - 1
     return log(edges + leaves(state, new) - leaves(state, old)) - log(edges)
 
 
@@ -266,11 +266,12 @@ REGROW_LINE_BUGS = {
 def stops_left_out(right, model, state, top):
     """The leaves of the old tree are sure."""
     total, node = right(model, state, top), top
-    states, density = plain_package().module("mcmc.state.arrays"), plain_package().module(DENSITY)
+    terms, density = plain_package().module("mcmc.state.terms"), plain_package().module(DENSITY)
+    lists = plain_package().module("mcmc.state.lists")
     while node >= 0:
-        if states.is_leaf(state, node) and state.node[node].splittable:
+        if lists.is_leaf(state, node) and state.node[node].splittable:
             total -= state.guide[density.known(model, state, node)].log_stop
-        node = states.next_node(state, node, top)
+        node = terms.next_node(state, node, top)
     return total
 
 

@@ -4,7 +4,7 @@ import pytest
 from everyday import everyday
 from plain import plain_package
 
-from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.sums.interval_sums import HEADER, OF_DEPTH, OF_HASH
 
 from .planting import BALANCED, BREACH, Bug, breach, least_flow, plant
@@ -141,13 +141,13 @@ def test_tables_follow_beta(step):
 def levels_share_tables(ladder, i):
     """The number of tables tells ladders apart, not levels."""
     state = ladder.replicas[i].state
-    state.beta[0], state.count[_state.SCAN] = ladder.betas[i], ladder.generation
+    state.beta[0], state.count[records.SCAN] = ladder.betas[i], ladder.generation
 
 
 def ladders_share_tables(ladder, i):
     """The number of tables tells levels apart, not ladders."""
     state = ladder.replicas[i].state
-    state.beta[0], state.count[_state.SCAN] = ladder.betas[i], i
+    state.beta[0], state.count[records.SCAN] = ladder.betas[i], i
 
 
 @pytest.mark.planted

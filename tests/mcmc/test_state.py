@@ -7,7 +7,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
-from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.sampled import SampledPosterior
 
@@ -48,13 +48,13 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
     """Step by step, the moves in turn: places always, contents if the tree has changed; returns the largest tree."""
     chain, plainly, largest = new_chain(model, kernel, seed), Plainly(model), 1
     for step in range(n_steps // every):
-        chain.state.count[_state.CHANGED] = 0
+        chain.state.count[CHANGED] = 0
         chain.make(chain.kernel.runs[step % len(chain.kernel.runs)], every)
         check_places(chain)
         check_untouched_ranges(model, chain)
-        if chain.state.count[_state.CHANGED]:
+        if chain.state.count[CHANGED]:
             check_contents(model, chain, plainly)
-        largest = max(largest, int(chain.state.count[_state.N_NODES]))
+        largest = max(largest, int(chain.state.count[N_NODES]))
     return largest
 
 
@@ -160,7 +160,7 @@ def test_a_model_with_one_tree(kernel):
     model = pt.TreeModel([[1.0, 2.0]] * 5, [0, 1, 0, 1, 1])
     chain = new_chain(model, KERNELS[kernel], 1)
     chain.proceed(10)
-    assert chain.state.count[_state.N_NODES] == 1
+    assert chain.state.count[N_NODES] == 1
     check_places(chain)
     check_contents(model, chain)
 
@@ -169,7 +169,7 @@ def test_the_checks_see_a_broken_state():
     """Each breach of one field fails a check."""
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
     chain = new_chain(model, "grow-prune", 2)
-    while chain.state.count[_state.N_NODES] < 5:
+    while chain.state.count[N_NODES] < 5:
         chain.make(STEPS["grow-prune"].run, 1)
     for name in ("depth", "start", "stop", "rows", "score", "splittable", "growable_at", "prunable_at", "parent"):
         leaf = int(chain.state.node.left[0])
