@@ -42,14 +42,14 @@ def grid_model(X, y, E, nominal, lambda1):
     """Any part of the categories, any cut between the values that E has."""
     cuts = pt.GridCuts.from_table(X[E], 32, nominal=nominal)
     leaf, prior = pt.PacBayesLoss(lambda1), pt.ChipmanPrior(0.5, 1.0)
-    return pt.TreeModel(X, y, questions=cuts, leaf=leaf, tree_prior=prior, nominal=nominal, estimation=E)
+    return pt.TreeModel(X, y, split_prior=cuts, leaf=leaf, tree_prior=prior, nominal=nominal, estimation=E)
 
 
 def pruning_model(X, y, E, lambda1):
     """Prunings of a CART tree grown on E, categories taken as numbers."""
     grown = DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(X[E], y[E])
-    questions, leaf = pt.FixedTree.from_sklearn(grown), pt.PacBayesLoss(lambda1)
-    return pt.TreeModel(X, y, questions=questions, leaf=leaf, tree_prior=pt.BranchingProcess(0.5, 20), estimation=E)
+    split_prior, leaf = pt.FixedTree.from_sklearn(grown), pt.PacBayesLoss(lambda1)
+    return pt.TreeModel(X, y, split_prior=split_prior, leaf=leaf, tree_prior=pt.BranchingProcess(0.5, 20), estimation=E)
 
 
 def posteriors(X, y, E, nominal, lambda1, seed):

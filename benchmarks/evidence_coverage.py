@@ -65,7 +65,7 @@ def model_of(prior):
     X = np.column_stack([rng.integers(0, 5, size=40), rng.integers(0, 3, size=40)]).astype(float)
     y = (X[:, 0] > 1.5) + 0.5 * (X[:, 1] > 0.5) + rng.normal(size=40)
     leaf = pt.NormalInverseGamma(m0=0.5, k0=0.4, a0=3.0, b0=1.5)
-    return pt.TreeModel(X, y, tree_prior=PRIORS[prior], questions=pt.LocalCuts(min_leaf=4), leaf=leaf)
+    return pt.TreeModel(X, y, tree_prior=PRIORS[prior], split_prior=pt.LocalCuts(min_leaf=4), leaf=leaf)
 
 
 def show(what, estimates, truth):

@@ -37,7 +37,7 @@ def sizes(n_leaves=2_000):
     X = rng.random((20 * n_leaves, 2))
     y = rng.random(len(X)) < X[:, 0]
     fitted = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
-    model = pt.TreeModel(X, y, tree_prior=pt.LeafPenalty(1.0), questions=pt.FixedTree.from_sklearn(fitted))
+    model = pt.TreeModel(X, y, tree_prior=pt.LeafPenalty(1.0), split_prior=pt.FixedTree.from_sklearn(fitted))
     truth, _, solving = timed(lambda: exact.solve(model), 2)
 
     def ask():
@@ -91,7 +91,7 @@ def main():
     deep = pt.TreeModel(*four_levels(200), tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=10))
     recursions("one dimension, n = 200, depth 10", exact.solve(deep).graph)
     X = np.random.default_rng(0).random((10_000, 2))
-    free = pt.TreeModel(X, X[:, 0] > X[:, 1], tree_prior=pt.LeafPenalty(1.0), questions=pt.DyadicCuts(8))
+    free = pt.TreeModel(X, X[:, 0] > X[:, 1], tree_prior=pt.LeafPenalty(1.0), split_prior=pt.DyadicCuts(8))
     recursions("free dyadic, p = 2, 8 levels, n = 10,000", exact.solve(free).graph)
     sizes()
     everything()

@@ -50,11 +50,11 @@ def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def run(X, y, questions, prior):
+def run(X, y, split_prior, prior):
     """Processor seconds of coding, graph, inside, outside; the posterior; bytes beside what was held before."""
     before = reset_peak()
     marks = [time.process_time()]
-    model = pt.TreeModel(X, y, questions=questions, tree_prior=prior)
+    model = pt.TreeModel(X, y, split_prior=split_prior, tree_prior=prior)
     marks.append(time.process_time())
     graph = exact.build_graph(model, 200_000_000)
     marks.append(time.process_time())
@@ -65,9 +65,9 @@ def run(X, y, questions, prior):
     return np.diff(marks), truth, peak() - before
 
 
-def best_of(times, X, y, questions, prior):
+def best_of(times, X, y, split_prior, prior):
     """The fastest of several runs."""
-    runs = [run(X, y, questions, prior) for _ in range(times)]
+    runs = [run(X, y, split_prior, prior) for _ in range(times)]
     return min(runs, key=lambda r: r[0].sum())
 
 
@@ -92,17 +92,17 @@ def report(name, seconds, truth, memory, X):
 
 
 def design(kind, X):
-    """Questions and prior of a fixed design, and the processor seconds it takes to make them."""
+    """Splits and prior of a fixed design, and the processor seconds it takes to make them."""
     began, depth = time.process_time(), DEPTHS[kind]
-    questions = pt.DyadicCuts(depth // FEATURES, cyclic=True) if kind == "cyclic" else pt.kd_tree(X, depth)
-    return questions, pt.BranchingProcess(0.5, depth), time.process_time() - began
+    split_prior = pt.DyadicCuts(depth // FEATURES, cyclic=True) if kind == "cyclic" else pt.kd_tree(X, depth)
+    return split_prior, pt.BranchingProcess(0.5, depth), time.process_time() - began
 
 
 def fixed(kind, n, with_rival):
     X, y = table(n)
     run(X[:2000], y[:2000], *design(kind, X[:2000])[:2])
-    questions, prior, made = design(kind, X)
-    seconds, truth, memory = best_of(2, X, y, questions, prior)
+    split_prior, prior, made = design(kind, X)
+    seconds, truth, memory = best_of(2, X, y, split_prior, prior)
     depth, ours = DEPTHS[kind], seconds.sum() + made
     print(report(f"{kind}, n = {n:,}, p = {FEATURES}, depth {depth}", seconds, truth, memory, X), flush=True)
     line = f"| {kind}, n = {n:,}, p = {FEATURES}, depth {depth} | `python benchmarks/exact_design.py {kind}` |"
@@ -118,9 +118,9 @@ def slope(kind, sizes=(10_000, 100_000, 1_000_000)):
     seconds = []
     for n in sizes:
         X, y = table(n)
-        questions, prior, _ = design(kind, X)
-        best_of(1, X[:2000], y[:2000], questions, prior)
-        seconds.append(best_of(3, X, y, questions, prior)[0].sum())
+        split_prior, prior, _ = design(kind, X)
+        best_of(1, X[:2000], y[:2000], split_prior, prior)
+        seconds.append(best_of(3, X, y, split_prior, prior)[0].sum())
     fitted = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
     print(f"{kind}, rows {sizes}: {np.round(seconds, 3).tolist()} s, log-log slope {fitted:.2f}", flush=True)
 
@@ -128,9 +128,9 @@ def slope(kind, sizes=(10_000, 100_000, 1_000_000)):
 def free():
     for name, (p, levels, n) in FREE.items():
         X, y = table(n, p)
-        questions, prior = pt.DyadicCuts(levels), pt.ChipmanPrior()
-        run(X[:200], y[:200], questions, prior)
-        seconds, truth, memory = best_of(2, X, y, questions, prior)
+        split_prior, prior = pt.DyadicCuts(levels), pt.ChipmanPrior()
+        run(X[:200], y[:200], split_prior, prior)
+        seconds, truth, memory = best_of(2, X, y, split_prior, prior)
         print(report(f"free dyadic, n = {n:,}, {name}", seconds, truth, memory, X), flush=True)
 
 
@@ -138,8 +138,8 @@ def predict(n):
     """Million rows a second of wall time, the best of five calls."""
     X, y = table(n)
     new = np.random.default_rng(1).random((n, FEATURES))
-    questions, prior, _ = design("cyclic", X)
-    truth = run(X, y, questions, prior)[1]
+    split_prior, prior, _ = design("cyclic", X)
+    truth = run(X, y, split_prior, prior)[1]
     codes = np.array(
         [s.encode(np.ascontiguousarray(x)) for s, x in zip(truth.model.scales, new.T, strict=True)], dtype=np.uint8
     )

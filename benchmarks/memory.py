@@ -23,7 +23,7 @@ def main():
     for measured in (False, True):
         if measured:
             tracemalloc.start()
-        model = pt.TreeModel(X, y, questions=pt.GridCuts(256))
+        model = pt.TreeModel(X, y, split_prior=pt.GridCuts(256))
         pt.sample(model, 10, tune=100, chains=1, rng=0, progress=False)
     used = tracemalloc.get_traced_memory()[1]
     process = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024

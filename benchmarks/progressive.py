@@ -38,7 +38,7 @@ def cyclic_model(n, depth, p=2):
         X,
         y,
         tree_prior=pt.BranchingProcess(0.4, depth),
-        questions=pt.DyadicCuts(-(-depth // p), cyclic=True, bounds=[[0, 1]] * p),
+        split_prior=pt.DyadicCuts(-(-depth // p), cyclic=True, bounds=[[0, 1]] * p),
         leaf=pt.FrozenLaplace(),
         estimation=0.5,
     )
@@ -151,11 +151,13 @@ def bias_problems():
     bounds = [[0, 1]] * 2
     yield (
         "dyadic, 2 x 3 levels, n = 200",
-        pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(0.4, 6), questions=pt.DyadicCuts(3, bounds=bounds), **frozen),
+        pt.TreeModel(
+            X, y, tree_prior=pt.BranchingProcess(0.4, 6), split_prior=pt.DyadicCuts(3, bounds=bounds), **frozen
+        ),
     )
     yield (
         "grid of 7 x 7 cuts, n = 200",
-        pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=5), questions=pt.GridCuts(7), **frozen),
+        pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=5), split_prior=pt.GridCuts(7), **frozen),
     )
     x, z = X[:80, :1], y[:80]
     yield (

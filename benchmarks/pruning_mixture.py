@@ -35,7 +35,7 @@ def mixture(X, y, new):
     full = DecisionTreeClassifier(random_state=0).fit(X, y)
     design = pt.FixedTree.from_sklearn(full)
     prior = pt.BranchingProcess(design.split_probabilities(X), max_depth=None)
-    model = pt.TreeModel(X, y, questions=design, tree_prior=prior, leaf=LEAF)
+    model = pt.TreeModel(X, y, split_prior=design, tree_prior=prior, leaf=LEAF)
     return exact.solve(model).predict_proba(new)
 
 

@@ -65,7 +65,7 @@ def ours(regression, as_published, seed):
     kind = pt.BayesianTreeRegressor if regression else pt.BayesianTreeClassifier
     if not as_published:
         return kind(random_state=seed)
-    how = {"tree_prior": pt.ChipmanPrior(0.95, 0.5), "questions": pt.GridCuts(9)}
+    how = {"tree_prior": pt.ChipmanPrior(0.95, 0.5), "split_prior": pt.GridCuts(9)}
     if not regression:
         how["leaf"] = pt.DirichletMultinomial(2.5)
     return kind(random_state=seed, **how)

@@ -78,8 +78,8 @@ def neyman_pearson():
         X, y = checkerboard(500, p)
         for tolerance, strength in ((1.0, 1.0), (0.0, 0.5), (0.0, 0.02)):
             how = {"alpha": 0.1, "levels": levels, "cyclic": True, "tolerance": tolerance, "strength": strength}
-            exact.minimise_misses(X[:60], y[:60], **how)
-            found, seconds, cpu = timed(lambda X=X, y=y, how=how: exact.minimise_misses(X, y, **how), 2)
+            exact.neyman_pearson_tree(X[:60], y[:60], **how)
+            found, seconds, cpu = timed(lambda X=X, y=y, how=how: exact.neyman_pearson_tree(X, y, **how), 2)
             print(f"NP-SRM, cyclic, n = 500, p = {p}, {found.levels} levels, tolerance {tolerance:g},", end=" ")
             print(f"strength {strength:g}: {seconds:.2f} s ({cpu:.2f} s of CPU), {memory()};", end=" ")
             print(f"{found.n_leaves} leaves, false alarms {found.false_alarm:.3f}, misses {found.miss:.3f}")

@@ -36,7 +36,7 @@ OUTCOMES = ("continuous", "binary")
 
 def ours(n, kernel):
     """Proposals per second of a chain past its burn-in, median, and leaves reached."""
-    model = pt.TreeModel(*friedman_binary(n), questions=pt.GridCuts(CUTS))
+    model = pt.TreeModel(*friedman_binary(n), split_prior=pt.GridCuts(CUTS))
     before, measured = DRAWS.get(kernel, OTHER_DRAWS)
     how = {"chains": 1, "kernel": kernel, "progress": False}
     pt.sample(model, 1, tune=1, rng=0, **how)

@@ -2,12 +2,12 @@
 
 Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
 Comparison: compare, Comparison.
-Progressive mixture: progressive_mixture, ProgressiveMixture, kullback_bound, KullbackBound.
+Progressive mixture: progressive_mixture, ProgressiveMixture, kl_bound, KLBound.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
 Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty.
-Neyman-Pearson: minimise_misses, NeymanPearsonTree, Guarantee.
+Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee.
 Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
@@ -26,11 +26,11 @@ from .posterior import BestTrees, CellProbabilities, ExactPosterior
 from .recursion.terms import by_slot, with_terms
 from .solving import solve
 from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
-from .systems.blanchard.kullback import KullbackBound, kullback_bound
+from .systems.blanchard.kullback import KLBound, kl_bound
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
 from .systems.pac_bayes.subtrees import oracle_bound
-from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, minimise_misses
+from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
 from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk

@@ -9,7 +9,7 @@ import numpy as np
 from pactree_mcmc import model as parts
 from pactree_mcmc.core.checks import in_words, read_array, read_numbers
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL, Questions
+from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL, SplitPrior
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.reader import Table
 
@@ -27,12 +27,12 @@ class DesignCounts:
 
     Parameters
     ----------
-    questions : DyadicCuts with ``bounds``, GridCuts with given cuts, or FixedTree
+    split_prior : DyadicCuts with ``bounds``, GridCuts with given cuts, or FixedTree
         A question prior over ordered columns that needs no data.
 
     Attributes
     ----------
-    questions : Questions
+    split_prior : SplitPrior
     n_rows : int
         Rows fed so far.
 
@@ -54,22 +54,22 @@ class DesignCounts:
     >>> counts = DesignCounts(pt.DyadicCuts(2, cyclic=True, bounds=[[0, 1]]))
     >>> counts.update([[0.1], [0.2]], [0, 0]).update([[0.9]], [1]).n_rows
     3
-    >>> more = DesignCounts(counts.questions).update([[0.8], [0.7]], [1, 1])
+    >>> more = DesignCounts(counts.split_prior).update([[0.8], [0.7]], [1, 1])
     >>> round((counts + more).solve(tree_prior=pt.BranchingProcess(0.5, 2)).log_evidence, 4)
     -3.1453
     """
 
-    def __init__(self, questions: Questions) -> None:
-        if not isinstance(questions, Questions):
-            raise TypeError(f"questions is {in_words(questions)}; give DyadicCuts, GridCuts or FixedTree.")
-        counted = isinstance(questions, parts.GridCuts) and isinstance(questions.cuts, int | np.integer)
-        unbounded = isinstance(questions, parts.DyadicCuts) and questions.bounds is None
-        if questions.kind in (LOCAL, LOCAL_TRIVIAL) or counted or unbounded:
+    def __init__(self, split_prior: SplitPrior) -> None:
+        if not isinstance(split_prior, SplitPrior):
+            raise TypeError(f"split_prior is {in_words(split_prior)}; give DyadicCuts, GridCuts or FixedTree.")
+        counted = isinstance(split_prior, parts.GridCuts) and isinstance(split_prior.cuts, int | np.integer)
+        unbounded = isinstance(split_prior, parts.DyadicCuts) and split_prior.bounds is None
+        if split_prior.kind in (LOCAL, LOCAL_TRIVIAL) or counted or unbounded:
             raise ValueError(
-                f"{questions!r} looks at the data; counts need a design that is known beforehand: give DyadicCuts with "
-                "bounds, GridCuts with given cuts, or FixedTree."
+                f"{split_prior!r} looks at the data; counts need a design that is known beforehand: give DyadicCuts "
+                "with bounds, GridCuts with given cuts, or FixedTree."
             )
-        self.questions, self.n_rows = questions, 0
+        self.split_prior, self.n_rows = split_prior, 0
         self._pieces: list[tuple[np.ndarray, ...]] = []
         self._kept = 0
 
@@ -108,7 +108,7 @@ class DesignCounts:
             return NotImplemented
         if repr(self._design()) != repr(other._design()):
             raise ValueError("the two counts have different designs; merge counts of one design only.")
-        out = DesignCounts(self.questions)
+        out = DesignCounts(self.split_prior)
         for piece in self._pieces + other._pieces:
             out._append(piece)
         out.n_rows = self.n_rows + other.n_rows
@@ -138,7 +138,7 @@ class DesignCounts:
             X, y, weight, estimation = (np.repeat(a, 2, axis=0) for a in self._pieces[0])
             weight[1] = 0.0
         given = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
-        return TreeModel(X, y, questions=self.questions, **given, **model_parts)
+        return TreeModel(X, y, split_prior=self.split_prior, **given, **model_parts)
 
     def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
         """The exact posterior of all rows fed: ``exact.solve(counts.model(...))``."""
@@ -146,7 +146,7 @@ class DesignCounts:
 
     def _design(self) -> list:
         """What identifies the design."""
-        q = self.questions
+        q = self.split_prior
         if isinstance(q, parts.DyadicCuts):
             return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]
         if isinstance(q, parts.GridCuts):
@@ -157,7 +157,7 @@ class DesignCounts:
         columns = learn_rows(X)
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
         n = len(x)
-        self.questions.scales(Table(x), learn_rows(x))
+        self.split_prior.scales(Table(x), learn_rows(x))
         labels = np.array(read_array("y", y)).reshape(-1)
         weight = np.ones(n) if sample_weight is None else np.array(read_numbers("sample_weight", sample_weight))
         mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(read_array("estimation", estimation))
@@ -200,11 +200,13 @@ class DesignCounts:
 
     def _merged(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
         if y.dtype.kind == "f":
-            return _merged_numbers(self.questions, X, y, weight, estimation)
+            return _merged_numbers(self.split_prior, X, y, weight, estimation)
         label = np.unique(y, return_inverse=True)[1]
         if len(estimation):
             label = 2 * label + estimation
-        merged = TreeModel(X, label, questions=self.questions, sample_weight=weight, leaf=parts.DirichletMultinomial())
+        merged = TreeModel(
+            X, label, split_prior=self.split_prior, sample_weight=weight, leaf=parts.DirichletMultinomial()
+        )
         if merged.unit_of_row is None:
             return X, y, weight, estimation
         first = np.unique(merged.unit_of_row, return_index=True)[1]
@@ -224,11 +226,11 @@ def learn_rows(X: Any) -> Any:
 
 
 def _merged_numbers(
-    questions: Questions, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
+    split_prior: SplitPrior, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """A cell's rows as two: mean plus and minus the standard deviation, half the weight each."""
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
-    merged = TreeModel(X, y, questions=questions, sample_weight=weight, leaf=leaf)
+    merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)
     if merged.unit_of_row is None:
         return X, y, weight, estimation
     of_row, n = merged.unit_of_row, merged.units.n_units

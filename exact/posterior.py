@@ -374,7 +374,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
     def _router(self) -> Router:
         """What tells on which side of a question a row lies."""
         model = self.model
-        local = model.questions.kind in (LOCAL, LOCAL_TRIVIAL)
+        local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         highs = [s.high if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         offset = np.concatenate([[0], np.cumsum([len(a) for a in lows])[:-1]]).astype(np.int64)
@@ -387,7 +387,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return self._paths_to(self.cell_values)
 
     def _paths_to(self, by_cell: np.ndarray) -> DyadicPaths | TreePaths:
-        kind = DyadicPaths if self.model.questions.kind == CYCLIC else TreePaths
+        kind = DyadicPaths if self.model.split_prior.kind == CYCLIC else TreePaths
         leaf, split = self.cell_probabilities()
         return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
 

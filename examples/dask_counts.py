@@ -49,7 +49,7 @@ def main():
         counts = counted_by(client, rows)
     truth = counts.solve(tree_prior=PRIOR)
     X, y = (np.concatenate(columns) for columns in zip(*(piece(i, rows) for i in range(PIECES)), strict=True))
-    batch = exact.solve(pt.TreeModel(X, y, questions=DESIGN, tree_prior=PRIOR))
+    batch = exact.solve(pt.TreeModel(X, y, split_prior=DESIGN, tree_prior=PRIOR))
     print(f"{counts.n_rows:,} rows in {PIECES} pieces, {counts.n_cells:,} cells and classes kept")
     print(f"log evidence: {truth.log_evidence:.6f} from the counts, {batch.log_evidence:.6f} from all rows at once")
     print(truth.map_tree().format())

@@ -2,7 +2,7 @@
 
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
-Questions: LocalCuts, GridCuts, DyadicCuts, FixedTree.
+Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss.

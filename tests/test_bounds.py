@@ -14,10 +14,10 @@ X = np.column_stack([rng.integers(0, 4, 40), rng.integers(0, 7, 40), rng.random(
 y = (X[:, 1] + 4 * X[:, 2] + rng.random(40) > 5).astype(int)
 for questions in (pt.LocalCuts(), pt.LocalCuts(min_leaf=3), pt.GridCuts(5), pt.DyadicCuts(3)):
     nominal = None if isinstance(questions, pt.DyadicCuts) else [0]
-    model = pt.TreeModel(X, y, questions=questions, nominal=nominal)
+    model = pt.TreeModel(X, y, split_prior=questions, nominal=nominal)
     post = pt.sample(model, 20, tune=10, chains=1, rng=2, progress=False)
     assert np.isfinite(post.log_score_of_tree).all() and np.isfinite(post.predict_proba(X)).all()
-    few = pt.TreeModel(X[:7], y[:7], questions=questions, nominal=nominal)
+    few = pt.TreeModel(X[:7], y[:7], split_prior=questions, nominal=nominal)
     truth = exact.solve(few)
     truth.predict_proba(X), truth.n_leaves_pmf(), truth.draw_trees(3, 1), truth.map_tree()
 print("within bounds")

@@ -144,7 +144,7 @@ class TestOptions:
             (("--tree-prior", "chipman", "--alpha", ".5", "--beta", "1", "--max-depth", "3"), CHIPMAN),
             (("--tree-prior", "branching", "--rho", ".3"), "tree_prior=BranchingProcess(rho=0.3, max_depth=10"),
             (("--tree-prior", "penalty", "--cost", "2.5"), "tree_prior=LeafPenalty(cost=2.5, max_depth=None, "),
-            (("--min-leaf", "4", "--max-cuts", "3"), "questions=LocalCuts(trivial=False, min_leaf=4, max_cuts=3"),
+            (("--min-leaf", "4", "--max-cuts", "3"), "split_prior=LocalCuts(trivial=False, min_leaf=4, max_cuts=3"),
         ):
             assert words in answer(capsys, "fit", data, *self.COMMAND, *options)["model"], options
 

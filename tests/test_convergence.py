@@ -379,7 +379,7 @@ def test_one_class_is_fine():
 
 
 def tables():
-    """Questions of every kind: X, y and what TreeModel is told besides."""
+    """Splits of every kind: X, y and what TreeModel is told besides."""
     rng = np.random.default_rng(3)
     half = pd.DataFrame(
         {
@@ -393,10 +393,10 @@ def tables():
     return {
         "local": (X, y, {}),
         "classes": (X, X["size"].to_numpy() > 2, {}),
-        "binned": (X, y, {"questions": pt.LocalCuts(max_cuts=3)}),
-        "trivial": (ordered, y, {"questions": pt.LocalCuts(trivial=True)}),
-        "grid": (X, y, {"questions": pt.GridCuts(4)}),
-        "dyadic": (ordered, y, {"questions": pt.DyadicCuts(3)}),
+        "binned": (X, y, {"split_prior": pt.LocalCuts(max_cuts=3)}),
+        "trivial": (ordered, y, {"split_prior": pt.LocalCuts(trivial=True)}),
+        "grid": (X, y, {"split_prior": pt.GridCuts(4)}),
+        "dyadic": (ordered, y, {"split_prior": pt.DyadicCuts(3)}),
         "two bytes a code": (many, np.sin(many[:, 0] / 30.0), {}),
     }
 
@@ -507,7 +507,7 @@ def test_runs_without_strata_have_lost_nothing():
 
 
 def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
-    """Questions that send the missing left, and right, are those of one feature."""
+    """Splits that send the missing left, and right, are those of one feature."""
     x = np.column_stack([np.arange(float(N)), np.arange(N) % 2.0])
     x[::7, 1] = np.nan
     model = pt.TreeModel(x, np.arange(N) > 19, missing="branch")

@@ -36,7 +36,7 @@ def quiet_fit(estimator, X, y, **more):
 
 WRONG = {
     "tree_prior": ("BranchingProcess, ChipmanPrior or LeafPenalty", "chipman", 3, pt.ChipmanPrior, pt.LocalCuts()),
-    "questions": ("LocalCuts, GridCuts, DyadicCuts or FixedTree", "local", 3, pt.LocalCuts, pt.ChipmanPrior()),
+    "split_prior": ("LocalCuts, GridCuts, DyadicCuts or FixedTree", "local", 3, pt.LocalCuts, pt.ChipmanPrior()),
     "leaf": ("DirichletMultinomial", "dirichlet", 3, pt.DirichletMultinomial, pt.ChipmanPrior()),
     "prior": ("'auto', 'stated'", "empirical", "AUTO", None, 1, pt.ChipmanPrior(), np.array(["auto", "stated"])),
     "power": ("> 0, or 'auto'", 0, -1.0, np.nan, np.inf, "max", "1", None, True, [1.0]),
@@ -107,11 +107,11 @@ def test_parameters_that_contradict_one_another():
         for prior in (pt.ChipmanPrior(0.5, 1.0, max_depth=2), pt.BranchingProcess(0.5, max_depth=3)):
             for depth in (2, 4):
                 refuse(kind, rf"max_depth={depth} and tree_prior=.*give it once", tree_prior=prior, max_depth=depth)
-        for questions in (pt.LocalCuts(min_leaf=3), pt.GridCuts(3), pt.DyadicCuts(2), pt.FixedTree(tree)):
-            refuse(kind, r"min_samples_leaf=5 and questions=.*not both", questions=questions, min_samples_leaf=5)
+        for split_prior in (pt.LocalCuts(min_leaf=3), pt.GridCuts(3), pt.DyadicCuts(2), pt.FixedTree(tree)):
+            refuse(kind, r"min_samples_leaf=5 and split_prior=.*not both", split_prior=split_prior, min_samples_leaf=5)
         trivial = pt.LocalCuts(trivial=True)
-        refuse(kind, r"min_leaf=5 contradicts trivial=True", questions=trivial, min_samples_leaf=5)
-        refuse(kind, r"(?s)trivial=True.*max_depth", questions=trivial, max_depth=None, prior="stated")
+        refuse(kind, r"min_leaf=5 contradicts trivial=True", split_prior=trivial, min_samples_leaf=5)
+        refuse(kind, r"(?s)trivial=True.*max_depth", split_prior=trivial, max_depth=None, prior="stated")
     refuse(KINDS[0], r"alpha has shape \(3,\); y has 2 classes", leaf=pt.DirichletMultinomial([1.0, 2.0, 3.0]))
     refuse(KINDS[0], r"power='auto' needs .*PacBayesLoss is a loss", leaf=pt.PacBayesLoss(1.0), power="auto")
     refuse(KINDS[1], r"power='auto' needs .*one variance", leaf=pt.NormalSharedVariance(), power="auto")
@@ -134,11 +134,11 @@ def test_nested_parameters(kind):
     plain.set_params(tree_prior__beta=1.5)
     assert repr(plain.tree_prior) == repr(pt.ChipmanPrior(0.95, 1.5))
     before = plain.tree_prior
-    plain.set_params(tree_prior__alpha=0.5, max_depth=3, questions__min_leaf=4)
+    plain.set_params(tree_prior__alpha=0.5, max_depth=3, split_prior__min_leaf=4)
     assert repr(before) == repr(pt.ChipmanPrior(0.95, 1.5))
     told = plain.get_params()
     assert (told["tree_prior__alpha"], told["tree_prior__beta"], told["tree_prior__max_depth"]) == (0.5, 1.5, None)
-    assert told["questions__min_leaf"] == 4 and told["max_depth"] == 3
+    assert told["split_prior__min_leaf"] == 4 and told["max_depth"] == 3
     assert not any("__" in name for name in plain.get_params(deep=False))
     assert kind(**plain.get_params(deep=False)).get_params() == told
     # the part and its parameter at once, in either order: the parameter is that of the new part
@@ -158,16 +158,16 @@ def test_nested_parameters(kind):
 
 def test_nested_parameters_reach_the_model():
     X, y = table(KINDS[0])
-    fitted = pt.BayesianTreeClassifier(**SMALL).set_params(tree_prior__beta=2.0, questions__min_leaf=7).fit(X, y)
+    fitted = pt.BayesianTreeClassifier(**SMALL).set_params(tree_prior__beta=2.0, split_prior__min_leaf=7).fit(X, y)
     assert repr(fitted.posterior_.model.tree_prior) == repr(pt.ChipmanPrior(0.95, 2.0))
     assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.95, 2.0))
-    assert fitted.posterior_.model.questions.min_leaf == 7
+    assert fitted.posterior_.model.split_prior.min_leaf == 7
     weak = clone(fitted).set_params(leaf=pt.DirichletMultinomial(1.0), leaf__alpha=9.0).fit(X, y)
     assert weak.posterior_.model.leaf.alpha == 9.0
     model = pt.TreeModel(
         *(X, y),
         tree_prior=pt.ChipmanPrior(0.95, 2.0),
-        questions=pt.LocalCuts(min_leaf=7),
+        split_prior=pt.LocalCuts(min_leaf=7),
         leaf=pt.DirichletMultinomial(9.0),
     )
     assert np.allclose(weak.predict_proba(X), exact.solve(model).predict_proba(X))
@@ -187,7 +187,7 @@ def test_search_over_a_nested_parameter(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_clones_and_pickles_answer_alike(kind):
     X, y = table(kind)
-    parts = {"tree_prior": pt.ChipmanPrior(0.9, 1.0), "questions": pt.LocalCuts(min_leaf=2), "power": 0.5}
+    parts = {"tree_prior": pt.ChipmanPrior(0.9, 1.0), "split_prior": pt.LocalCuts(min_leaf=2), "power": 0.5}
     first = kind(**SMALL, **parts).fit(X, y)
     copy = clone(first)
     assert not hasattr(copy, "posterior_")
@@ -230,7 +230,7 @@ def test_every_tree_keeps_to_depth_and_rows_of_a_leaf(kind, is_exact, monkeypatc
         assert isinstance(fitted.posterior_, pt.SampledPosterior) != is_exact
         rows, depths = zip(*(rows_and_depths(tree, X) for tree in fitted.posterior_.draw_trees(60, rng=0)), strict=True)
         assert min(map(min, rows)) >= least and max(map(max, depths)) <= 3
-        assert fitted.posterior_.model.questions.min_leaf == least
+        assert fitted.posterior_.model.split_prior.min_leaf == least
     # neither holds by accident: trees without the bounds break both
     free = quiet_fit(kind(**SMALL, prior="stated", tree_prior=pt.ChipmanPrior(0.99, 0.0)), X, y)
     rows, depths = zip(*(rows_and_depths(tree, X) for tree in free.posterior_.draw_trees(60, rng=0)), strict=True)
@@ -315,5 +315,5 @@ def test_fewer_rows_have_fewer_in_a_leaf(monkeypatch):
     monkeypatch.setattr(_estimator_base, "choose", first_models)
     for given, few, whole in ((1, 1, 1), (100, 80, 100), (0.3, 600, 750), (3, 3, 3)):
         fitted = pt.BayesianTreeClassifier(**SMALL, min_samples_leaf=given).fit(X, y)
-        assert (made[-1].n_rows, made[-1].questions.min_leaf) == (2000, few)
-        assert fitted.posterior_.model.questions.min_leaf == whole
+        assert (made[-1].n_rows, made[-1].split_prior.min_leaf) == (2000, few)
+        assert fitted.posterior_.model.split_prior.min_leaf == whole

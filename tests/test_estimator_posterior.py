@@ -208,7 +208,7 @@ def test_the_choice_raises_the_evidence(kind, case):
     fitted = kind(**SMALL, power=power, min_samples_leaf=least).fit(X, y, sample_weight=weight)
     tree_prior, leaf, _ = fitted.prior_
     scale = power * (np.ones(len(y)) if weight is None else weight)
-    parts = {"weight": scale, "questions": pt.LocalCuts(min_leaf=least)}
+    parts = {"weight": scale, "split_prior": pt.LocalCuts(min_leaf=least)}
     default = pt.DirichletMultinomial(0.25) if kind is CLASSIFIER else pt.NormalInverseGamma()
     got = log_evidence(X, y, tree_prior, leaf, **parts)
     assert got > log_evidence(X, y, pt.ChipmanPrior(0.95, 0.5), default, **parts)
@@ -228,10 +228,10 @@ def test_the_tree_prior_counts_leaves_that_could_split():
     "parts",
     [
         {},
-        {"questions": pt.LocalCuts(min_leaf=6)},
-        {"questions": pt.LocalCuts(feature_weights=[1.0, 0.0, 1.0])},
-        {"questions": pt.GridCuts(3)},
-        {"nominal": [0], "questions": pt.LocalCuts(min_leaf=4)},
+        {"split_prior": pt.LocalCuts(min_leaf=6)},
+        {"split_prior": pt.LocalCuts(feature_weights=[1.0, 0.0, 1.0])},
+        {"split_prior": pt.GridCuts(3)},
+        {"nominal": [0], "split_prior": pt.LocalCuts(min_leaf=4)},
         {"tree_prior": pt.ChipmanPrior(0.95, 0.0, max_depth=2)},
     ],
     ids=["plain", "min_leaf", "weights", "grid", "nominal", "depth"],

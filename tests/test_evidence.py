@@ -148,7 +148,7 @@ def test_no_error_is_stated_from_too_few_draws(reports, mass, words):
     assert np.isfinite(found.log_evidence) and found.log_evidence_se is None
 
 
-QUESTIONS = {
+SPLIT_PRIORS = {
     "local": pt.LocalCuts(),
     "min_leaf": pt.LocalCuts(min_leaf=2),
     "trivial": pt.LocalCuts(trivial=True),
@@ -170,28 +170,28 @@ PRIORS = {
 KNOWN = {("conditioned, flat", "dyadic"), ("conditioned, flat", "cyclic"), ("conditioned", "dyadic")}
 KNOWN |= {(prior, "trivial") for prior in PRIORS if prior != "penalty"}
 KNOWN |= {(prior, "fixed") for prior in PRIORS if prior != "penalty"}
-KNOWN |= {(prior, questions) for prior in ("stopped", "chipman") for questions in QUESTIONS}
+KNOWN |= {(prior, split_prior) for prior in ("stopped", "chipman") for split_prior in SPLIT_PRIORS}
 KNOWN |= {("conditioned, flat", "dyadic, one feature"), ("conditioned by depth", "dyadic")}
 
 
-def without_scores(prior, questions):
+def without_scores(prior, split_prior):
     """A model whose rows weigh nothing, so that its evidence is the mass of its prior."""
     X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [2.0, 0.0]])
     return pt.TreeModel(
-        X, [0, 1, 1, 0, 0], tree_prior=PRIORS[prior], questions=QUESTIONS[questions], sample_weight=np.zeros(5)
+        X, [0, 1, 1, 0, 0], tree_prior=PRIORS[prior], split_prior=SPLIT_PRIORS[split_prior], sample_weight=np.zeros(5)
     )
 
 
 REFUSED = {("conditioned, no limit", "trivial"), ("conditioned by depth", "fixed")}
-POSSIBLE = [(p, q) for p in PRIORS for q in QUESTIONS if (p, q) not in REFUSED]
+POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSED]
 
 
-@pytest.mark.parametrize(("prior", "questions"), POSSIBLE)
-def test_the_mass_of_a_prior(prior, questions):
+@pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
+def test_the_mass_of_a_prior(prior, split_prior):
     """What is claimed without looking at cells is the sum over all trees; the share of stumps tells the rest."""
-    model = without_scores(prior, questions)
+    model = without_scores(prior, split_prior)
     truth, mass = exact.solve(model), prior_mass(model)
-    assert (mass.log_mass is not None) == ((prior, questions) in KNOWN)
+    assert (mass.log_mass is not None) == ((prior, split_prior) in KNOWN)
     share = float(truth.n_leaves_pmf()[1])
     assert mass.log_from(share) == pytest.approx(truth.log_evidence, abs=1e-12)
 
@@ -200,7 +200,7 @@ def test_the_mass_with_missing_values():
     """The two coordinates of a feature with missing values share its halves: nothing is claimed."""
     prior = pt.BranchingProcess(0.45, 2, conditioned=True)
     X = [[0.0, 0.0], [1.0, np.nan], [np.nan, 1.0], [2.0, 1.0]]
-    model = pt.TreeModel(X, [0, 1, 1, 0], tree_prior=prior, questions=pt.DyadicCuts(1), missing="branch")
+    model = pt.TreeModel(X, [0, 1, 1, 0], tree_prior=prior, split_prior=pt.DyadicCuts(1), missing="branch")
     assert prior_mass(model).log_mass is None
 
 
@@ -208,14 +208,14 @@ SAMPLED = [("conditioned", "local"), ("conditioned, flat", "min_leaf"), ("condit
 SAMPLED += [("conditioned by depth", "dyadic, one feature"), ("conditioned", "fixed"), ("penalty", "local")]
 
 
-@pytest.mark.parametrize(("prior", "questions"), SAMPLED)
-def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, questions):
+@pytest.mark.parametrize(("prior", "split_prior"), SAMPLED)
+def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, split_prior):
     """Under a prior whose mass is not one, as under any other, the evidence is the sum over trees."""
     rng = np.random.default_rng(8)
     X = rng.integers(0, 3, size=(12, 2)).astype(float)
     X[:2] = [[0.0, 0.0], [2.0, 1.0]]
     y = (X[:, 0] + rng.normal(size=12) > 1).astype(int)
-    model = pt.TreeModel(X, y, tree_prior=PRIORS[prior], questions=QUESTIONS[questions])
+    model = pt.TreeModel(X, y, tree_prior=PRIORS[prior], split_prior=SPLIT_PRIORS[split_prior])
     truth = exact.solve(model).log_evidence
     how = {"tune": 100, "chains": 2, "betas": 4, "proposals": 20, "progress": False, "kernel": "grow-prune"}
     post = pt.sample(model, 1500, rng=3, **how)

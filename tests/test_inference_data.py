@@ -299,9 +299,9 @@ def problems():
         "normal, weights": (X, y, {"sample_weight": weight}),
         "known variance": (X, y, {"leaf": pt.NormalKnownVariance()}),
         "poisson": (X, counts, {"leaf": pt.PoissonGamma(exposure=exposure)}),
-        "grid": (X, y, {"questions": pt.GridCuts(4)}),
-        "dyadic": (ordered, y, {"questions": pt.DyadicCuts(3)}),
-        "trivial": (ordered, y, {"questions": pt.LocalCuts(trivial=True)}),
+        "grid": (X, y, {"split_prior": pt.GridCuts(4)}),
+        "dyadic": (ordered, y, {"split_prior": pt.DyadicCuts(3)}),
+        "trivial": (ordered, y, {"split_prior": pt.LocalCuts(trivial=True)}),
         "two bytes a code": (many, np.sin(many[:, 0] / 30.0), {}),
     }
 
@@ -330,8 +330,8 @@ def test_log_likelihood_equals_a_plain_recomputation(problem):
 def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
     X = table(60, seed=5)
     y, weight = labels(X), np.random.default_rng(6).integers(1, 3, 60).astype(float)
-    questions, prior = pt.LocalCuts(max_cuts=max_cuts), pt.ChipmanPrior(0.99, 0.2)
-    model = pt.TreeModel(X, y, questions=questions, tree_prior=prior, sample_weight=weight)
+    split_prior, prior = pt.LocalCuts(max_cuts=max_cuts), pt.ChipmanPrior(0.99, 0.2)
+    model = pt.TreeModel(X, y, split_prior=split_prior, tree_prior=prior, sample_weight=weight)
     post = pt.sample(model, 40, tune=0, chains=2, rng=7, progress=False)
     got = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
     number = np.searchsorted(model.classes_, y)

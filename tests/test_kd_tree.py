@@ -27,7 +27,7 @@ def test_a_dyadic_tree_has_the_cells_of_dyadic_cuts():
     rng = np.random.default_rng(2)
     X, bounds = rng.random((200, 2)) * 1e3, [[0.0, 1e3], [-7.0, 1003.0]]
     tree = pt.dyadic_tree(X, 8, bounds=bounds).tree
-    model = pt.TreeModel(X, rng.integers(0, 2, size=200), questions=pt.DyadicCuts(4, cyclic=True, bounds=bounds))
+    model = pt.TreeModel(X, rng.integers(0, 2, size=200), split_prior=pt.DyadicCuts(4, cyclic=True, bounds=bounds))
     leaf = tree.apply(X)
     for k in np.unique(leaf):
         inside = np.unique(model.units.codes[:, model.unit_of_row][:, leaf == k], axis=1)
@@ -71,5 +71,5 @@ def test_a_tree_of_one_sample_weighs_another():
     """Designs serve TreeModel as any fixed tree does."""
     rng = np.random.default_rng(4)
     X, y = rng.random((60, 2)), rng.integers(0, 2, size=60)
-    model = pt.TreeModel(X, y, questions=pt.dyadic_tree(X[:30], 4, y=y[:30], bounds=[[0, 1]] * 2))
+    model = pt.TreeModel(X, y, split_prior=pt.dyadic_tree(X[:30], 4, y=y[:30], bounds=[[0, 1]] * 2))
     assert np.isfinite(exact.solve(model).log_evidence)

@@ -46,16 +46,16 @@ def problems():
 PROBLEMS = problems()
 
 
-def model_of(name, weight, questions=None):
+def model_of(name, weight, split_prior=None):
     y, leaf, options = PROBLEMS[name]
-    questions = pt.LocalCuts() if questions is None else questions
-    options = {"tree_prior": PRIOR, "questions": questions, "sample_weight": weight, **options}
+    split_prior = pt.LocalCuts() if split_prior is None else split_prior
+    options = {"tree_prior": PRIOR, "split_prior": split_prior, "sample_weight": weight, **options}
     return pt.TreeModel(table(), y, leaf=leaf, **options)
 
 
-def all_trees(name, weight, questions=None):
+def all_trees(name, weight, split_prior=None):
     """Every tree of the prior, which no weight changes."""
-    model = model_of("known variance" if name == "shared variance" else name, weight, questions)
+    model = model_of("known variance" if name == "shared variance" else name, weight, split_prior)
     truth = exact.solve(model)
     return truth.best_trees(truth.n_trees).trees
 
@@ -97,18 +97,18 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
         np.testing.assert_allclose(drawn, gain, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("questions", [pt.LocalCuts(), pt.GridCuts([[0.5, 1.5], [0.5]])], ids=["local", "grid"])
+@pytest.mark.parametrize("split_prior", [pt.LocalCuts(), pt.GridCuts([[0.5, 1.5], [0.5]])], ids=["local", "grid"])
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "shared variance"])
-def test_harmonic_means_are_the_evidences_of_refits(name, questions):
+def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
     """``1 / p(y_i | y_-i)`` is the mean over all trees of ``1 / p(y_i | y_-i, T)``."""
-    model, trees = model_of(name, WEIGHTS, questions), all_trees(name, WEIGHTS, questions)
+    model, trees = model_of(name, WEIGHTS, split_prior), all_trees(name, WEIGHTS, split_prior)
     post = each_once(model, trees)
     truth = exact.solve(model)
     log_weight = post.log_prior_of_tree + post.log_score_of_tree - truth.log_evidence
     assert log_sum(log_weight) == pytest.approx(0.0, abs=1e-9)
     found = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"]
     for row, drawn in zip(found["row"].values, found.values[0].T):
-        refit = exact.solve(model_of(name, without(WEIGHTS, row), questions)).log_evidence
+        refit = exact.solve(model_of(name, without(WEIGHTS, row), split_prior)).log_evidence
         assert -log_sum(log_weight - drawn) == pytest.approx(truth.log_evidence - refit, abs=1e-8)
 
 
@@ -171,7 +171,7 @@ def two_models():
     X, y = wider()
     out = {}
     for name, prior in {"small": pt.ChipmanPrior(0.5, 2.0, 2), "large": pt.LeafPenalty(0.0, 3)}.items():
-        truth, known = exact_leave_one_out(X, y, tree_prior=prior, questions=pt.GridCuts(7))
+        truth, known = exact_leave_one_out(X, y, tree_prior=prior, split_prior=pt.GridCuts(7))
         out[name] = known, truth.sample(4000, rng=1)
     return out
 

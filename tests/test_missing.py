@@ -20,11 +20,11 @@ def table(n=50, seed=0):
     return pd.DataFrame({"x": np.where(lost, NAN, x), "town": town, "z": rng.integers(0, 3, n)}), y
 
 
-def model(questions=None, **parts):
+def model(split_prior=None, **parts):
     X, y = table()
-    questions = pt.LocalCuts(max_cuts=5) if questions is None else questions
+    split_prior = pt.LocalCuts(max_cuts=5) if split_prior is None else split_prior
     prior = pt.ChipmanPrior(0.95, 1.0, max_depth=2)
-    return pt.TreeModel(X, y, nominal=["town"], missing="branch", questions=questions, tree_prior=prior, **parts)
+    return pt.TreeModel(X, y, nominal=["town"], missing="branch", split_prior=split_prior, tree_prior=prior, **parts)
 
 
 def draws(of, n=60, **how):
@@ -42,10 +42,10 @@ def test_it_may_matter_that_a_value_is_missing():
     assert {key[2] for key in truth.root_split_pmf() if key and key[0] == 0} == {"missing left", "missing right"}
 
 
-@pytest.mark.parametrize("questions", [pt.LocalCuts(max_cuts=5), pt.GridCuts(5)], ids=["local", "grid"])
-def test_draws_of_the_exact_posterior_agree_with_the_model(questions):
+@pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=5), pt.GridCuts(5)], ids=["local", "grid"])
+def test_draws_of_the_exact_posterior_agree_with_the_model(split_prior):
     """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
-    of = model(questions)
+    of = model(split_prior)
     drawn = exact.solve(of).sample(40, rng=1)
     for t in range(drawn.n_distinct_trees):
         tree = drawn.distinct_tree(t)
@@ -127,14 +127,14 @@ def test_nothing_missing_is_as_before():
         ([[None], ["a"]], {"nominal": [0]}, ["column 'x0'", "missing value", 'missing="branch"']),
         (
             [[NAN], [1.0]],
-            {"missing": "branch", "questions": pt.FixedTree(pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
+            {"missing": "branch", "split_prior": pt.FixedTree(pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
             ["column 'x0'", "FixedTree", "LocalCuts"],
         ),
         (
             [[NAN], [1.0]],
             {
                 "missing": "branch",
-                "questions": pt.LocalCuts(trivial=True),
+                "split_prior": pt.LocalCuts(trivial=True),
                 "tree_prior": pt.BranchingProcess(0.5, max_depth=2),
             },
             ["column 'x0'", "trivial"],

@@ -15,13 +15,15 @@ X = np.column_stack([np.arange(12.0), [0, 1, 2] * 4])
 Y = np.array([0, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1])
 STUMP = pt.Tree([-1], [0.0], [0], [0])
 HUGE = pt.NormalInverseGamma(m0=1e200, k0=1.0, a0=2.0, b0=1.0)
-QUESTIONS = {"local": pt.LocalCuts(), "grid": pt.GridCuts(6), "dyadic": pt.DyadicCuts(3)}
+SPLIT_PRIORS = {"local": pt.LocalCuts(), "grid": pt.GridCuts(6), "dyadic": pt.DyadicCuts(3)}
 COUNT = 2
 
 
-def planted(questions="local", planted=True, **rest):
+def planted(split_prior="local", planted=True, **rest):
     """A model whose compiled score of a cell with two rows of the first class is NaN."""
-    model = pt.TreeModel(X, Y, nominal=[1] if questions == "local" else None, questions=QUESTIONS[questions], **rest)
+    model = pt.TreeModel(
+        X, Y, nominal=[1] if split_prior == "local" else None, split_prior=SPLIT_PRIORS[split_prior], **rest
+    )
     if planted:
         leaf = model.lowered.leaf
         table = leaf.lookup.copy()
@@ -66,12 +68,12 @@ def test_the_sampler_stops(kernel):
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("questions", QUESTIONS)
-def test_the_exact_engine_stops(questions):
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
+def test_the_exact_engine_stops(split_prior):
     with pytest.raises(NotFinite, match="the score of a cell is nan") as caught:
-        exact.solve(planted(questions))
+        exact.solve(planted(split_prior))
     check_cell(str(caught.value))
-    assert np.isfinite(exact.solve(planted(questions, planted=False)).log_evidence)
+    assert np.isfinite(exact.solve(planted(split_prior, planted=False)).log_evidence)
 
 
 @pytest.mark.planted

@@ -282,9 +282,9 @@ def test_prior_at_depth_60(conditioned):
 
 def test_evidence_at_depth_60():
     """Two rows that only the sixtieth midpoint parts."""
-    questions = pt.DyadicCuts(30, cyclic=True, bounds=[(0.0, 1.0)] * 2)
+    split_prior = pt.DyadicCuts(30, cyclic=True, bounds=[(0.0, 1.0)] * 2)
     prior = pt.BranchingProcess(0.5, 60)
-    model = pt.TreeModel([[0.0, 0.0], [0.0, 2.0**-29]], [0, 1], tree_prior=prior, questions=questions)
+    model = pt.TreeModel([[0.0, 0.0], [0.0, 2.0**-29]], [0, 1], tree_prior=prior, split_prior=split_prior)
     apart, together = mpf(1) / 4, mpf(1) / 6
     true = apart
     for _ in range(60):

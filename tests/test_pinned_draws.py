@@ -29,7 +29,7 @@ RUNS = {
         {"prior": "465bfe45500508e0", "dispersed": "a1bf402e5bd56dfe"},
     ),
     "a grid, a regression": (
-        lambda **start: pt.sample(pt.TreeModel(X[:, :2], Y, questions=pt.GridCuts(6)), **SETTINGS, **start),
+        lambda **start: pt.sample(pt.TreeModel(X[:, :2], Y, split_prior=pt.GridCuts(6)), **SETTINGS, **start),
         {"prior": "354f053f85d4a4b7", "dispersed": "0f13950a0790043b"},
     ),
     "nominal, tempered": (

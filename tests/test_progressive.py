@@ -27,7 +27,7 @@ def table(n, seed=0):
 
 def frozen(n=60, **parts):
     X, y = table(n)
-    given = {"tree_prior": pt.BranchingProcess(0.4, 3), "questions": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), **parts}
+    given = {"tree_prior": pt.BranchingProcess(0.4, 3), "split_prior": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), **parts}
     return pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=0.5, **given)
 
 
@@ -36,11 +36,11 @@ def dyadic():
 
 
 def local_with_ties():
-    return frozen(24, tree_prior=pt.ChipmanPrior(0.7, 1.0), questions=pt.LocalCuts())
+    return frozen(24, tree_prior=pt.ChipmanPrior(0.7, 1.0), split_prior=pt.LocalCuts())
 
 
 def penalised_grid():
-    return frozen(40, tree_prior=pt.LeafPenalty(1.0, max_depth=3), questions=pt.GridCuts(3))
+    return frozen(40, tree_prior=pt.LeafPenalty(1.0, max_depth=3), split_prior=pt.GridCuts(3))
 
 
 def conditioned_with_weights():
@@ -48,7 +48,7 @@ def conditioned_with_weights():
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], 30)
     prior = pt.BranchingProcess(0.4, 2, conditioned=True)
     return pt.TreeModel(
-        X, y, tree_prior=prior, questions=pt.GridCuts(2), leaf=pt.DirichletMultinomial(), sample_weight=weight
+        X, y, tree_prior=prior, split_prior=pt.GridCuts(2), leaf=pt.DirichletMultinomial(), sample_weight=weight
     )
 
 
@@ -122,7 +122,7 @@ def test_statistics_of_draws_are_those_of_their_stage():
             X,
             y,
             tree_prior=model.tree_prior,
-            questions=model.questions,
+            split_prior=model.split_prior,
             leaf=pt.FrozenLaplace(),
             estimation=0.5,
             sample_weight=weight,
@@ -281,6 +281,6 @@ def test_bad_models():
         pt.progressive_mixture(pt.TreeModel(X, y.astype(float), leaf=pt.NormalSharedVariance()))
     X, y = pt.contexts([0, 1, 2, 0, 1, 2, 2], 1, 3)
     with pytest.raises(ValueError, match="joint nodes"):
-        pt.progressive_mixture(pt.TreeModel(X, y, questions=pt.context_tree(1, 3)))
+        pt.progressive_mixture(pt.TreeModel(X, y, split_prior=pt.context_tree(1, 3)))
     with pytest.raises(TypeError, match="TreeModel"):
         pt.progressive_mixture(X)

@@ -41,14 +41,14 @@ def problems(draw, n_features=2, distinct=False, least=3):
     }
 
 
-def model_of(problem, *, questions=None, **changes):
+def model_of(problem, *, split_prior=None, **changes):
     parts = problem | changes
     leaf = parts.get("leaf") or (NORMAL if parts["y"].dtype.kind == "f" else pt.DirichletMultinomial(0.7))
     return pt.TreeModel(
         parts["X"],
         parts["y"],
         tree_prior=parts["prior"],
-        questions=questions,
+        split_prior=split_prior,
         leaf=leaf,
         nominal=parts.get("nominal"),
         missing=parts.get("missing", "error"),
@@ -155,8 +155,8 @@ def test_shifts_and_scales(kind, problem, power, shift):
     """By powers of two nothing is rounded: answers are the same to the last bit, thresholds move along."""
     scale = 2.0**power
     shift *= scale
-    one = model_of(problem, questions=KINDS[kind](1.0, 0.0))
-    other = model_of(problem, questions=KINDS[kind](scale, shift), X=problem["X"] * scale + shift)
+    one = model_of(problem, split_prior=KINDS[kind](1.0, 0.0))
+    other = model_of(problem, split_prior=KINDS[kind](scale, shift), X=problem["X"] * scale + shift)
     truth, there = exact.solve(one), exact.solve(other)
     assert truth.log_evidence == there.log_evidence
     moved = {k if k is None else (k[0], k[1] * scale + shift): p for k, p in truth.root_split_pmf().items()}
@@ -196,10 +196,10 @@ def test_monotone_transforms_under_local_cuts(problem):
 def test_weight_two_is_the_row_twice(kind, problem):
     times = problem["weight"].astype(int)
     rows = np.repeat(np.arange(len(times)), times)
-    questions = KINDS[kind](1.0, 0.0)
-    one = exact.solve(model_of(problem, questions=questions))
+    split_prior = KINDS[kind](1.0, 0.0)
+    one = exact.solve(model_of(problem, split_prior=split_prior))
     twice = {"X": problem["X"][rows], "y": problem["y"][rows], "weight": None}
-    assert_alike(one, exact.solve(model_of(problem, questions=questions, **twice)), problem["X"])
+    assert_alike(one, exact.solve(model_of(problem, split_prior=split_prior, **twice)), problem["X"])
 
 
 @PROFILE
@@ -209,7 +209,7 @@ def test_merging_equal_rows(problem):
     order = np.random.default_rng(problem["seed"]).permutation(len(problem["y"])).astype(float)
     X = np.column_stack([np.round(problem["X"] / 3.0), order])
     merged = model_of(problem, X=X[:, :2])
-    apart = model_of(problem, X=X, questions=pt.LocalCuts(feature_weights=[1.0, 1.0, 0.0]))
+    apart = model_of(problem, X=X, split_prior=pt.LocalCuts(feature_weights=[1.0, 1.0, 0.0]))
     assert apart.units.n_units == len(order)
     assert_alike(exact.solve(merged), exact.solve(apart), X[:, :2], X, inclusion=[0, 1])
 
@@ -219,8 +219,8 @@ def test_merging_equal_rows(problem):
 def test_dyadic_is_grid_when_the_cuts_coincide(problem):
     """One level asks for each feature's midpoint once, and so does a grid of one cut a feature."""
     dyadic = pt.DyadicCuts(1, bounds=[(-4.0, 5.0), (-3.0, 3.0)], feature_weights=[1.0, 3.0])
-    one = model_of(problem, questions=dyadic)
-    other = model_of(problem, questions=pt.GridCuts([[0.5], [0.0]], feature_weights=[1.0, 3.0]))
+    one = model_of(problem, split_prior=dyadic)
+    other = model_of(problem, split_prior=pt.GridCuts([[0.5], [0.0]], feature_weights=[1.0, 3.0]))
     truth, there = exact.solve(one), exact.solve(other)
     assert_alike(truth, there, problem["X"])
     assert truth.root_split_pmf() == pytest.approx(there.root_split_pmf(), abs=1e-12)
@@ -232,7 +232,7 @@ def test_dyadic_is_grid_when_the_cuts_coincide(problem):
 def test_local_is_grid_in_one_dimension(problem):
     """All rows differ and the cuts are all midpoints."""
     x = np.sort(problem["X"][:, 0])
-    one, other = model_of(problem), model_of(problem, questions=pt.GridCuts([(x[1:] + x[:-1]) / 2.0]))
+    one, other = model_of(problem), model_of(problem, split_prior=pt.GridCuts([(x[1:] + x[:-1]) / 2.0]))
     truth, there = exact.solve(one), exact.solve(other)
     assert_alike(truth, there, problem["X"])
     assert truth.root_split_pmf() == pytest.approx(there.root_split_pmf(), abs=1e-12)
@@ -243,7 +243,7 @@ def test_local_is_grid_in_one_dimension(problem):
 @PROFILE
 @given(problems(), st.booleans())
 def test_allowing_missing_values_where_there_are_none(kind, problem, nominal):
-    changes = {"nominal": [0] if nominal and kind == "local" else None, "questions": KINDS[kind](1.0, 0.0)}
+    changes = {"nominal": [0] if nominal and kind == "local" else None, "split_prior": KINDS[kind](1.0, 0.0)}
     one, other = (model_of(problem, missing=missing, **changes) for missing in ("error", "branch"))
     truth, there = exact.solve(one), exact.solve(other)
     assert truth.log_evidence == there.log_evidence

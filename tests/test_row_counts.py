@@ -20,8 +20,8 @@ ENDS_TWICE = np.repeat(np.arange(6), [2, 1, 1, 1, 1, 2])
 
 def model(weight=None, rows=slice(None), leaf=None):
     """Cuts that leave two rows on both sides; equal rows of one label are merged."""
-    questions, prior = pt.LocalCuts(min_leaf=2), pt.ChipmanPrior(0.8, 1.0)
-    return pt.TreeModel(X[rows], Y[rows], questions=questions, tree_prior=prior, sample_weight=weight, leaf=leaf)
+    split_prior, prior = pt.LocalCuts(min_leaf=2), pt.ChipmanPrior(0.8, 1.0)
+    return pt.TreeModel(X[rows], Y[rows], split_prior=split_prior, tree_prior=prior, sample_weight=weight, leaf=leaf)
 
 
 def cut(threshold):
@@ -79,9 +79,9 @@ def test_trees_from_the_prior_leave_two_rows():
         assert {tree.threshold[0] for tree in trees if tree.n_leaves > 1} == allowed
 
 
-@pytest.mark.parametrize("questions", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])
-def test_quantiles_are_those_of_rows(questions):
+@pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])
+def test_quantiles_are_those_of_rows(split_prior):
     """One cut halves the rows, wherever the weight lies."""
     heavy = [1.0, 1.0, 1.0, 1.0, 1.0, 50.0]
-    m = pt.TreeModel(X, Y, questions=questions, sample_weight=heavy)
+    m = pt.TreeModel(X, Y, split_prior=split_prior, sample_weight=heavy)
     assert set(exact.solve(m).root_split_pmf()) == {None, (0, 1.5)}

@@ -27,7 +27,7 @@ def rng(request):
 
 
 def problem_of(y, leaf, **more):
-    return Problem(X=ROWS, y=y, nominal={1}, tree_prior=CHIPMAN, questions=LOCAL, leaf=leaf, **more)
+    return Problem(X=ROWS, y=y, nominal={1}, tree_prior=CHIPMAN, split_prior=LOCAL, leaf=leaf, **more)
 
 
 def simulated(problem, rng, n):
@@ -154,10 +154,10 @@ def check_law(problem, model, n, rng):
 
 
 @pytest.mark.parametrize("tree_prior", ["stopped", "conditioned", "chipman"])
-@pytest.mark.parametrize("questions", ["local", "grid", "dyadic", "fixed"])
-def test_trees_follow_the_prior(questions, tree_prior, rng):
+@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic", "fixed"])
+def test_trees_follow_the_prior(split_prior, tree_prior, rng):
     for _ in range(2):
-        parts = {"questions": questions, "tree_prior": tree_prior, "leaf": "nig"}
+        parts = {"split_prior": split_prior, "tree_prior": tree_prior, "leaf": "nig"}
         problem, _ = random_problem(rng, **parts, max_trees=60)
         problem.weights = [1.0] * len(problem.X)
         check_law(problem, model_of(problem, rng), 200, rng)
@@ -167,7 +167,7 @@ def test_a_fixed_question_whose_answer_is_known():
     """Below a in {a} the design asks once more, about b: drawn trees ask what the design asks, and have a prior."""
     design = pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b001, 0b010, -1, -1, -1])
     prior, table = pt.BranchingProcess(0.5, max_depth=None), [["a"], ["b"], ["a"], ["c"]]
-    model = pt.TreeModel(table, [0.0, 1.0, 0.5, 2.0], nominal=0, questions=pt.FixedTree(design), tree_prior=prior)
+    model = pt.TreeModel(table, [0.0, 1.0, 0.5, 2.0], nominal=0, split_prior=pt.FixedTree(design), tree_prior=prior)
     drawn = [pt.simulate(model, seed)[0] for seed in range(30)]
     assert {tree.n_leaves for tree in drawn} == {1, 2, 3}
     assert all(model.log_prior(tree) > -np.inf for tree in drawn)
@@ -179,7 +179,7 @@ def test_trees_follow_the_leaf_penalty(rng):
     prior = {"kind": "penalty", "cost": 0.4, "empty_cost": 0.0, "max_depth": 2}
     grid = {"kind": "grid", "cuts": [[0.5, 2.5, 9.0]]}
     leaf = {"kind": "dirichlet", "alpha": 1.0}
-    problem = Problem(X=[(0.0,), (1.0,), (3.0,)], y=[0, 0, 1], tree_prior=prior, questions=grid, leaf=leaf)
+    problem = Problem(X=[(0.0,), (1.0,), (3.0,)], y=[0, 0, 1], tree_prior=prior, split_prior=grid, leaf=leaf)
     check_law(problem, model_of(problem, np.random.default_rng(0)), 200, rng)
 
 

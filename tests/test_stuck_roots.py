@@ -120,7 +120,7 @@ def truth():
     rng = np.random.default_rng(3)
     X = rng.integers(0, 3, (70, 5)).astype(float)
     y = (X[:, 0] + X[:, 1] + rng.normal(size=70) > 2.0) ^ (rng.random(70) < 0.2)
-    return exact.solve(pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.9, 1.0, 3), questions=pt.GridCuts(2)))
+    return exact.solve(pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.9, 1.0, 3), split_prior=pt.GridCuts(2)))
 
 
 def false_alarms(truth, runs, draws, rng=1):

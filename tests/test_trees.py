@@ -303,7 +303,7 @@ class TestScikitLearn:
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
-        model = pt.TreeModel(DATA, y, questions=design, tree_prior=pt.BranchingProcess(0.5, None))
+        model = pt.TreeModel(DATA, y, split_prior=design, tree_prior=pt.BranchingProcess(0.5, None))
         n_splits = design.tree.n_leaves - 1
         assert model.log_prior(design.tree) == pytest.approx(n_splits * np.log(0.5))
         assert model.log_prior(STUMP) == pytest.approx(np.log(0.5) if n_splits else 0.0)

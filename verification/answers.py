@@ -23,7 +23,7 @@ def rows_of(table, seed):
     return X, y, (rng.random(len(X)) < 0.2 + 0.6 * mean).astype(int), rng.random(len(X)) + 0.5
 
 
-def problem(table, seed, questions, leaf, **rest):
+def problem(table, seed, split_prior, leaf, **rest):
     """A maker of the model; ``alpha`` of its tree prior and the ``weight`` of its rows can be changed."""
 
     def make(alpha=0.95, weight=None):
@@ -35,7 +35,7 @@ def problem(table, seed, questions, leaf, **rest):
             X,
             label if leaf.is_classifier else np.round(np.exp(y)) if isinstance(leaf, pt.PoissonGamma) else y,
             tree_prior=rest.get("tree_prior", pt.ChipmanPrior(alpha, 1.0, max_depth=4)),
-            questions=questions,
+            split_prior=split_prior,
             leaf=leaf,
             sample_weight=weights,
             estimation=np.arange(len(X)) % 3 == 0 if leaf.uses_estimation else None,

@@ -58,7 +58,7 @@ class Engine(NamedTuple):
 
 def sampled(model, rng):
     """Draws of one chain, far apart."""
-    apart = PROPOSALS_ON_A_GRID if isinstance(model.questions, pt.GridCuts) else PROPOSALS
+    apart = PROPOSALS_ON_A_GRID if isinstance(model.split_prior, pt.GridCuts) else PROPOSALS
     return pt.sample(model, DRAWS, tune=TUNE, chains=1, rng=rng, proposals=apart, start="stump", progress=False)
 
 
@@ -104,11 +104,11 @@ def new_values(model, stats, prediction, noise, rng):
 
 def replicate(names, template, engine, rng):
     """Ranks of the quantities of one simulated tree; -1 where the model has no such quantity."""
-    questions, prior, leaf = names
+    split_prior, prior, leaf = names
     tree, y, noise = simulated(template, rng, new_rows=1)
     weight = None if engine.weight is None else np.full(len(y) - 1, engine.weight)
-    model = model_of(questions, prior, leaf, y[1:], sample_weight=weight, tree_prior_given=engine.tree_prior)
-    row = model.columns.numbers(TABLES[questions]["X"][[POINT]])[0]
+    model = model_of(split_prior, prior, leaf, y[1:], sample_weight=weight, tree_prior_given=engine.tree_prior)
+    row = model.columns.numbers(TABLES[split_prior]["X"][[POINT]])[0]
     values = truth(model, tree, y[0], noise)
     draws = drawn(engine.draw(model, rng), row, rng)
     return [-1 if v is None else rank_of(v, d, rng) for v, d in zip(values, draws, strict=True)]

@@ -53,14 +53,14 @@ def questions_of(name, package=pt):
 
 
 @cache
-def tree_prior_of(name, questions, package=pt):
+def tree_prior_of(name, split_prior, package=pt):
     """The tree prior of that name; on a fixed tree rho differs from node to node."""
     if name == "stopped":
         n_nodes = len(questions_of("fixed").tree.feature)
-        rho = np.linspace(0.85, 0.25, n_nodes) if questions == "fixed" else 0.6
+        rho = np.linspace(0.85, 0.25, n_nodes) if split_prior == "fixed" else 0.6
         return package.BranchingProcess(rho, max_depth=DEPTH)
     if name == "conditioned":
-        return package.BranchingProcess(0.45 if questions == "fixed" else RHO, max_depth=DEPTH, conditioned=True)
+        return package.BranchingProcess(0.45 if split_prior == "fixed" else RHO, max_depth=DEPTH, conditioned=True)
     if name == "chipman":
         return package.ChipmanPrior(0.9, 0.8, max_depth=DEPTH)
     return package.LeafPenalty(1.5, max_depth=DEPTH)
@@ -89,17 +89,17 @@ def placeholder(leaf, n):
     return (np.arange(n) % 2 if leaf in ("dirichlet", "loss") else np.arange(n) % 3 / 1.0), None
 
 
-def model_of(questions, prior, leaf, y=None, *, extra_rows=(), sample_weight=None, tree_prior_given=None, package=pt):
+def model_of(split_prior, prior, leaf, y=None, *, extra_rows=(), sample_weight=None, tree_prior_given=None, package=pt):
     """The model of three names; ``extra_rows``: rows of the table, by number, repeated before all others."""
-    table = TABLES[questions]
+    table = TABLES[split_prior]
     rest = {name: value for name, value in table.items() if name != "X"}
     X = np.concatenate([table["X"][list(extra_rows)], table["X"]]) if len(extra_rows) else table["X"]
     some, mask = placeholder(leaf, len(X))
     return package.TreeModel(
         X,
         some if y is None else y,
-        tree_prior=tree_prior_of(prior, questions, package) if tree_prior_given is None else tree_prior_given,
-        questions=questions_of(questions, package),
+        tree_prior=tree_prior_of(prior, split_prior, package) if tree_prior_given is None else tree_prior_given,
+        split_prior=questions_of(split_prior, package),
         leaf=leaf_of(leaf, package),
         estimation=mask,
         sample_weight=sample_weight,
@@ -109,7 +109,7 @@ def model_of(questions, prior, leaf, y=None, *, extra_rows=(), sample_weight=Non
 
 def combinations():
     """All (questions, prior, leaf)."""
-    return [(questions, prior, leaf) for leaf in LEAVES for questions in TABLES for prior in PRIORS]
+    return [(split_prior, prior, leaf) for leaf in LEAVES for split_prior in TABLES for prior in PRIORS]
 
 
 def has_all_classes(model, y):

@@ -34,9 +34,9 @@ def laws_of(truth):
     return {name: {v: float(p) for v, p in law.items() if p > 0.0} for name, law in laws.items()}
 
 
-def weightless(questions, prior, leaf, weight=0.0, **rest):
+def weightless(split_prior, prior, leaf, weight=0.0, **rest):
     """A model whose rows have no weight."""
-    return model_of(questions, prior, leaf, sample_weight=np.full(ROWS, weight), **rest)
+    return model_of(split_prior, prior, leaf, sample_weight=np.full(ROWS, weight), **rest)
 
 
 def t_values(model, laws, kernel, draws, seed):
@@ -65,17 +65,17 @@ def normal_of(t):
 def verify(quick, folder):
     """Run the part."""
     found, simulated = {}, {}
-    for i, questions in enumerate(TABLES):
+    for i, split_prior in enumerate(TABLES):
         for j, prior in enumerate(PRIORS):
             for k, (kernel, leaf) in enumerate(KERNELS.items()):
-                model = weightless(questions, prior, leaf)
+                model = weightless(split_prior, prior, leaf)
                 laws = laws_of(exact.solve(model))
-                found[f"{questions}, {prior}, {kernel}"] = t_values(
+                found[f"{split_prior}, {prior}, {kernel}"] = t_values(
                     model, laws, kernel, DRAWS[quick], 100 * i + 10 * j + k
                 )
             n = SIMULATED[quick] // (SLOWER if prior == "penalty" else 1)
-            simulated[f"{questions}, {prior}"] = simulated_p(
-                model_of(questions, prior, "known variance"), laws, n, (4, i, j)
+            simulated[f"{split_prior}, {prior}"] = simulated_p(
+                model_of(split_prior, prior, "known variance"), laws, n, (4, i, j)
             )
     n_checks = sum(map(len, found.values())) + len(simulated)
     share = FALSE_ALARM / n_checks

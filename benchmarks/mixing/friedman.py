@@ -77,10 +77,10 @@ def _range(each):
 
 
 def _sample(X, y, leaf, kernel, plan, seed=0):
-    questions = pt.GridCuts(settings.FRIEDMAN_CUTS)
+    split_prior = pt.GridCuts(settings.FRIEDMAN_CUTS)
     with cores(settings.FRIEDMAN_CORES):
         return pt.sample(
-            pt.TreeModel(X, y, tree_prior=settings.FRIEDMAN_PRIOR, questions=questions, leaf=leaf),
+            pt.TreeModel(X, y, tree_prior=settings.FRIEDMAN_PRIOR, split_prior=split_prior, leaf=leaf),
             **plan._asdict(),
             chains=settings.FRIEDMAN_CHAINS,
             rng=seed,

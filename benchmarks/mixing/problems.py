@@ -40,7 +40,7 @@ def wu_tjelmeland_west():
 def west_on_a_grid():
     """The same on five cuts a feature, where the exact answer is at hand."""
     cuts = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
-    return pt.TreeModel(*tables.wu_tjelmeland_west(), questions=pt.GridCuts([cuts, cuts, cuts]))
+    return pt.TreeModel(*tables.wu_tjelmeland_west(), split_prior=pt.GridCuts([cuts, cuts, cuts]))
 
 
 MAKERS = {

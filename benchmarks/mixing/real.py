@@ -59,7 +59,7 @@ def model_of_table(name):
     """The default model of a table; of ``breast_cancer_example`` that of the example."""
     if name == "breast_cancer_example":
         X, y = tables.breast_cancer_example()
-        return pt.TreeModel(X, y, questions=pt.LocalCuts(max_cuts=32, min_leaf=5))
+        return pt.TreeModel(X, y, split_prior=pt.LocalCuts(max_cuts=32, min_leaf=5))
     X, y, nominal = tables.real(name)
     missing = "branch" if X.isna().any(axis=None) else "error"
     return pt.TreeModel(X, y, nominal=nominal, missing=missing)

@@ -22,7 +22,7 @@ REPEATS = 2
 def seconds_a_draw(n, kernel):
     """Seconds of a draw past the burn-in, the shorter of some repeats, and the leaves then reached."""
     X, y = tables.friedman_binary(n)
-    model = pt.TreeModel(X, y, questions=pt.GridCuts(256))
+    model = pt.TreeModel(X, y, split_prior=pt.GridCuts(256))
 
     def run(tune):
         with cores(1):

@@ -31,7 +31,7 @@ def ours(X, y, test, prior, iterations, seed):
         X,
         y,
         tree_prior=pt.ChipmanPrior(*prior),
-        questions=pt.GridCuts(settings.FRIEDMAN_CUTS),
+        split_prior=pt.GridCuts(settings.FRIEDMAN_CUTS),
         leaf=settings.FRIEDMAN_LEAF,
     )
     post = pt.sample(model, **plan._asdict(), chains=1, rng=seed, start=grown_start(), progress=False)

@@ -12,7 +12,7 @@ from pactree_mcmc.certificates import Bound, dyadic_tree
 from pactree_mcmc.core.checks import check_choice
 from pactree_mcmc.table.validation import read_data
 
-from ..systems.scott.neyman_pearson import Guarantee, minimise_misses
+from ..systems.scott.neyman_pearson import Guarantee, neyman_pearson_tree
 from ..systems.scott.risk_minimisation import minimise_risk, needs_cyclic
 from .importances import AsksFeatures
 from .rows import read_rows
@@ -73,7 +73,7 @@ class DyadicTreeClassifier(_DyadicTree):
     cyclic_ : bool
         Whether coordinates were taken in turn.
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Questions of the tree about each feature, and their shares.
+        Splits of the tree about each feature, and their shares.
     n_features_in_ : int
 
     Examples
@@ -159,7 +159,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     alpha : float, default 0.1
         False-alarm level, in (0, 1).
     method : {"srm", "erm"}, default "srm"
-        As for `minimise_misses`.
+        As for `neyman_pearson_tree`.
     max_leaves : int or None, default None
         Leaves allowed; None: as many as can matter. "erm" needs a number.
     tolerance : float, default 0.0
@@ -186,7 +186,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         On the training rows.
     levels_ : int
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Questions of the tree about each feature, and their shares.
+        Splits of the tree about each feature, and their shares.
     n_features_in_ : int
 
     Examples
@@ -250,7 +250,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
             )
         names = ("method", "max_leaves", "tolerance", "strength", "delta0", "delta1", "levels", "cyclic", "bounds")
         given = {name: getattr(self, name) for name in (*names, "max_cells")}
-        found = minimise_misses(rows.X, rows.label, alpha=self.alpha, **given)
+        found = neyman_pearson_tree(rows.X, rows.label, alpha=self.alpha, **given)
         self.tree_, self.levels_ = found.tree, found.levels
         self.false_alarm_, self.miss_ = found.false_alarm, found.miss
         self._guarantee = None if rows.are_repeated else found.guarantee

@@ -22,7 +22,7 @@ class AsksFeatures:
 
     @property
     def split_counts_(self) -> np.ndarray:
-        """Questions (p,) about each feature, the mean over subtrees where several vote."""
+        """SplitPrior (p,) about each feature, the mean over subtrees where several vote."""
         check_is_fitted(self)
         inner = self.tree_.feature != LEAF
         return np.bincount(self.tree_.feature[inner], weights=self._goes_on()[inner], minlength=self.n_features_in_)

@@ -118,7 +118,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
             design = dyadic_tree(rows.X, max(depth, p) if self.max_depth is None else depth)
         half = drawn.permutation(n) < max(n // 2, 1)
         labels = rows.classes[rows.label]
-        model = TreeModel(rows.X, labels, tree_prior=prior, questions=design, leaf=leaf, estimation=half)
+        model = TreeModel(rows.X, labels, tree_prior=prior, split_prior=design, leaf=leaf, estimation=half)
         seed = int(drawn.randint(np.iinfo(np.int32).max))
         self.mixture_ = progressive_mixture(model, orders=int(self.orders), resplit=True, rng=seed)
         return self

@@ -49,7 +49,7 @@ def build(model: Any, work: Any) -> int:
 
 @jit
 def _add_root(model: Any, work: Any) -> None:
-    points, scratch, feature = work.points, work.scratch, model.questions.feature
+    points, scratch, feature = work.points, work.scratch, model.split_prior.feature
     scratch.side_rows[LEFT] = 0
     for word in range(2):
         scratch.side_key[LEFT, word] = 0
@@ -117,7 +117,7 @@ def find_or_add(
 def find_members(model: Any, work: Any, cell: int) -> int:
     """Box and points of a cell into the scratch, from the questions that first led to it; the number of points."""
     points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
-    feature = model.questions.feature
+    feature = model.split_prior.feature
     for k in range(len(feature)):
         box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
         box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
@@ -176,7 +176,7 @@ def _place(points: Any, k: int, code: int) -> int:
 @jit
 def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     """At least as many as the cell has questions."""
-    rule = model.questions
+    rule = model.split_prior
     total = 0
     for k in range(len(rule.feature)):
         span = _width(model, work, k)
@@ -195,7 +195,7 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
 @jit
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     """Add the questions of a cell, and the cells they lead to."""
-    rule, count = model.questions, work.scratch.count
+    rule, count = model.split_prior, work.scratch.count
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
         weight = rule.feature[k].weight
@@ -281,7 +281,7 @@ def _add_code_to_side(work: Any, side: int, code: int) -> None:
 @jit
 def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
-    rule, scratch = model.questions, work.scratch
+    rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
     low, high = _span(model, work, k)
@@ -336,7 +336,7 @@ def _move_to_left(work: Any, code: int) -> None:
 @jit
 def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
-    rule, scratch = model.questions, work.scratch
+    rule, scratch = model.split_prior, work.scratch
     n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
     present = np.int64(0)
     for j in range(n):
@@ -380,14 +380,14 @@ def _add_edge(model: Any, work: Any, cell: int, k: int, question: int) -> None:
 
 @jit
 def _is_local(model: Any) -> bool:
-    return model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
+    return model.split_prior.kind == LOCAL or model.split_prior.kind == LOCAL_TRIVIAL
 
 
 @jit
 def _relative(model: Any, work: Any, k: int, question: int) -> int:
     """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
     box = work.scratch.box
-    if not model.questions.feature[k].nominal:
+    if not model.split_prior.feature[k].nominal:
         cut = (question >> UPPER_BITS) - _span(model, work, k)[0]
         return pack_cut(cut, cut + 1)
     out, place, mask = np.int64(0), 0, box[k, 0]
@@ -403,7 +403,7 @@ def _relative(model: Any, work: Any, k: int, question: int) -> int:
 @jit
 def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -> int:
     """The cell on one side of a question, found or added."""
-    rule, scratch, cells = model.questions, work.scratch, work.cells
+    rule, scratch, cells = model.split_prior, work.scratch, work.cells
     if _is_local(model):
         if scratch.side_rows[side] == cells.rows[cell]:
             return cell
@@ -428,13 +428,13 @@ def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -
 @jit
 def _span(model: Any, work: Any, k: int) -> tuple[int, int]:
     """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
-    box, twin = work.scratch.box, model.questions.feature[k].twin
+    box, twin = work.scratch.box, model.split_prior.feature[k].twin
     return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
 
 
 @jit
 def _width(model: Any, work: Any, k: int) -> int:
-    if model.questions.feature[k].nominal:
+    if model.split_prior.feature[k].nominal:
         return n_bits(work.scratch.box[k, 0])
     low, high = _span(model, work, k)
     return high - low
@@ -443,7 +443,7 @@ def _width(model: Any, work: Any, k: int) -> int:
 @jit
 def _box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
     """Hash of the box in the scratch; of its widths alone if it is empty."""
-    box, feature = work.scratch.box, model.questions.feature
+    box, feature = work.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
     for k in range(box.shape[0]):
         a = _width(model, work, k) if empty else box[k, 0]

@@ -165,7 +165,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
 
 
 def _built(model: TreeModel, limit: Limit) -> CellGraph:
-    kind = model.questions.kind
+    kind = model.split_prior.kind
     if kind == FIXED:
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return _with_slots(model, build_fixed(model))
@@ -288,7 +288,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
     has_edges = np.diff(parts["first_edge"]) > 0
-    one_depth = model.questions.kind in (DYADIC, CYCLIC, FIXED)
+    one_depth = model.split_prior.kind in (DYADIC, CYCLIC, FIXED)
     layered = not one_depth and not is_flat(model)
     n_layers = np.ones(len(rows), dtype=np.int64)
     if layered:

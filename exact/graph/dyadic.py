@@ -264,7 +264,7 @@ def count_cells(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, 
 
 def sorted_units(model: TreeModel) -> Lowered:
     """The model with its units in the order of their bits, level by level: what follows reads memory in order."""
-    lowered, levels = model.lowered, int(model.questions.levels)
+    lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))
 
@@ -293,8 +293,8 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
     """
     lowered = sorted_units(model)
     packed, codes = pack_model(lowered), lowered.units.codes
-    weight, levels = model.questions.weights(len(codes)), int(model.questions.levels)
-    cyclic = model.questions.kind == CYCLIC
+    weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
+    cyclic = model.split_prior.kind == CYCLIC
     parts: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
     before = None
     n_edges = 0

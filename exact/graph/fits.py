@@ -22,9 +22,9 @@ class Side(NamedTuple):
 
     ranges: list[int]
     ways: int
-    """Questions of the whole range."""
+    """Splits of the whole range."""
     all_ways: int
-    """Questions summed over all ranges."""
+    """Splits summed over all ranges."""
 
 
 def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
@@ -33,7 +33,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
     Bounds, so larger values may do too. A cell is a product of ranges, one a coordinate: intervals of codes, sets of
     categories. Under local cuts several products may be one set of rows, so there are no more cells than products.
     """
-    kind, depth = model.questions.kind, int(model.prior_tables.depth_limit)
+    kind, depth = model.split_prior.kind, int(model.prior_tables.depth_limit)
     out: dict[str, int] = {}
     if kind == FIXED:
         nodes = np.bincount(np.minimum(model.shape.depth, depth)).cumsum()
@@ -74,9 +74,9 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     """Cells and questions that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
-    usable = model.questions.coordinate_weights(model.columns) > 0.0
+    usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
-    if model.questions.kind == CYCLIC:
+    if model.split_prior.kind == CYCLIC:
         levels = sum(len(side.ranges) - 1 for side in sides)
         made = [1 << j for j in range(min(levels, depth) + 1)]
     else:
@@ -90,7 +90,7 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
         totals = [sum(side.ranges) for side in sides]
         counted = sum(cells // total * side.all_ways for side, total in zip(sides, totals, strict=True))
         edges = min(edges, counted)
-    if model.questions.kind == LOCAL_TRIVIAL:
+    if model.split_prior.kind == LOCAL_TRIVIAL:
         cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
     return cells, edges
 
@@ -101,7 +101,7 @@ def _side(model: TreeModel, c: int, n_codes: int) -> Side:
     k = int(model.columns.source[c])
     if model.columns.categories[k] is not None:
         return Side([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
-    if model.questions.kind in (DYADIC, CYCLIC):
+    if model.split_prior.kind in (DYADIC, CYCLIC):
         levels = min(n, n_codes).bit_length() - 1
         return Side([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
     if n > n_codes:

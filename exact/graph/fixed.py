@@ -17,7 +17,7 @@ from .units import add_unit, cell_scores
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
     """Cells and edges of a model with a fixed tree as columns of the graph. Time O(nodes + units times depth)."""
     packed = pack_model(model.lowered)
-    design, shape = model.lowered.questions.design, model.shape
+    design, shape = model.lowered.split_prior.design, model.shape
     stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
     sum_down_paths_into(stats, rows, packed)
     kept = np.flatnonzero(shape.depth <= model.prior_tables.depth_limit)
@@ -46,7 +46,7 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
     """Add every unit to each node it passes."""
-    design, feature, codes = model.questions.design, model.questions.feature, model.units.codes
+    design, feature, codes = model.split_prior.design, model.split_prior.feature, model.units.codes
     for i in range(codes.shape[1]):
         node = 0
         while True:

@@ -46,7 +46,7 @@ class Cells(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Questions of the cells, one cell's after another's."""
+    """Splits of the cells, one cell's after another's."""
 
     left: np.ndarray
     """(cap,) int32."""

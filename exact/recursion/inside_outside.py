@@ -159,14 +159,14 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 @jit
 def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
     """A question of an empty cell, given relative to the box, for the box it has on the way here."""
-    kind = model.questions.kind
+    kind = model.split_prior.kind
     k, question = nodes[n, FEATURE], nodes[n, QUESTION]
     if kind < GRID or kind == FIXED:
         return question
-    nominal, twin = model.questions.feature[k].nominal, model.questions.feature[k].twin
+    nominal, twin = model.split_prior.feature[k].nominal, model.split_prior.feature[k].twin
     low, here = np.int64(0), n
     if nominal:
-        low = all_bits(model.questions.feature[k].n_codes)
+        low = all_bits(model.split_prior.feature[k].n_codes)
     while nodes[here, PARENT] >= 0:
         parent = base + nodes[here, PARENT]
         if nodes[parent, FEATURE] == k or nodes[parent, FEATURE] == twin:

@@ -28,7 +28,7 @@ class PathSums(NamedTuple):
 
 def is_fixed_design(model: TreeModel) -> bool:
     """Whether each cell of the model has one question, so that a row's cells form a path."""
-    return model.questions.kind == FIXED or (model.questions.kind == CYCLIC and not model.columns.twins)
+    return model.split_prior.kind == FIXED or (model.split_prior.kind == CYCLIC and not model.columns.twins)
 
 
 def sum_paths(graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.ndarray) -> PathSums:
@@ -73,7 +73,7 @@ class DyadicPaths:
     """Prediction on a cyclic dyadic design: the first bits of a row's path look up a cell, the others walk on."""
 
     def __init__(self, model: TreeModel, graph: CellGraph, sums: PathSums) -> None:
-        self.levels, self.scales = int(model.questions.levels), model.scales
+        self.levels, self.scales = int(model.split_prior.levels), model.scales
         self.graph, self.sums = graph, sums
         n_levels = min(int(graph.depth.max()), max(1, len(graph.rows).bit_length() - 1), MOST_TABLE_LEVELS)
         self.table = first_cells(graph.first_edge, graph.left, graph.right, graph.rows, graph.depth, n_levels)
@@ -196,7 +196,7 @@ class TreePaths:
     """Prediction on a fixed tree: every leaf of the tree holds the sum down its path."""
 
     def __init__(self, model: TreeModel, graph: CellGraph, sums: PathSums) -> None:
-        tree = model.questions.tree
+        tree = model.split_prior.tree
         rows, value = np.zeros(tree.n_nodes, dtype=np.int64), np.zeros((tree.n_nodes, sums.total.shape[1]))
         rows[graph.design], value[graph.design] = graph.rows, sums.total
         split = np.zeros(tree.n_nodes)

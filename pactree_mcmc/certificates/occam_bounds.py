@@ -298,7 +298,9 @@ def dyadic_penalty(
     return np.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
 
 
-def dyadic_tree(tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False) -> Bound:
+def dyadic_tree_bound(
+    tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False
+) -> Bound:
     """Risk of a dyadic tree: the empirical one plus the spatially adaptive penalty of its leaves.
 
     Parameters
@@ -327,7 +329,7 @@ def dyadic_tree(tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float 
     --------
     >>> tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
     >>> x = (np.arange(10_000.0) + 0.5) / 10_000
-    >>> round(dyadic_tree(tree, x[:, None], x > 0.5).value, 4)
+    >>> round(dyadic_tree_bound(tree, x[:, None], x > 0.5).value, 4)
     0.107
     """
     delta = check_delta(delta)

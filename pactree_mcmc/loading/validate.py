@@ -30,7 +30,7 @@ from ..model.data import Units, number_target, summed_units
 from ..model.leaf.base import Leaf
 from ..model.leaf.target import Target
 from ..model.model import ModelParts
-from ..model.split_prior.base import MAX_LEVELS, Questions
+from ..model.split_prior.base import MAX_LEVELS, SplitPrior
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import MAX_CATEGORIES, Columns
 from ..table.values import KINDS
@@ -47,7 +47,7 @@ def check_parts(parts: ModelParts) -> None:
     """Refuse parts that make no model."""
     n, p = parts.n_rows, parts.n_features
     kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
-    kinds += ((parts.questions, Questions), (parts.leaf, Leaf), (n, int), (p, int), (parts.scales, list))
+    kinds += ((parts.split_prior, SplitPrior), (parts.leaf, Leaf), (n, int), (p, int), (parts.scales, list))
     require([isinstance(value, kind) for value, kind in kinds], "a part of the model is missing")
     require(hasattr(parts.tree_prior, "log_stop"), "the tree prior is none")
     columns, target = parts.columns, parts.target
@@ -150,9 +150,9 @@ def _check_sums(parts: ModelParts) -> None:
 def _check_bound(parts: ModelParts) -> None:
     """Refuse parts that do not go together: lowered once, they say so themselves."""
     model = TreeModel.from_parts(parts)
-    parts.questions.weights(parts.n_features)
+    parts.split_prior.weights(parts.n_features)
     if model.shape is not None:
-        tree = parts.questions.tree
+        tree = parts.split_prior.tree
         require(tree.feature < parts.n_features, "the fixed tree asks about other features")
         nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
         require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree asks otherwise")

@@ -92,7 +92,7 @@ def check_graph(graph: Any, model: TreeModel) -> None:
     between(piece.first, -1, max(n, 1), "a link")
     require((link.next >= -1) & (link.next < np.arange(n)), "the links lead astray")
     between(link.feature, 0, len(model.scales), "the feature of a link")
-    nominal = model.lowered.questions.feature.nominal[link.feature]
+    nominal = model.lowered.split_prior.feature.nominal[link.feature]
     require((link.categories >= 0) == nominal, "a link asks what its feature cannot be asked")
     codes = model.n_codes[link.feature]
     require(nominal | ((link.cut >= -1) & (link.cut < codes) & (link.upper <= codes)), "the cut of a link")

@@ -10,7 +10,7 @@ from .leaf.pac_bayes_loss import PacBayesLoss
 from .leaf.poisson import PoissonGamma
 from .leaf.shared_variance import NormalSharedVariance
 from .model import TreeModel
-from .split_prior.base import Questions
+from .split_prior.base import SplitPrior
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from ..core.compile.jit import jit, struct
 from .data import Units
 from .leaf.codes import LeafRule
-from .split_prior.base import QuestionRule
+from .split_prior.base import SplitRule
 from .tree_prior.base import PriorTables
 
 
@@ -14,20 +14,20 @@ class Lowered(NamedTuple):
 
     units: Units
     prior: PriorTables
-    questions: QuestionRule
+    split_prior: SplitRule
     leaf: LeafRule
     guess: LeafRule
     """The leaf rule by which tables of scores are kept: `leaf`, but with a variance that stays."""
 
 
-_units, _prior, _questions, _leaf = struct(Units), struct(PriorTables), struct(QuestionRule), struct(LeafRule)
+_units, _prior, _questions, _leaf = struct(Units), struct(PriorTables), struct(SplitRule), struct(LeafRule)
 _lowered = struct(Lowered)
 
 
 @jit
 def pack_model(m: Lowered) -> Any:
     """The model as one pointer."""
-    u, p, q, f, g = m.units, m.prior, m.questions, m.leaf, m.guess
+    u, p, q, f, g = m.units, m.prior, m.split_prior, m.leaf, m.guess
     return _lowered(
         _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
         _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),

@@ -16,7 +16,7 @@ from .leaf.normal import NormalInverseGamma
 from .leaf.pac_bayes_loss import PacBayesLoss
 from .leaf.poisson import PoissonGamma
 from .leaf.shared_variance import NormalSharedVariance
-from .split_prior.base import Questions
+from .split_prior.base import SplitPrior
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts
@@ -26,7 +26,7 @@ from .tree_prior.chipman import ChipmanPrior
 from .tree_prior.leaf_penalty import LeafPenalty
 
 TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
-QUESTIONS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)
+SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)
 LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
@@ -35,10 +35,10 @@ FREE = frozenset({"resolve", "value", "predictive", "log_density", "log_density_
 """Methods of a leaf that have no compiled form."""
 
 
-def check_known(tree_prior: Any, questions: Questions, leaf: Leaf | None) -> None:
+def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
     """Refuse, with a TypeError, parts of a model that compiled code would take for something else."""
     _check(tree_prior, TREE_PRIORS, "tree_prior")
-    _check(questions, QUESTIONS, "questions")
+    _check(split_prior, SPLIT_PRIORS, "split_prior")
     if leaf is not None:
         _check(leaf, LEAVES, "leaf")
 

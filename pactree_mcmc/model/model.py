@@ -25,7 +25,7 @@ from .leaf.base import Leaf
 from .leaf.target import Target
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
-from .split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, Questions
+from .split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, SplitPrior
 from .split_prior.local_cuts import LocalCuts
 from .tree_prior.base import PriorTables, tables
 from .tree_prior.branching_process import BranchingProcess
@@ -46,7 +46,7 @@ class ModelParts(NamedTuple):
     """What a model is, as files keep it: parts that were checked, and the data in codes."""
 
     tree_prior: Any
-    questions: Questions
+    split_prior: SplitPrior
     leaf: Leaf
     columns: Columns
     n_rows: int
@@ -73,7 +73,7 @@ class TreeModel:
         than 20 different integers are taken as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
-    questions : LocalCuts, GridCuts, DyadicCuts or FixedTree, optional
+    split_prior : LocalCuts, GridCuts, DyadicCuts or FixedTree, optional
         Default ``LocalCuts()``.
     leaf : leaf model, optional
         Default ``DirichletMultinomial()`` for classes, ``NormalInverseGamma()`` for a regression.
@@ -131,7 +131,7 @@ class TreeModel:
         y: Any,
         *,
         tree_prior: BranchingProcess | ChipmanPrior | LeafPenalty | None = None,
-        questions: Questions | None = None,
+        split_prior: SplitPrior | None = None,
         leaf: Leaf | None = None,
         nominal: Any = None,
         missing: str = "error",
@@ -139,32 +139,34 @@ class TreeModel:
         estimation: Any = None,
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
-        self.questions = LocalCuts() if questions is None else questions
+        self.split_prior = LocalCuts() if split_prior is None else split_prior
         if isinstance(self.tree_prior, type) or not callable(getattr(type(self.tree_prior), "log_stop", None)):
             given = in_words(tree_prior)
             raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
-        if not isinstance(self.questions, Questions):
-            raise TypeError(f"questions is {in_words(questions)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree.")
-        check_known(self.tree_prior, self.questions, leaf if isinstance(leaf, Leaf) else None)
-        if self.questions.needs_depth and self.tree_prior.max_depth is None:
+        if not isinstance(self.split_prior, SplitPrior):
+            raise TypeError(
+                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree."
+            )
+        check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
+        if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
         table = Table(X)
         self.columns = learn_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features
         self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
         self.leaf = leaf.resolve(self.target)
-        self.questions.weights(self.n_features)
-        self.shape = self.questions.shape()
+        self.split_prior.weights(self.n_features)
+        self.shape = self.split_prior.shape()
         if isinstance(self.tree_prior, BranchingProcess):
             self.tree_prior.check(self.shape)
-        if self.columns.twins and self.questions.kind == LOCAL_TRIVIAL:
+        if self.columns.twins and self.split_prior.kind == LOCAL_TRIVIAL:
             raise ValueError(
                 f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial ways cannot "
                 "send either side; fill them in, or give LocalCuts() without trivial=True."
             )
-        self.scales = self.questions.scales(table, self.columns)
+        self.scales = self.split_prior.scales(table, self.columns)
         self.units, self.unit_of_row = self._merge(table)
-        self._rules = self.questions.bind(self.scales)
+        self._rules = self.split_prior.bind(self.scales)
 
     @property
     def parts(self) -> ModelParts:
@@ -177,8 +179,8 @@ class TreeModel:
         model = cls.__new__(cls)
         for name, part in parts._asdict().items():
             setattr(model, name, part)
-        model.shape = parts.questions.shape()
-        model._rules = parts.questions.bind(parts.scales)
+        model.shape = parts.split_prior.shape()
+        model._rules = parts.split_prior.bind(parts.scales)
         return model
 
     def save(self, path: Any) -> None:
@@ -187,7 +189,7 @@ class TreeModel:
 
     def _merge(self, table: Table) -> Merged:
         """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""
-        cells = self.questions.finest_cells(table, self.columns)
+        cells = self.split_prior.finest_cells(table, self.columns)
         if cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
         merged = merge_rows(cells[None], self.leaf, self.target)
@@ -227,7 +229,7 @@ class TreeModel:
     @cached_property
     def lowered(self) -> Lowered:
         """The model as compiled code takes it."""
-        check_known(self.tree_prior, self.questions, self.leaf)
+        check_known(self.tree_prior, self.split_prior, self.leaf)
         rule = self._rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
@@ -374,7 +376,7 @@ class TreeModel:
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
         """Bits of the categories a nominal question of the cell parts; 0 when any part will do."""
-        if self.questions.kind == GRID:
+        if self.split_prior.kind == GRID:
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
@@ -413,7 +415,7 @@ class TreeModel:
             return Question(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
         threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
         cut = self.scales[c].cut_of(threshold)
-        if cut is None and self.questions.kind in (LOCAL, LOCAL_TRIVIAL):
+        if cut is None and self.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
             # a threshold among the values of one code parts nothing in a cell that lacks the code
             code = int(np.searchsorted(self.scales[c].low, threshold, side="right")) - 1
             cut = None if code in cell.codes(c) else code
@@ -421,5 +423,5 @@ class TreeModel:
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
-        parts = f"tree_prior={self.tree_prior!r}, questions={self.questions!r}, leaf={self.leaf!r}"
+        parts = f"tree_prior={self.tree_prior!r}, split_prior={self.split_prior!r}, leaf={self.leaf!r}"
         return f"TreeModel(n={self.n_rows}, p={self.n_features}, {kind}, {parts})"

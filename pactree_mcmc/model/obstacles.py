@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
     """The first reason why posteriors of the model have no certificate, and what to give instead; None: they have."""
-    reason = _of_leaf(model) or model.questions.use_of_rows or _of_prior(model) or _of_classes(model)
+    reason = _of_leaf(model) or model.split_prior.use_of_rows or _of_prior(model) or _of_classes(model)
     return reason or _of_columns(model) or (unknown_constant(model) if sampled else None)
 
 

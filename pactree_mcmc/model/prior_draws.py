@@ -53,7 +53,7 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Gr
 def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, default_left: bool) -> tuple[float, int]:
     """Threshold and category bits as a tree stores them."""
     k = question.feature
-    local = model.questions.kind in (LOCAL, LOCAL_TRIVIAL)
+    local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
     if question.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
         if not local:

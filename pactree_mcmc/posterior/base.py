@@ -102,7 +102,7 @@ class Posterior(PredictsNewY):
         >>> import numpy as np, pactree_mcmc as pt
         >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
         >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
-        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, questions=cuts, estimation=E)
+        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, split_prior=cuts, estimation=E)
         >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> bool(post.certificate(0.05).vote.value < 0.2)
         True

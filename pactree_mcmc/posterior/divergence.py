@@ -40,7 +40,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
     Under local questions a question is the way it parts the rows of its cell; under the others its cut, or which
     categories of its box it takes out. The two sides of a nominal question may have changed places.
     """
-    local = model.questions.kind in (LOCAL, LOCAL_TRIVIAL)
+    local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
     coordinate = model.columns.coordinate(trees.feature, trees.default_left).astype(np.int64)
     cut = np.ascontiguousarray(trees.threshold + 0.0).view(np.int64)
     if local:
@@ -60,7 +60,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
         codes,
         np.where(nominal, model.n_codes, 0),
         local,
-        model.questions.kind != FIXED,
+        model.split_prior.kind != FIXED,
     )
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(told[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])

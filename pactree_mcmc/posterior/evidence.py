@@ -88,7 +88,7 @@ def prior_mass(model: TreeModel) -> PriorMass:
     >>> prior_mass(pt.TreeModel([[0.0], [1.0]], [0, 1], tree_prior=conditioned)).log_mass is None
     True
     """
-    fewest = model.questions.fewest_questions(model.columns)
+    fewest = model.split_prior.fewest_questions(model.columns)
     log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
     return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
 

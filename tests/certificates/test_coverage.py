@@ -135,7 +135,7 @@ def test_one_tree(world):
         failed += [
             pc.naive_occam(tree, x, y, **given).raw < true[t],
             held and pc.root_fragment(tree, x, y, **given).raw < true[t],
-            tree.threshold[0] in (0.0, 3.5) and pc.dyadic_tree(tree, x, y, delta=DELTA).raw < true[t],
+            tree.threshold[0] in (0.0, 3.5) and pc.dyadic_tree_bound(tree, x, y, delta=DELTA).raw < true[t],
             pc.occam_discrete(tree.n_nodes, 2, 3, N, e, DELTA).raw < true[t],
             pc.occam_continuous(tree.n_nodes, 2, [2] * (tree.n_leaves - 1), N, e, DELTA).raw < true[t],
             pc.compression(tree.n_nodes, 2, N, min(e, N - tree.n_nodes), DELTA).raw < true[t],

@@ -29,14 +29,14 @@ def table(n, seed=0):
     return frame, ((frame["u"] > 0.4) | (frame["c"] == "q")).to_numpy() ^ (rng.random(n) < 0.15)
 
 
-def model_with(questions, n=40, columns=("u", "v", "c"), **more):
+def model_with(split_prior, n=40, columns=("u", "v", "c"), **more):
     X, y = table(n)
     given = {"leaf": pt.FrozenLaplace(), "estimation": np.arange(n) % 2 == 0, **more}
     prior = pt.ChipmanPrior(0.8, 0.8, max_depth=3)
-    return pt.TreeModel(X[list(columns)], y, tree_prior=prior, questions=questions, missing="branch", **given)
+    return pt.TreeModel(X[list(columns)], y, tree_prior=prior, split_prior=split_prior, missing="branch", **given)
 
 
-QUESTIONS = {
+SPLIT_PRIORS = {
     "local": lambda: model_with(pt.LocalCuts()),
     "trivial": lambda: model_with(pt.LocalCuts(trivial=True), columns=("u", "c")),
     "grid": lambda: model_with(pt.GridCuts([[0.2, 0.4, 0.7], [0.5, 1.5], None])),
@@ -63,7 +63,7 @@ def through_a_file(post, path):
 def question_in_model_terms(model, cell, question):
     """What a question is to the model, and the sides as the model tells them apart: the one told first is first."""
     k = question.feature
-    if model.questions.kind in (0, 1):  # local: how the rows of the cell are parted
+    if model.split_prior.kind in (0, 1):  # local: how the rows of the cell are parted
         left = cell.goes_left(question)
         sides = [frozenset(cell.index[left].tolist()), frozenset(cell.index[~left].tolist())]
         if len(cell.index) == 0:
@@ -109,10 +109,10 @@ def merged_divergence(post):
     return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in share.items()), len(share)
 
 
-@pytest.mark.parametrize("questions", QUESTIONS)
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_divergence_is_that_of_the_merged_law(kind, questions, tmp_path):
-    post = KINDS[kind](QUESTIONS[questions](), tmp_path)
+def test_divergence_is_that_of_the_merged_law(kind, split_prior, tmp_path):
+    post = KINDS[kind](SPLIT_PRIORS[split_prior](), tmp_path)
     expected, n_different = merged_divergence(post)
     assert post.kl_to_prior() == pytest.approx(expected, rel=1e-10, abs=1e-10)
     assert post.kl_to_prior() >= 0.0
@@ -136,7 +136,9 @@ def rewritten(model, tree, rng):
         if question.categories >= 0:
             whole = (1 << int(model.n_codes[k])) - 1
             there = (
-                sum(1 << c for c in set(cell.codes(k).tolist())) if model.questions.kind in (0, 1) else int(cell.low[k])
+                sum(1 << c for c in set(cell.codes(k).tolist()))
+                if model.split_prior.kind in (0, 1)
+                else int(cell.low[k])
             )
             mask = question.categories & there
             if 0 < mask < there and rng.random() < 0.5:
@@ -145,7 +147,11 @@ def rewritten(model, tree, rng):
         else:
             out[here][1] = float(tree.threshold[i])
             left = cell.goes_left(question)
-            if model.questions.kind == 0 and len(cell.index) and np.isfinite(model.scales[question.feature].low).all():
+            if (
+                model.split_prior.kind == 0
+                and len(cell.index)
+                and np.isfinite(model.scales[question.feature].low).all()
+            ):
                 scale, codes = model.scales[question.feature], cell.codes(question.feature)
                 low, high = scale.high[codes[left].max()], scale.low[codes[~left].min()]
                 out[here][1] = float(rng.choice([low, low + 0.3 * (high - low), np.nextafter(high, low)]))
@@ -158,9 +164,9 @@ def rewritten(model, tree, rng):
     return pt.Tree(*zip(*out, strict=True))
 
 
-@pytest.mark.parametrize("questions", ["local", "grid"])
-def test_trees_written_in_other_ways_are_the_same(questions):
-    model = QUESTIONS[questions]()
+@pytest.mark.parametrize("split_prior", ["local", "grid"])
+def test_trees_written_in_other_ways_are_the_same(split_prior):
+    model = SPLIT_PRIORS[split_prior]()
     post, rng = exact.solve(model).sample(150, rng=2), np.random.default_rng(3)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
     again = [rewritten(model, tree, rng) for tree in trees]
@@ -184,7 +190,7 @@ def test_the_certificate_of_a_progressive_mixture():
     x = rng.random(60)
     y = (x > 0.4) ^ (rng.random(60) < 0.1)
     model = pt.TreeModel(
-        x[:, None], y, questions=pt.GridCuts([[0.25, 0.5, 0.75]]), leaf=pt.FrozenLaplace(),
+        x[:, None], y, split_prior=pt.GridCuts([[0.25, 0.5, 0.75]]), leaf=pt.FrozenLaplace(),
         tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), estimation=np.arange(60) % 2 == 0,
     )  # fmt: skip
     post = pt.progressive_mixture(model, engine="mcmc", draws=120, **FAST)
@@ -205,7 +211,7 @@ def test_a_negative_divergence_is_an_error(found):
 
 
 def test_no_posterior_hides_a_negative_divergence(monkeypatch):
-    model = QUESTIONS["grid"]()
+    model = SPLIT_PRIORS["grid"]()
     truth = exact.solve(model)
     draws = truth.sample(100, rng=0)
     draws.log_prior_of_tree = draws.log_prior_of_tree + 100.0

@@ -41,7 +41,7 @@ def random_rows(rng, tree):
 
 
 def random_bits(rng, tree):
-    """Questions of very different lengths: it pays to code a long subtree with few rows apart."""
+    """Splits of very different lengths: it pays to code a long subtree with few rows apart."""
     return 10.0 ** rng.uniform(0.0, 1.0 + 4.0 * (tree.node_depth > 0))
 
 
@@ -161,7 +161,7 @@ def test_dyadic_tree(cyclic):
         nats = (2 * (depth + 1) + (0 if cyclic else depth)) * math.log(2.0)
         share = 4.0 * max(held.mean(), (nats + math.log(1 / small)) / n)
         expected += math.sqrt(2.0 * share * (nats + math.log(2 / small)) / n)
-    assert pc.dyadic_tree(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
+    assert pc.dyadic_tree_bound(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -177,14 +177,14 @@ def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
         assert found[0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree"])
+@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree_bound"])
 def test_monotone(name):
     tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array([0, 1]))
 
     def raw(n, wrong=0.1, delta=0.05):
         x = (np.arange(n) + 0.5) / n
         y = (x > 0.5) ^ (np.arange(n) < wrong * n)
-        more = {} if name == "dyadic_tree" else {"question_bits": 4.0}
+        more = {} if name == "dyadic_tree_bound" else {"question_bits": 4.0}
         return getattr(pc, name)(tree, x[:, None], y, delta=delta, **more).raw
 
     assert raw(100) > raw(1_000) > raw(100_000)
@@ -217,10 +217,10 @@ def test_the_root_fragment_stands_up_to_500():
         pc.root_fragment(STUMP, X, Y, question_bits=1.0, delta=refused)
 
 
-@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree"])
+@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree_bound"])
 def test_labels_are_told_and_not_taken_from_the_rows(name):
     """The number of labels is part of the code, so it is not that of the classes that counted rows happen to have."""
-    x, more = (np.arange(400) + 0.5) / 400, {} if name == "dyadic_tree" else {"question_bits": 3.0}
+    x, more = (np.arange(400) + 0.5) / 400, {} if name == "dyadic_tree_bound" else {"question_bits": 3.0}
 
     def bound(y, **n_classes):
         classes = np.unique(y)
@@ -256,7 +256,7 @@ EMPTY = Tree([0, -1, -1], [50.0, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0
         (lambda: pc.naive_occam(EMPTY, X, Y, question_bits=[1.0, 2.0]), r"question_bits has shape \(2,\)"),
         (lambda: pc.root_fragment(EMPTY, X, Y, question_bits=1.0), "node 2 holds no row"),
         (lambda: pc.compute_R(EMPTY, [10, 5, 4], question_bits=1.0), "adding up"),
-        (lambda: pc.dyadic_tree(EMPTY, X, Y, delta=-0.1), "delta=-0.1 is out of range"),
+        (lambda: pc.dyadic_tree_bound(EMPTY, X, Y, delta=-0.1), "delta=-0.1 is out of range"),
     ],
 )
 def test_refused(call, message):

@@ -19,9 +19,9 @@ CLOSE = {"rel": 1e-9, "abs": 1e-9}
 def split_problem(rng):
     """A random tiny problem whose sample is parted, with rows to count."""
     while True:
-        questions = str(rng.choice(["grid", "dyadic", "fixed"]))
+        split_prior = str(rng.choice(["grid", "dyadic", "fixed"]))
         leaf = str(rng.choice(["loss", "laplace"]))
-        problem, model = random_problem(rng, questions=questions, leaf=leaf, max_trees=400)
+        problem, model = random_problem(rng, split_prior=split_prior, leaf=leaf, max_trees=400)
         if problem.estimation is not None and not all(problem.estimation):
             return problem, model
 
@@ -70,7 +70,7 @@ CUTS = pt.GridCuts([np.arange(0.1, 1.0, 0.1), [0.25, 0.5, 0.75]])
 
 def step_model(**changes):
     X, y, E = steps()
-    given = {"leaf": pt.PacBayesLoss(0.2), "questions": CUTS, "estimation": E} | changes
+    given = {"leaf": pt.PacBayesLoss(0.2), "split_prior": CUTS, "estimation": E} | changes
     return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), **given)
 
 
@@ -143,9 +143,9 @@ def test_sampled_chains():
     "changes",
     [
         {"leaf": pt.FrozenLaplace()},
-        {"questions": pt.DyadicCuts(2, bounds=[[0.0, 1.0], [0.0, 1.0]])},
-        {"questions": pt.DyadicCuts(2, cyclic=True, bounds=[[0.0, 1.0], [0.0, 1.0]])},
-        {"questions": pt.FixedTree(pt.Tree([0, -1, -1], [0.4, 0, 0], [1, 0, 0], [2, 0, 0]))},
+        {"split_prior": pt.DyadicCuts(2, bounds=[[0.0, 1.0], [0.0, 1.0]])},
+        {"split_prior": pt.DyadicCuts(2, cyclic=True, bounds=[[0.0, 1.0], [0.0, 1.0]])},
+        {"split_prior": pt.FixedTree(pt.Tree([0, -1, -1], [0.4, 0, 0], [1, 0, 0], [2, 0, 0]))},
         {"sample_weight": np.where(steps()[2], 2.0, 1.0)},
     ],
     ids=["laplace", "dyadic", "cyclic", "fixed", "weights of E"],
@@ -177,8 +177,8 @@ def test_nominal_features_and_cuts_of_another_table():
     E = np.arange(300) % 2 == 0
     cuts = pt.GridCuts.from_table(frame[E], 4)
     assert cuts.cuts[1] is None
-    assert np.array_equal(cuts.cuts[0], pt.TreeModel(frame[E], y[E], questions=pt.GridCuts(4)).scales[0].cuts)
-    post = exact.solve(pt.TreeModel(frame, y, questions=cuts, leaf=pt.PacBayesLoss(1.0), estimation=E))
+    assert np.array_equal(cuts.cuts[0], pt.TreeModel(frame[E], y[E], split_prior=pt.GridCuts(4)).scales[0].cuts)
+    post = exact.solve(pt.TreeModel(frame, y, split_prior=cuts, leaf=pt.PacBayesLoss(1.0), estimation=E))
     assert post.certificate().gibbs.value < 0.3
     p = post.predict_proba(frame[~E])[np.arange(150), y[~E].astype(int)]
     assert losses(post).risk == pytest.approx((1.0 - p).mean())
@@ -192,9 +192,9 @@ def test_nominal_features_and_cuts_of_another_table():
             "DirichletMultinomial learns leaf values",
         ),
         ({"leaf": pt.PacBayesLoss(1.0), "estimation": None}, "PacBayesLoss learns leaf values from every row"),
-        ({"questions": pt.LocalCuts()}, "LocalCuts asks the questions that part the rows"),
-        ({"questions": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
-        ({"questions": pt.DyadicCuts(2)}, "DyadicCuts without bounds takes the range of all rows"),
+        ({"split_prior": pt.LocalCuts()}, "LocalCuts asks the questions that part the rows"),
+        ({"split_prior": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
+        ({"split_prior": pt.DyadicCuts(2)}, "DyadicCuts without bounds takes the range of all rows"),
         ({"estimation": np.ones(600, dtype=bool)}, "holds every row, so none is left to count"),
         ({"sample_weight": np.resize([0.5, 0.5, 1.0], 600)}, "sample_weight differs between counted rows"),
         ({"estimation": steps()[1] == "b"}, "class 'a', the label of a cell without rows of E, occurs only in counted"),
@@ -215,12 +215,12 @@ def test_refused_for_want_of_categories_or_one_price():
     c = np.where(np.arange(60) == 7, "rare", np.where(np.arange(60) % 4 < 2, "p", "q"))
     frame = pd.DataFrame({"c": pd.Categorical(c)})
     y, leaf = np.arange(60) % 3 == 0, pt.PacBayesLoss(1.0)
-    model = pt.TreeModel(frame, y, questions=pt.GridCuts([None]), leaf=leaf, estimation=E)
+    model = pt.TreeModel(frame, y, split_prior=pt.GridCuts([None]), leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="category 'rare' of column 'c' occurs only in counted rows"):
         refuse_if_seen(model)
     X, y, E = steps()
     prior = pt.LeafPenalty(1.0, empty_cost=0.0)
-    model = pt.TreeModel(X, y, tree_prior=prior, questions=CUTS, leaf=leaf, estimation=E)
+    model = pt.TreeModel(X, y, tree_prior=prior, split_prior=CUTS, leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="give LeafPenalty one cost"):
         refuse_if_seen(model)
 
@@ -230,7 +230,7 @@ def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
     X, y, E = steps()
     strange = y.copy()
     strange[np.flatnonzero(~E)[0]] = "c"
-    stump, given = pt.Tree([-1], [0.0], [0], [0]), {"questions": CUTS, "estimation": E}
+    stump, given = pt.Tree([-1], [0.0], [0], [0]), {"split_prior": CUTS, "estimation": E}
     values = []
     for labels in (y, strange):
         model = pt.TreeModel(X, labels, leaf=pt.FrozenLaplace(50.0), tree_prior=pt.ChipmanPrior(0.0, 1.0), **given)
@@ -276,8 +276,8 @@ def parted_table(seed, n=60, n_counted=40):
 
 
 @pytest.mark.parametrize("leaf", [pt.FrozenLaplace(), pt.PacBayesLoss(1.0)], ids=["laplace", "loss"])
-@pytest.mark.parametrize("questions", ["grid", "dyadic", "quantiles", "range", "local"])
-def test_without_obstacle_prior_and_leaves_are_functions_of_E(questions, leaf):
+@pytest.mark.parametrize("split_prior", ["grid", "dyadic", "quantiles", "range", "local"])
+def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf):
     """Other rows of S, the same E: the prior of every tree and what its leaves predict stay, or a model objects."""
     asked = {
         "grid": pt.GridCuts([[0.3, 0.6], [0.5], None]),
@@ -285,13 +285,13 @@ def test_without_obstacle_prior_and_leaves_are_functions_of_E(questions, leaf):
         "quantiles": pt.GridCuts(3),
         "range": pt.DyadicCuts(1),
         "local": pt.LocalCuts(),
-    }[questions]
-    columns = ["u", "v"] if questions in ("dyadic", "range") else ["u", "v", "c"]
+    }[split_prior]
+    columns = ["u", "v"] if split_prior in ("dyadic", "range") else ["u", "v", "c"]
     found, objected = [], 0
     for seed in range(12):
         X, y, E = parted_table(seed)
         model = pt.TreeModel(
-            X[columns], y, questions=asked, leaf=leaf, estimation=E, missing="branch",
+            X[columns], y, split_prior=asked, leaf=leaf, estimation=E, missing="branch",
             nominal=["c"] if "c" in columns else None, tree_prior=pt.ChipmanPrior(0.7, 1.0, max_depth=2),
         )  # fmt: skip
         if model.certificate_obstacle() is not None:
@@ -306,7 +306,7 @@ def test_without_obstacle_prior_and_leaves_are_functions_of_E(questions, leaf):
             value = model.leaf.value(stats, model.target)
             told.append((round(model.log_prior(tree), 9), value[:, :2].round(12).tolist(), abs(value[:, 2:]).sum()))
         found.append(told)
-    if questions in ("quantiles", "range", "local"):
+    if split_prior in ("quantiles", "range", "local"):
         assert objected == 12
     else:
         assert 2 <= objected <= 10
@@ -318,7 +318,7 @@ def test_obstacles_are_known_before_anything_is_sampled():
     assert step_model().certificate_obstacle() is None
     assert step_model().certificate_obstacle(sampled=True) is None
     penalised = pt.TreeModel(
-        X, y, tree_prior=pt.LeafPenalty(1.0, max_depth=2), questions=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E
+        X, y, tree_prior=pt.LeafPenalty(1.0, max_depth=2), split_prior=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E
     )
     assert penalised.certificate_obstacle() is None
     assert "draws do not tell its constant" in penalised.certificate_obstacle(sampled=True)
@@ -326,7 +326,7 @@ def test_obstacles_are_known_before_anything_is_sampled():
         penalised.certificate_obstacle(sampled=1)
     gap = X.copy()
     gap[np.flatnonzero(~E)[0], 1] = np.nan
-    given = {"questions": CUTS, "leaf": pt.PacBayesLoss(1.0), "estimation": E, "missing": "branch"}
+    given = {"split_prior": CUTS, "leaf": pt.PacBayesLoss(1.0), "estimation": E, "missing": "branch"}
     assert "column 'x1' lacks values only in counted rows" in pt.TreeModel(gap, y, **given).certificate_obstacle()
     gap[np.flatnonzero(E)[0], 1] = np.nan
     assert pt.TreeModel(gap, y, **given).certificate_obstacle() is None
@@ -334,7 +334,7 @@ def test_obstacles_are_known_before_anything_is_sampled():
 
 def test_regressions_and_levels_are_refused(solved):
     X, _, _ = steps()
-    post = exact.solve(pt.TreeModel(X, X[:, 0], questions=CUTS, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=2)))
+    post = exact.solve(pt.TreeModel(X, X[:, 0], split_prior=CUTS, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=2)))
     with pytest.raises(ValueError, match="is a regression, and the bounds are for losses"):
         post.certificate()
     with pytest.raises(ValueError, match="is a regression; certificates are for losses"):
@@ -349,7 +349,7 @@ def test_regressions_and_levels_are_refused(solved):
 def test_penalty_is_normalised_where_it_can_be():
     X, y, E = steps()
     prior = pt.LeafPenalty(0.5, max_depth=2)
-    model = pt.TreeModel(X, y, tree_prior=prior, questions=CUTS, leaf=pt.PacBayesLoss(0.2), estimation=E)
+    model = pt.TreeModel(X, y, tree_prior=prior, split_prior=CUTS, leaf=pt.PacBayesLoss(0.2), estimation=E)
     post = exact.solve(model)
     assert 0.0 < post.certificate().kl < 20.0
     with pytest.raises(ValueError, match="LeafPenalty is not normalised, and draws do not tell its constant"):
@@ -378,7 +378,7 @@ def test_many_rows():
     rng = np.random.default_rng(0)
     X = rng.random((100_000, 2))
     y, E = X[:, 0] > 0.5, rng.random(100_000) < 0.5
-    model = pt.TreeModel(X, y, questions=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E)
+    model = pt.TreeModel(X, y, split_prior=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E)
     stump = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
     post = pt.sample(model, 5, tune=0, chains=1, rng=0, kernel="grow-prune", start=stump)
     assert losses(post).n == (~E).sum()

@@ -21,9 +21,9 @@ KINDS = {
 @cache
 def solved(kind, seed, most=600):
     """A random problem of 12 trees or more: its naive posterior, its model and its exact posterior."""
-    questions, wanted = KINDS[kind]
+    split_prior, wanted = KINDS[kind]
     rng = np.random.default_rng([list(KINDS).index(kind), seed, 20_264])
     while True:
-        problem, model = random_problem(rng, questions=questions, max_trees=most)
-        if wanted(problem.questions) and len(enumerate_trees(problem)) >= 12:
+        problem, model = random_problem(rng, split_prior=split_prior, max_trees=most)
+        if wanted(problem.split_prior) and len(enumerate_trees(problem)) >= 12:
             return Reference(problem), model, exact.solve(model)

@@ -25,8 +25,8 @@ def test_equals_the_recursion_over_boxes(cyclic, seed):
     weights = None if weights is None or not weights.any() else weights
     w = rng.choice([0.0, 1.0, 2.0], n) if seed % 2 else None
     limit = int(rng.integers(1, 6))
-    questions = pt.DyadicCuts(levels, cyclic, [[0.0, 1.0]] * p, feature_weights=weights)
-    model = pt.TreeModel(X, y, questions=questions, tree_prior=pt.BranchingProcess(0.4, limit), sample_weight=w)
+    split_prior = pt.DyadicCuts(levels, cyclic, [[0.0, 1.0]] * p, feature_weights=weights)
+    model = pt.TreeModel(X, y, split_prior=split_prior, tree_prior=pt.BranchingProcess(0.4, limit), sample_weight=w)
     truth = exact.solve(model)
     truth.graph.check()
     codes = np.minimum((np.ceil(X.T * 2**levels) - 1).clip(0), 2**levels - 1).astype(np.int64)
@@ -41,7 +41,7 @@ def test_equals_the_recursion_over_boxes(cyclic, seed):
 def test_cells_of_one_row_set_are_counted_by_vectors_of_levels():
     """Distinct points far apart: (L + 1)^p vectors, each with as many cells as it tells points apart."""
     X, y = np.array([[0.0, 0.0], [1.0, 1.0]]), [0, 1]
-    graph = exact.solve(pt.TreeModel(X, y, questions=pt.DyadicCuts(3), tree_prior=pt.ChipmanPrior())).graph
+    graph = exact.solve(pt.TreeModel(X, y, split_prior=pt.DyadicCuts(3), tree_prior=pt.ChipmanPrior())).graph
     assert int((graph.rows > 0).sum()) == 1 + 2 * (4 * 4 - 1)
     assert int((graph.rows == 0).sum()) <= 4 * 4
 
@@ -52,9 +52,9 @@ def test_a_path_longer_than_a_word():
     X, y = rng.random((60, 10)), rng.integers(0, 2, 60)
     rest = rng.permutation(60)
     prior = pt.BranchingProcess(0.7, max_depth=70)
-    questions = pt.DyadicCuts(7, cyclic=True)
-    a = exact.solve(pt.TreeModel(X, y, questions=questions, tree_prior=prior))
-    b = exact.solve(pt.TreeModel(X[rest], y[rest], questions=questions, tree_prior=prior))
+    split_prior = pt.DyadicCuts(7, cyclic=True)
+    a = exact.solve(pt.TreeModel(X, y, split_prior=split_prior, tree_prior=prior))
+    b = exact.solve(pt.TreeModel(X[rest], y[rest], split_prior=split_prior, tree_prior=prior))
     a.graph.check()
     assert a.graph.depth.max() == 70
     assert a.log_evidence == pytest.approx(b.log_evidence, rel=1e-12)
@@ -62,7 +62,7 @@ def test_a_path_longer_than_a_word():
 
 
 def test_the_finest_levels_there_are():
-    model = pt.TreeModel([[0.0], [1e-9], [1.0]], [0, 1, 1], questions=pt.DyadicCuts(31, bounds=[[0.0, 1.0]]))
+    model = pt.TreeModel([[0.0], [1e-9], [1.0]], [0, 1, 1], split_prior=pt.DyadicCuts(31, bounds=[[0.0, 1.0]]))
     truth = exact.solve(model)
     truth.graph.check()
     assert truth.graph.rows.max() == 3
@@ -71,15 +71,17 @@ def test_the_finest_levels_there_are():
         pt.DyadicCuts(32)
 
 
-@pytest.mark.parametrize("questions", [pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), "tree"])
+@pytest.mark.parametrize("split_prior", [pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), "tree"])
 @pytest.mark.parametrize("leaf", [pt.FrozenLaplace(), pt.NormalInverseGamma(), pt.PacBayesLoss(1.0, 0.5)])
-def test_statistics_of_every_cell_add_up(questions, leaf):
+def test_statistics_of_every_cell_add_up(split_prior, leaf):
     rng = np.random.default_rng(5)
     X, y = rng.random((50, 2)), rng.integers(0, 3, 50)
     given = {"estimation": rng.random(50) < 0.5} if leaf.uses_estimation else {}
-    design = pt.kd_tree(X, 4) if questions == "tree" else questions
+    design = pt.kd_tree(X, 4) if split_prior == "tree" else split_prior
     weight = rng.random(50)
-    model = pt.TreeModel(X, y, questions=design, leaf=leaf, sample_weight=weight, tree_prior=pt.ChipmanPrior(), **given)
+    model = pt.TreeModel(
+        X, y, split_prior=design, leaf=leaf, sample_weight=weight, tree_prior=pt.ChipmanPrior(), **given
+    )
     graph = exact.build_graph(model)
     parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     for whole, parts in ((graph.rows, graph.rows), (graph.stats, graph.stats)):
@@ -89,25 +91,25 @@ def test_statistics_of_every_cell_add_up(questions, leaf):
 
 
 def test_two_rows_of_equal_values():
-    for questions in (pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), pt.FixedTree(pt.Tree([-1], [0], [0], [0]))):
-        model = pt.TreeModel([[1.0], [1.0]], [0, 1], questions=questions, tree_prior=pt.BranchingProcess(0.5, 2))
+    for split_prior in (pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), pt.FixedTree(pt.Tree([-1], [0], [0], [0]))):
+        model = pt.TreeModel([[1.0], [1.0]], [0, 1], split_prior=split_prior, tree_prior=pt.BranchingProcess(0.5, 2))
         assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
 
 
 def test_a_tree_that_does_not_fit_the_columns():
     design = pt.FixedTree(pt.Tree([3, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]))
     with pytest.raises(ValueError, match="asks about feature 3; there are 2 features"):
-        pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], questions=design)
+        pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], split_prior=design)
 
 
 def test_hopeless_problems_are_refused_at_once(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.random((2000, 12)), rng.integers(0, 2, 2000)
-    many = pt.TreeModel(X, y, questions=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
+    many = pt.TreeModel(X, y, split_prior=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
     with pytest.raises(exact.Intractable) as caught:
         exact.solve(many, max_cells=10**12)
     assert caught.value.allowed < 10**12
-    few = pt.TreeModel(X[:, :4], y, questions=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
+    few = pt.TreeModel(X[:, :4], y, split_prior=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
     with pytest.raises(
         exact.Intractable, match=r"more than the 1,000 cells allowed. Any one .*: DyadicCuts\(1\), max_depth=4 of"
     ):
@@ -118,7 +120,7 @@ def test_hopeless_problems_are_refused_at_once(monkeypatch):
 
 
 def _graph():
-    model = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1], questions=pt.DyadicCuts(2))
+    model = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1], split_prior=pt.DyadicCuts(2))
     return exact.build_graph(model)
 
 

@@ -101,7 +101,7 @@ def test_equals_the_exact_engine_on_the_same_design():
         contexts.astype(float),
         symbols,
         tree_prior=pt.BranchingProcess(0.3, depth),
-        questions=design,
+        split_prior=design,
         leaf=pt.DirichletMultinomial(0.5),
     )
     truth = exact.solve(model)
@@ -123,7 +123,7 @@ def test_equals_the_exact_engine_on_a_context_tree(m):
         X,
         y,
         tree_prior=pt.BranchingProcess(0.5, max_depth=None),
-        questions=design,
+        split_prior=design,
         leaf=pt.DirichletMultinomial(0.5),
     )
     ctw = exact.ContextTreeWeighting(3, m)

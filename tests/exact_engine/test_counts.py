@@ -38,7 +38,7 @@ def test_pieces_and_workers_equal_the_batch_exactly(name, monkeypatch):
     monkeypatch.setattr("exact.design_counts.LEAST_PENDING", 40)
     rng = np.random.default_rng(1)
     X, y = rng.random((500, 2)), np.array(["no", "yes", "who"])[rng.integers(0, 3, 500)]
-    batch = exact.solve(pt.TreeModel(X, y, questions=DESIGNS[name], tree_prior=PRIOR))
+    batch = exact.solve(pt.TreeModel(X, y, split_prior=DESIGNS[name], tree_prior=PRIOR))
     pieces = _pieces(X, y, [1, 2, 60, 61, 300])
     streamed = _fed(DESIGNS[name], pieces)
     merged = _fed(DESIGNS[name], pieces[3:]) + _fed(DESIGNS[name], pieces[:1]) + _fed(DESIGNS[name], pieces[1:3])
@@ -55,7 +55,7 @@ def test_estimation_rows_stay_apart():
     rng = np.random.default_rng(2)
     X, y, mask = rng.random((200, 2)), rng.integers(0, 2, 200), rng.random(200) < 0.4
     batch = exact.solve(
-        pt.TreeModel(X, y, questions=DESIGNS["free"], tree_prior=PRIOR, leaf=pt.FrozenLaplace(), estimation=mask)
+        pt.TreeModel(X, y, split_prior=DESIGNS["free"], tree_prior=PRIOR, leaf=pt.FrozenLaplace(), estimation=mask)
     )
     counts = _fed(DESIGNS["free"], _pieces(X, y, [70, 90], estimation=mask))
     assert counts.n_cells <= 4 * 16
@@ -67,7 +67,7 @@ def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
     monkeypatch.setattr("exact.design_counts.LEAST_PENDING", 40)
     rng = np.random.default_rng(3)
     X, y, w = rng.random((400, 2)), 1e3 + rng.normal(size=400), rng.choice([0.0, 0.5, 2.0], 400)
-    batch = exact.solve(pt.TreeModel(X, y, questions=DESIGNS["cyclic"], tree_prior=PRIOR, leaf=leaf, sample_weight=w))
+    batch = exact.solve(pt.TreeModel(X, y, split_prior=DESIGNS["cyclic"], tree_prior=PRIOR, leaf=leaf, sample_weight=w))
     counts = _fed(DESIGNS["cyclic"], _pieces(X, y, [100, 101, 150, 390], sample_weight=w))
     truth = counts.solve(tree_prior=PRIOR, leaf=leaf)
     assert counts.n_cells <= 2 * 64
@@ -78,7 +78,7 @@ def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
 def test_all_rows_in_one_cell():
     counts = exact.DesignCounts(DESIGNS["grid"]).update([[0.1, 0.1]], [1]).update([[0.2, 0.2]], [1])
     assert counts.n_cells == 1
-    batch = pt.TreeModel([[0.1, 0.1], [0.2, 0.2]], [1, 1], questions=DESIGNS["grid"], tree_prior=PRIOR)
+    batch = pt.TreeModel([[0.1, 0.1], [0.2, 0.2]], [1, 1], split_prior=DESIGNS["grid"], tree_prior=PRIOR)
     assert counts.solve(tree_prior=PRIOR).log_evidence == exact.solve(batch).log_evidence
 
 
@@ -106,20 +106,20 @@ def test_counts_survive_a_pickle():
 
 
 @pytest.mark.parametrize(
-    ("questions", "message"),
+    ("split_prior", "message"),
     [
         (pt.LocalCuts(), "looks at the data"),
         (pt.GridCuts(4), "looks at the data"),
         (pt.DyadicCuts(2), "give DyadicCuts with bounds"),
     ],
 )
-def test_designs_that_look_at_the_data_are_refused(questions, message):
+def test_designs_that_look_at_the_data_are_refused(split_prior, message):
     with pytest.raises(ValueError, match=message):
-        exact.DesignCounts(questions)
+        exact.DesignCounts(split_prior)
 
 
 def test_bad_pieces():
-    with pytest.raises(TypeError, match="questions is 3"):
+    with pytest.raises(TypeError, match="split_prior is 3"):
         exact.DesignCounts(3)
     counts = exact.DesignCounts(DESIGNS["cyclic"]).update([[0.1, 0.2]], [1])
     with pytest.raises(ValueError, match="1 rows were fed"):
@@ -154,5 +154,5 @@ def test_dask_workers_count_like_one_batch():
         sys.path.remove(examples)
     pieces = [dask_counts.piece(i, 300) for i in range(dask_counts.PIECES)]
     X, y = (np.concatenate(columns) for columns in zip(*pieces))
-    batch = exact.solve(pt.TreeModel(X, y, questions=dask_counts.DESIGN, tree_prior=dask_counts.PRIOR))
+    batch = exact.solve(pt.TreeModel(X, y, split_prior=dask_counts.DESIGN, tree_prior=dask_counts.PRIOR))
     assert counts.solve(tree_prior=dask_counts.PRIOR).log_evidence == batch.log_evidence

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from everyday import few_of
-from model.problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem
+from model.problems import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
 from reference.enumeration import Reference
 
 import exact
@@ -68,20 +68,20 @@ def _as_table(model, rows):
 @pytest.mark.parametrize("seed", few_of(2, 4))
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
-@pytest.mark.parametrize("questions", QUESTIONS)
-def test_equals_enumeration(questions, tree_prior, leaf, seed):
-    kinds = [QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed, 1]
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
+def test_equals_enumeration(split_prior, tree_prior, leaf, seed):
+    kinds = [SPLIT_PRIORS.index(split_prior), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed, 1]
     rng = np.random.default_rng(kinds)
     most = 4_000 if seed == 0 else 600
-    problem, model = random_problem(rng, questions=questions, tree_prior=tree_prior, leaf=leaf, max_trees=most)
+    problem, model = random_problem(rng, split_prior=split_prior, tree_prior=tree_prior, leaf=leaf, max_trees=most)
     check(problem, model, rng, seed)
 
 
 @pytest.mark.parametrize("seed", few_of(20, 40))
-@pytest.mark.parametrize("questions", ["local", "grid", "dyadic"])
-def test_equals_enumeration_with_missing_values(questions, seed):
-    rng = np.random.default_rng([QUESTIONS.index(questions), seed, 2])
-    problem, model = random_problem(rng, questions=questions, max_trees=600, gaps=True)
+@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
+def test_equals_enumeration_with_missing_values(split_prior, seed):
+    rng = np.random.default_rng([SPLIT_PRIORS.index(split_prior), seed, 2])
+    problem, model = random_problem(rng, split_prior=split_prior, max_trees=600, gaps=True)
     check(problem, model, rng, seed)
 
 

@@ -18,20 +18,20 @@ Y = RNG.integers(0, 2, 12)
 LIMITED = pt.ChipmanPrior(max_depth=3)
 PROBLEMS = {
     "local": {},
-    "thinned": {"questions": pt.LocalCuts(max_cuts=4)},
-    "min_leaf": {"questions": pt.LocalCuts(min_leaf=2)},
+    "thinned": {"split_prior": pt.LocalCuts(max_cuts=4)},
+    "min_leaf": {"split_prior": pt.LocalCuts(min_leaf=2)},
     "limited": {"tree_prior": LIMITED},
     "nominal": {"nominal": [0]},
-    "trivial": {"questions": pt.LocalCuts(trivial=True), "tree_prior": LIMITED},
-    "grid": {"questions": pt.GridCuts(4)},
-    "grid given": {"questions": pt.GridCuts([[0.5, 1.5, 2.5, 3.5], [0.5, 2.5, 4.5]])},
-    "nominal grid": {"questions": pt.GridCuts(4), "nominal": [1]},
-    "limited grid": {"questions": pt.GridCuts(5), "tree_prior": LIMITED},
-    "dyadic": {"questions": pt.DyadicCuts(3)},
-    "cyclic": {"questions": pt.DyadicCuts(3, cyclic=True)},
+    "trivial": {"split_prior": pt.LocalCuts(trivial=True), "tree_prior": LIMITED},
+    "grid": {"split_prior": pt.GridCuts(4)},
+    "grid given": {"split_prior": pt.GridCuts([[0.5, 1.5, 2.5, 3.5], [0.5, 2.5, 4.5]])},
+    "nominal grid": {"split_prior": pt.GridCuts(4), "nominal": [1]},
+    "limited grid": {"split_prior": pt.GridCuts(5), "tree_prior": LIMITED},
+    "dyadic": {"split_prior": pt.DyadicCuts(3)},
+    "cyclic": {"split_prior": pt.DyadicCuts(3, cyclic=True)},
     "missing": {"missing": "branch"},
-    "missing grid": {"missing": "branch", "questions": pt.GridCuts(3)},
-    "fixed": {"questions": pt.kd_tree(X, 3)},
+    "missing grid": {"missing": "branch", "split_prior": pt.GridCuts(3)},
+    "fixed": {"split_prior": pt.kd_tree(X, 3)},
 }
 
 
@@ -53,15 +53,15 @@ def test_bounds_hold(name):
 def changed(name, setting, value):
     """The model, and the cells allowed, with a setting as the error gives it."""
     prior = PROBLEMS[name].get("tree_prior", pt.ChipmanPrior())
-    questions = PROBLEMS[name].get("questions", pt.LocalCuts())
+    split_prior = PROBLEMS[name].get("split_prior", pt.LocalCuts())
     if setting == "max_depth":
         return model_of(name, tree_prior=pt.ChipmanPrior(prior.alpha, prior.beta, max_depth=value))
     if setting == "GridCuts":
-        return model_of(name, questions=pt.GridCuts(value))
+        return model_of(name, split_prior=pt.GridCuts(value))
     if setting == "DyadicCuts":
-        return model_of(name, questions=pt.DyadicCuts(value, cyclic=questions.cyclic))
-    trivial, min_leaf = questions.trivial, questions.min_leaf
-    return model_of(name, questions=pt.LocalCuts(trivial=trivial, min_leaf=min_leaf, max_cuts=value))
+        return model_of(name, split_prior=pt.DyadicCuts(value, cyclic=split_prior.cyclic))
+    trivial, min_leaf = split_prior.trivial, split_prior.min_leaf
+    return model_of(name, split_prior=pt.LocalCuts(trivial=trivial, min_leaf=min_leaf, max_cuts=value))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -33,7 +33,7 @@ def shape_prior(problem, tree, cell):
     if tree == LEAF:
         return log_stop(problem, cell, cell.depth < problem.max_depth)
     _, k, rule, left, right = tree
-    weights = problem.questions.get("weights") or [1.0] * problem.n_features
+    weights = problem.split_prior.get("weights") or [1.0] * problem.n_features
     total = log_split(problem, cell) + math.log(weights[k] / sum(weights))
     for side, child in zip((left, right), child_cells(problem, cell, k, rule), strict=True):
         total += shape_prior(problem, side, child)
@@ -72,8 +72,8 @@ def brute_force(problem):
 def test_equals_brute_force(seed):
     rng = np.random.default_rng([seed, 5])
     while True:
-        problem, model = random_problem(rng, questions="local", max_trees=1500)
-        if problem.questions["trivial"] and problem.max_depth >= 2:
+        problem, model = random_problem(rng, split_prior="local", max_trees=1500)
+        if problem.split_prior["trivial"] and problem.max_depth >= 2:
             break
     trees = brute_force(problem)
     truth = exact.solve_global_splitting(model)
@@ -141,7 +141,7 @@ def test_a_structure_of_two_features():
 def test_too_much_is_refused():
     X = np.random.default_rng(0).random((12, 3))
     model = pt.TreeModel(
-        X, np.arange(12) % 2, tree_prior=pt.BranchingProcess(0.5, 6), questions=pt.LocalCuts(trivial=True)
+        X, np.arange(12) % 2, tree_prior=pt.BranchingProcess(0.5, 6), split_prior=pt.LocalCuts(trivial=True)
     )
     with pytest.raises(exact.Intractable, match="structures"):
         exact.solve_global_splitting(model)

@@ -25,11 +25,11 @@ def _inner_nodes(tree, number=0):
 def _with_joint_nodes(rng, prior):
     """A random problem over a fixed tree some of whose inner nodes are joint, and its model."""
     while True:
-        problem, _ = random_problem(rng, questions="fixed", tree_prior=prior, max_trees=400)
-        inner = _inner_nodes(problem.questions["tree"])[1:]
+        problem, _ = random_problem(rng, split_prior="fixed", tree_prior=prior, max_trees=400)
+        inner = _inner_nodes(problem.split_prior["tree"])[1:]
         joint = {i for i in inner if rng.random() < 0.5}
         if joint:
-            problem = replace(problem, questions={**problem.questions, "joint": joint})
+            problem = replace(problem, split_prior={**problem.split_prior, "joint": joint})
             return problem, model_of(problem, rng)
 
 
@@ -53,7 +53,7 @@ def test_joint_nodes_equal_enumeration(prior, seed):
 def test_a_joint_node_is_never_a_leaf_and_adds_no_depth():
     design = pt.context_tree(1, 3)
     X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
-    model = pt.TreeModel(X, y, questions=design, tree_prior=pt.BranchingProcess(0.3, max_depth=1))
+    model = pt.TreeModel(X, y, split_prior=design, tree_prior=pt.BranchingProcess(0.3, max_depth=1))
     two = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
     assert model.log_prior(two) == -math.inf
     assert model.log_prior(design.tree) == pytest.approx(math.log(0.3))
@@ -66,7 +66,7 @@ def test_rho_by_node_skips_joint_nodes():
     X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
     evidence = [
         exact.solve(
-            pt.TreeModel(X, y, questions=design, tree_prior=pt.BranchingProcess([0.3, 0.0, unused, 0.0, 0.0], 5))
+            pt.TreeModel(X, y, split_prior=design, tree_prior=pt.BranchingProcess([0.3, 0.0, unused, 0.0, 0.0], 5))
         ).log_evidence
         for unused in (0.1, 0.9)
     ]
@@ -103,7 +103,7 @@ def test_a_context_tree_is_context_tree_weighting(depth, m):
     model = pt.TreeModel(
         table.X,
         table.y,
-        questions=pt.context_tree(depth, m),
+        split_prior=pt.context_tree(depth, m),
         tree_prior=pt.BranchingProcess(0.4, max_depth=None),
         leaf=pt.DirichletMultinomial(0.5),
     )
@@ -112,7 +112,7 @@ def test_a_context_tree_is_context_tree_weighting(depth, m):
 
 
 def test_chains_refuse_joint_nodes():
-    model = pt.TreeModel([[0], [1], [2]], [0, 1, 1], questions=pt.context_tree(1, 3))
+    model = pt.TreeModel([[0], [1], [2]], [0, 1, 1], split_prior=pt.context_tree(1, 3))
     with pytest.raises(ValueError, match=r"joint nodes.*exact\.solve"):
         pt.sample(model, 10, progress=False)
 

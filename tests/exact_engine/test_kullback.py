@@ -18,7 +18,7 @@ def dyadic_model(rng, n=200, estimation=0.5, **parts):
     X = rng.random((n, 2))
     y = (rng.random(n) < truth_at(X)[:, 1]).astype(int)
     y[:2] = [0, 1]
-    parts = {"questions": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), "leaf": pt.FrozenLaplace(), **parts}
+    parts = {"split_prior": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), "leaf": pt.FrozenLaplace(), **parts}
     return pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(0.4, 4), estimation=estimation, **parts)
 
 
@@ -28,30 +28,30 @@ def truth_at(X):
 
 def test_terms_of_corollary_one():
     model = dyadic_model(np.random.default_rng(0), n=100, estimation=0.4)
-    bound = exact.kullback_bound(model, TRUTH)
+    bound = exact.kl_bound(model, TRUTH)
     pi = 0.4**2 * 0.6**3 * 0.5**2
     assert bound.prior == pytest.approx(-math.log(pi) / 61)
     assert bound.leaves == pytest.approx(3 / 41)
-    assert bound.questions == 0.0
+    assert bound.splits == 0.0
     assert bound.total == pytest.approx(bound.prior + bound.leaves)
     assert bound.classification == pytest.approx(math.sqrt(2 * bound.total))
 
 
 def test_terms_of_corollary_two():
-    model = dyadic_model(np.random.default_rng(0), n=100, estimation=0.4, questions=pt.LocalCuts(trivial=True))
-    bound = exact.kullback_bound(model, TRUTH)
+    model = dyadic_model(np.random.default_rng(0), n=100, estimation=0.4, split_prior=pt.LocalCuts(trivial=True))
+    bound = exact.kl_bound(model, TRUTH)
     pi = 0.4**2 * 0.6**3 * 0.5**2  # shape and features; 101 ways of the root, fewer below
     assert bound.prior == pytest.approx(-math.log(pi) / 61)
-    assert bound.questions == pytest.approx(3 * math.log(102) / 61)
-    assert -model.log_prior(TRUTH) / 61 < bound.prior + bound.questions
+    assert bound.splits == pytest.approx(3 * math.log(102) / 61)
+    assert -model.log_prior(TRUTH) / 61 < bound.prior + bound.splits
 
 
-def nominal_model(columns, n=60, **questions):
-    """Questions about a number of 60 values, and 20 and 4 categories."""
+def nominal_model(columns, n=60, **split_prior):
+    """Splits about a number of 60 values, and 20 and 4 categories."""
     i = np.arange(n)
     X = np.column_stack([i / n, i % 20, i % 4])[:, columns]
     return pt.TreeModel(
-        X, i % 2, nominal=[j for j, c in enumerate(columns) if c > 0], questions=pt.LocalCuts(**questions),
+        X, i % 2, nominal=[j for j, c in enumerate(columns) if c > 0], split_prior=pt.LocalCuts(**split_prior),
         tree_prior=pt.BranchingProcess(0.5, 5), leaf=pt.FrozenLaplace(), estimation=0.5,
     )  # fmt: skip
 
@@ -60,13 +60,13 @@ def test_terms_of_corollary_two_with_a_nominal_feature():
     """Twenty categories are parted in 2^19 - 1 ways, more than the N + 1 of an ordered feature."""
     split = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b101, -1, -1])
     model = nominal_model([1])
-    bound = exact.kullback_bound(model, split)
+    bound = exact.kl_bound(model, split)
     assert bound.prior == pytest.approx(math.log(8) / 31)
-    assert bound.questions == pytest.approx(math.log(2**19 - 1) / 31)
-    assert bound.prior + bound.questions == pytest.approx(-model.log_prior(split) / 31)
-    assert round(bound.prior + bound.questions, 3) == 0.492 > round((math.log(8) + 2 * math.log(62)) / 31, 3) == 0.333
+    assert bound.splits == pytest.approx(math.log(2**19 - 1) / 31)
+    assert bound.prior + bound.splits == pytest.approx(-model.log_prior(split) / 31)
+    assert round(bound.prior + bound.splits, 3) == 0.492 > round((math.log(8) + 2 * math.log(62)) / 31, 3) == 0.333
     trivial = nominal_model([1], trivial=True)
-    assert exact.kullback_bound(trivial, split).questions == pytest.approx(math.log(2**19 + 1) / 31)
+    assert exact.kl_bound(trivial, split).splits == pytest.approx(math.log(2**19 + 1) / 31)
 
 
 def test_the_ways_of_a_nominal_question_are_those_of_its_cell():
@@ -76,11 +76,11 @@ def test_the_ways_of_a_nominal_question_are_those_of_its_cell():
         [0b0011, 0b0001, -1, -1, -1, -1, -1],
     )  # fmt: skip
     model = nominal_model([0, 2])
-    bound = exact.kullback_bound(model, tree)
-    assert bound.questions == pytest.approx((math.log(7) + math.log(1) + math.log(29)) / 31)
+    bound = exact.kl_bound(model, tree)
+    assert bound.splits == pytest.approx((math.log(7) + math.log(1) + math.log(29)) / 31)
     assert bound.prior == pytest.approx(-math.log(0.5**7 * 0.5**3) / 31)
     ordered = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    assert exact.kullback_bound(model, ordered).questions == pytest.approx(2 * math.log(62) / 31)
+    assert exact.kl_bound(model, ordered).splits == pytest.approx(2 * math.log(62) / 31)
 
 
 def test_the_mean_risk_on_fresh_data_obeys_corollary_one():
@@ -92,7 +92,7 @@ def test_the_mean_risk_on_fresh_data_obeys_corollary_one():
         model = dyadic_model(rng)
         q = exact.progressive_mixture(model).predict_proba(X)
         risk.append((p * np.log(p / q)).sum(axis=1).mean())
-        bounds.append(exact.kullback_bound(model, TRUTH).total)
+        bounds.append(exact.kl_bound(model, TRUTH).total)
         risk_of_prior.append((p * np.log(2 * p)).sum(axis=1).mean())
     assert np.ptp(bounds) == 0.0
     spread = np.std(risk) / math.sqrt(len(risk))
@@ -110,19 +110,19 @@ def test_the_mean_risk_on_fresh_data_obeys_corollary_one():
 )
 def test_models_outside_the_theorem_are_refused(parts, message):
     with pytest.raises(ValueError, match=message):
-        exact.kullback_bound(dyadic_model(np.random.default_rng(0), **parts), STUMP)
+        exact.kl_bound(dyadic_model(np.random.default_rng(0), **parts), STUMP)
 
 
 def test_other_bad_input():
     rng = np.random.default_rng(0)
     model = dyadic_model(rng)
     with pytest.raises(ValueError, match="prior is 0"):
-        exact.kullback_bound(model, pt.Tree([0, -1, -1], [0.3, 0, 0], [1, 0, 0], [2, 0, 0]))
+        exact.kl_bound(model, pt.Tree([0, -1, -1], [0.3, 0, 0], [1, 0, 0], [2, 0, 0]))
     with pytest.raises(TypeError, match="tree is a str"):
-        exact.kullback_bound(model, "tree")
+        exact.kl_bound(model, "tree")
     X = rng.random((6, 2))
     penalised = pt.TreeModel(
-        X, [0, 1] * 3, tree_prior=pt.LeafPenalty(), leaf=pt.FrozenLaplace(), questions=pt.GridCuts(2), estimation=0.5
+        X, [0, 1] * 3, tree_prior=pt.LeafPenalty(), leaf=pt.FrozenLaplace(), split_prior=pt.GridCuts(2), estimation=0.5
     )
     with pytest.raises(ValueError, match="not normalised"):
-        exact.kullback_bound(penalised, STUMP)
+        exact.kl_bound(penalised, STUMP)

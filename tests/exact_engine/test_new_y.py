@@ -34,10 +34,10 @@ def leaf_law(problem, rows):
     return stats.t(2.0 * a, center, math.sqrt(b / a * (1.0 + 1.0 / (k0 + n))))
 
 
-def problem_of(questions, leaf, seed, gaps=False):
-    rng = np.random.default_rng([GRAPHS.index(questions), LEAVES.index(leaf), seed, gaps])
+def problem_of(split_prior, leaf, seed, gaps=False):
+    rng = np.random.default_rng([GRAPHS.index(split_prior), LEAVES.index(leaf), seed, gaps])
     while True:
-        problem, model = random_problem(rng, questions=questions, leaf=leaf, max_trees=400, gaps=gaps)
+        problem, model = random_problem(rng, split_prior=split_prior, leaf=leaf, max_trees=400, gaps=gaps)
         if len(enumerate_trees(problem)) >= 8:
             break
     truth, trees = exact.solve(model), Reference(problem).posterior()
@@ -181,7 +181,7 @@ def test_many_rows():
     rng = np.random.default_rng(2)
     X = rng.random((100_000, 2))
     model = pt.TreeModel(
-        X, X[:, 0] + rng.normal(size=len(X)), questions=pt.DyadicCuts(3), tree_prior=pt.BranchingProcess(0.5, 4)
+        X, X[:, 0] + rng.normal(size=len(X)), split_prior=pt.DyadicCuts(3), tree_prior=pt.BranchingProcess(0.5, 4)
     )
     truth = exact.solve(model)
     ends = truth.predict_interval(X)

@@ -57,7 +57,7 @@ def test_the_best_within_the_limit(seed, method, monkeypatch):
     how = {"alpha": alpha, "method": method, "max_leaves": most, "tolerance": tolerance, "strength": strength}
     how |= {"delta0": d0, "delta1": d1, "levels": levels, "cyclic": cyclic, "bounds": np.array([[0.0, 1.0]] * p)}
     X = (codes + 0.5) / (1 << levels)
-    found = exact.minimise_misses(X, y, **how)
+    found = exact.neyman_pearson_tree(X, y, **how)
     assert found.objective == pytest.approx(best, abs=1e-12)
     assert (found.n_leaves, round(found.false_alarm * n0)) == (leaves, alarms)
     called = found.tree.predict(X)
@@ -77,9 +77,9 @@ def test_sizes_left_out_could_not_win(monkeypatch):
     X = rng.random((150, 3))
     y = (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=150) > 1).astype(int)
     how = {"alpha": 0.1, "tolerance": 0.1, "strength": 0.05, "levels": 3, "cyclic": True}
-    found = exact.minimise_misses(X, y, **how)
+    found = exact.neyman_pearson_tree(X, y, **how)
     monkeypatch.setattr(module, "FIRST_SIZES", 120)
-    whole = exact.minimise_misses(X, y, **how)
+    whole = exact.neyman_pearson_tree(X, y, **how)
     assert 3 < found.n_leaves < 120
     assert (found.objective, found.false_alarm, found.n_leaves) == (whole.objective, whole.false_alarm, whole.n_leaves)
 
@@ -96,7 +96,7 @@ def test_a_planted_bug_is_caught(monkeypatch):
         X, bounds = (codes + 0.5) / (1 << levels), np.array([[0.0, 1.0]] * codes.shape[1])
         how = {"alpha": 0.4, "tolerance": 0.0, "strength": 0.0, "levels": levels, "cyclic": cyclic, "bounds": bounds}
         best, _ = brute_force(codes, y, levels, trees, lambda k: 0.4, lambda k: 0.0)
-        caught += exact.minimise_misses(X, y, **how).objective > best + 1e-9
+        caught += exact.neyman_pearson_tree(X, y, **how).objective > best + 1e-9
     assert caught > 5
 
 
@@ -114,7 +114,7 @@ def test_the_guarantee_holds():
         n = 120
         x, noise = rng.random(n), rng.random(n) < 0.1
         y = (x > 0.5) ^ noise
-        found = exact.minimise_misses(
+        found = exact.neyman_pearson_tree(
             x[:, None], y, alpha=0.05, tolerance=0.2, strength=0.02, levels=3, delta0=0.3, delta1=0.3, bounds=[[0, 1]]
         )
         called = found.tree.predict((np.arange(8)[:, None] + 0.5) / 8) == 1
@@ -129,21 +129,21 @@ def test_bad_input():
     X, y = np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1]
     for alpha in (0.0, 1.0, -0.1, float("nan")):
         with pytest.raises(ValueError, match="give a false-alarm level in"):
-            exact.minimise_misses(X, y, alpha=alpha)
+            exact.neyman_pearson_tree(X, y, alpha=alpha)
     for name in ("delta0", "delta1"):
         with pytest.raises(ValueError, match="give 0 < delta < 1"):
-            exact.minimise_misses(X, y, alpha=0.1, **{name: 1.0})
+            exact.neyman_pearson_tree(X, y, alpha=0.1, **{name: 1.0})
     with pytest.raises(ValueError, match=r"3 class\(es\)"):
-        exact.minimise_misses(X, [0, 1, 2, 0, 1, 2], alpha=0.1)
+        exact.neyman_pearson_tree(X, [0, 1, 2, 0, 1, 2], alpha=0.1)
     with pytest.raises(ValueError, match=r"1 class\(es\)"):
-        exact.minimise_misses(X, [0] * 6, alpha=0.1)
+        exact.neyman_pearson_tree(X, [0] * 6, alpha=0.1)
     with pytest.raises(ValueError, match="method='erm' needs"):
-        exact.minimise_misses(X, y, alpha=0.1, method="erm")
+        exact.neyman_pearson_tree(X, y, alpha=0.1, method="erm")
     with pytest.raises(ValueError, match="method='np' is unknown"):
-        exact.minimise_misses(X, y, alpha=0.1, method="np")
+        exact.neyman_pearson_tree(X, y, alpha=0.1, method="np")
     with pytest.raises(ValueError, match="max_leaves=0"):
-        exact.minimise_misses(X, y, alpha=0.1, max_leaves=0)
+        exact.neyman_pearson_tree(X, y, alpha=0.1, max_leaves=0)
     with pytest.raises(ValueError, match="tolerance=-1"):
-        exact.minimise_misses(X, y, alpha=0.1, tolerance=-1)
+        exact.neyman_pearson_tree(X, y, alpha=0.1, tolerance=-1)
     with pytest.raises(ValueError, match=r"levels=40: codes would overflow"):
-        exact.minimise_misses(X, y, alpha=0.1, levels=40)
+        exact.neyman_pearson_tree(X, y, alpha=0.1, levels=40)

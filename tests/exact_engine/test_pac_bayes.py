@@ -236,7 +236,7 @@ def test_weights_are_those_of_the_model_it_stands_for(base):
         X,
         y,
         tree_prior=pt.LeafPenalty(1.0, empty_cost=0.0),
-        questions=pt.FixedTree(fitted.tree_),
+        split_prior=pt.FixedTree(fitted.tree_),
         leaf=pt.PacBayesLoss(0.4, 0.2),
     )
     truth = exact.solve(model)

@@ -26,7 +26,7 @@ def _problem(seed, kind):
     else:
         design = pt.DyadicCuts(3, cyclic=True)
     prior = pt.LeafPenalty(0.5, limit, empty_cost=0.0) if seed % 3 == 0 else pt.BranchingProcess(0.6, limit)
-    model = pt.TreeModel(X, y, questions=design, tree_prior=prior)
+    model = pt.TreeModel(X, y, split_prior=design, tree_prior=prior)
     return exact.solve(model), rng.random((200, 3)) * 1.2 - 0.1
 
 
@@ -42,7 +42,7 @@ def test_paths_equal_the_flow(kind, seed):
 def test_paths_longer_than_the_table_walk_on():
     rng = np.random.default_rng(2)
     X, y = rng.random((300, 2)), rng.integers(0, 2, 300)
-    model = pt.TreeModel(X, y, questions=pt.DyadicCuts(12, cyclic=True), tree_prior=pt.BranchingProcess(0.9, 24))
+    model = pt.TreeModel(X, y, split_prior=pt.DyadicCuts(12, cyclic=True), tree_prior=pt.BranchingProcess(0.9, 24))
     truth = exact.solve(model)
     assert truth._paths.n_levels < 24
     new = np.concatenate([X, rng.random((300, 2))])
@@ -52,7 +52,7 @@ def test_paths_longer_than_the_table_walk_on():
 def test_unseen_categories_follow_the_larger_branch():
     tree = pt.Tree([0, 1, -1, -1, -1], [0, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [1, -1, -1, -1, -1])
     X = np.array([["a", 0.0], ["a", 1.0], ["a", 1.0], ["b", 0.0]], dtype=object)
-    model = pt.TreeModel(X, [0, 1, 1, 0], questions=pt.FixedTree(tree), nominal=0)
+    model = pt.TreeModel(X, [0, 1, 1, 0], split_prior=pt.FixedTree(tree), nominal=0)
     truth = exact.solve(model)
     new = np.array([["z", 1.0], ["a", 1.0]], dtype=object)
     found = truth.predict_proba(new)

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from model.problems import QUESTIONS, TREE_PRIORS, random_problem
+from model.problems import SPLIT_PRIORS, TREE_PRIORS, random_problem
 from reference.progressive import direct_on_full_tree, mean_law, mean_rows, stages
 
 import exact
@@ -21,7 +21,7 @@ def frozen_model(n=60, depth=3, seed=0, n_classes=3, **parts):
     X = rng.random((n, 2))
     y = np.where(rng.random(n) < 0.6, (X[:, 0] * n_classes).astype(int), rng.integers(n_classes, size=n))
     y[:n_classes] = np.arange(n_classes)
-    parts = {"questions": pt.DyadicCuts((depth + 1) // 2, cyclic=True, bounds=[[0, 1]] * 2), **parts}
+    parts = {"split_prior": pt.DyadicCuts((depth + 1) // 2, cyclic=True, bounds=[[0, 1]] * 2), **parts}
     return pt.TreeModel(
         X,
         y,
@@ -65,12 +65,12 @@ def keyed(law):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
-@pytest.mark.parametrize("questions", QUESTIONS)
-def test_equals_brute_force_over_trees_and_stages(questions, tree_prior, seed):
-    rng = np.random.default_rng([QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), seed])
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
+def test_equals_brute_force_over_trees_and_stages(split_prior, tree_prior, seed):
+    rng = np.random.default_rng([SPLIT_PRIORS.index(split_prior), TREE_PRIORS.index(tree_prior), seed])
     leaf = ["laplace", "laplace", str(rng.choice(["dirichlet", "nig", "known", "poisson", "loss"]))][seed]
     for _ in range(20):
-        problem, model = random_problem(rng, questions=questions, tree_prior=tree_prior, leaf=leaf, max_trees=300)
+        problem, model = random_problem(rng, split_prior=split_prior, tree_prior=tree_prior, leaf=leaf, max_trees=300)
         if assert_equals_brute_force(problem, model, rng, {"rel": 1e-9, "abs": 1e-9}):
             return
     raise AssertionError("no problem had two stages")
@@ -80,7 +80,9 @@ def test_equals_brute_force_to_twelve_digits_at_depth_three():
     rng = np.random.default_rng(5)
     found = 0
     while found < 6:
-        problem, model = random_problem(rng, questions="dyadic", tree_prior="stopped", leaf="laplace", max_trees=1_000)
+        problem, model = random_problem(
+            rng, split_prior="dyadic", tree_prior="stopped", leaf="laplace", max_trees=1_000
+        )
         if len(problem.classes) == 3 and model.natural_depth >= 3:
             found += assert_equals_brute_force(problem, model, rng, TIGHT)
 
@@ -133,7 +135,7 @@ def test_orders_are_averaged():
     problem_rng = np.random.default_rng(8)
     while True:
         problem, model = random_problem(
-            problem_rng, questions="dyadic", tree_prior="stopped", leaf="laplace", max_trees=300
+            problem_rng, split_prior="dyadic", tree_prior="stopped", leaf="laplace", max_trees=300
         )
         if sum(not e for e in problem.estimation) >= 3 and min(problem.weights) > 0:
             break
@@ -165,7 +167,7 @@ def test_resplit_leaves_rows_of_weight_zero_alone():
         X,
         rng.integers(2, size=20),
         tree_prior=pt.BranchingProcess(0.4, 2),
-        questions=pt.DyadicCuts(2),
+        split_prior=pt.DyadicCuts(2),
         leaf=pt.FrozenLaplace(),
         estimation=0.5,
         sample_weight=weight,
@@ -180,7 +182,7 @@ def _with_mask(model, mask):
         X,
         model.classes_[model.target.values],
         tree_prior=model.tree_prior,
-        questions=model.questions,
+        split_prior=model.split_prior,
         leaf=pt.FrozenLaplace(),
         estimation=mask,
     )
@@ -276,7 +278,7 @@ def with_missing_values(rng, n, p):
 LOCAL_TABLES = [ordered_features, with_ties, with_a_nominal_feature, with_missing_values]
 
 
-def staged_model(rng, made, n=9, p=2, questions=None, leaf=None, max_depth=3):
+def staged_model(rng, made, n=9, p=2, split_prior=None, leaf=None, max_depth=3):
     """A model, the rows of a table to predict, and what makes the model anew with other weights and rows of E."""
     X, new, more = made(rng, n, p)
     y = np.append([0, 1, 2], rng.integers(3, size=n - 3))
@@ -286,7 +288,7 @@ def staged_model(rng, made, n=9, p=2, questions=None, leaf=None, max_depth=3):
         frozen = {} if estimation is None else {"estimation": estimation}
         return pt.TreeModel(
             X, y, tree_prior=pt.ChipmanPrior(0.8, 0.7, max_depth=max_depth), leaf=leaf or pt.FrozenLaplace(0.3),
-            questions=questions or pt.LocalCuts(), sample_weight=weight, **frozen, **more,
+            split_prior=split_prior or pt.LocalCuts(), sample_weight=weight, **frozen, **more,
         )  # fmt: skip
 
     return model, np.concatenate([X, new])
@@ -322,13 +324,13 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made,
         (ordered_features, {}, {"orders": 3, "rng": 1}),
         (with_a_nominal_feature, {}, {"orders": 2, "resplit": True, "rng": 2}),
         (with_ties, {"leaf": pt.DirichletMultinomial(0.5)}, {}),
-        (with_a_nominal_feature, {"questions": pt.LocalCuts(trivial=True), "n": 8, "max_depth": 2}, {}),
-        (ordered_features, {"questions": pt.LocalCuts(min_leaf=2), "n": 12}, {}),
-        (ordered_features, {"questions": pt.LocalCuts(max_cuts=3), "n": 12}, {}),
-        (with_a_nominal_feature, {"questions": pt.GridCuts([[0.3, 0.6], None])}, {}),
-        (with_missing_values, {"questions": pt.GridCuts([[0.3, 0.6], [0.5]])}, {"orders": 2, "rng": 3}),
-        (with_missing_values, {"questions": pt.DyadicCuts(2), "n": 12}, {}),
-        (with_missing_values, {"questions": pt.DyadicCuts(2, cyclic=True), "n": 12}, {}),
+        (with_a_nominal_feature, {"split_prior": pt.LocalCuts(trivial=True), "n": 8, "max_depth": 2}, {}),
+        (ordered_features, {"split_prior": pt.LocalCuts(min_leaf=2), "n": 12}, {}),
+        (ordered_features, {"split_prior": pt.LocalCuts(max_cuts=3), "n": 12}, {}),
+        (with_a_nominal_feature, {"split_prior": pt.GridCuts([[0.3, 0.6], None])}, {}),
+        (with_missing_values, {"split_prior": pt.GridCuts([[0.3, 0.6], [0.5]])}, {"orders": 2, "rng": 3}),
+        (with_missing_values, {"split_prior": pt.DyadicCuts(2), "n": 12}, {}),
+        (with_missing_values, {"split_prior": pt.DyadicCuts(2, cyclic=True), "n": 12}, {}),
     ],
 )
 def test_new_rows_are_predicted_by_the_mean_of_the_stages(made, given, orders):
@@ -344,9 +346,9 @@ def test_one_feature_needs_no_walk_through_the_stages(monkeypatch):
     monkeypatch.setattr(exact.ProgressiveMixture, "_values_by_stage", None)
     for made, given in [
         (ordered_features, {"p": 1}),
-        (with_ties, {"questions": pt.GridCuts([[0.2, 0.7], [0.5]])}),
-        (with_ties, {"questions": pt.DyadicCuts(2)}),
-        (ordered_features, {"questions": pt.LocalCuts(feature_weights=[0.0, 1.0])}),
+        (with_ties, {"split_prior": pt.GridCuts([[0.2, 0.7], [0.5]])}),
+        (with_ties, {"split_prior": pt.DyadicCuts(2)}),
+        (ordered_features, {"split_prior": pt.LocalCuts(feature_weights=[0.0, 1.0])}),
     ]:
         model, rows = staged_model(np.random.default_rng(3), made, **given)
         mixture = exact.progressive_mixture(model())
@@ -363,7 +365,7 @@ def test_the_classifier_predicts_new_rows_by_the_mean_of_the_stages(base):
     y = mixture.model.target.values
 
     def model(weight=None, estimation=None):
-        given = {name: getattr(mixture.model, name) for name in ("tree_prior", "questions", "leaf")}
+        given = {name: getattr(mixture.model, name) for name in ("tree_prior", "split_prior", "leaf")}
         return pt.TreeModel(
             X[fitted.rows_], y, sample_weight=weight, **given,
             estimation=mixture.model.target.estimation if estimation is None else estimation,

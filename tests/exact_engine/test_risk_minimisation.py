@@ -11,7 +11,7 @@ import exact
 import pactree_mcmc as pt
 from exact.systems.scott.penalties import is_concave
 from exact.systems.scott.risk_minimisation import default_levels
-from pactree_mcmc.certificates import dyadic_tree
+from pactree_mcmc.certificates import dyadic_tree_bound
 
 MOST_TREES = 400
 
@@ -108,7 +108,7 @@ def test_theorem_2_as_numbers():
     X, found = fitted(codes, y, levels, cyclic, penalty="adaptive", strength=0.01)
     again = fitted(codes, y, levels, cyclic, penalty=exact.SpatiallyAdaptive(0.025), strength=1e-9)[1]
     assert again.risk <= found.risk
-    bound = dyadic_tree(again.tree, X, y, delta=0.05, cyclic=cyclic)
+    bound = dyadic_tree_bound(again.tree, X, y, delta=0.05, cyclic=cyclic)
     assert bound.raw == pytest.approx(again.risk + 1e9 * again.penalty, rel=1e-6)
 
 

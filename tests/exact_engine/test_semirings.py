@@ -247,7 +247,7 @@ def test_the_cells_of_a_row_share_one_leaf(kind, seed):
 def test_law_of_depths_beyond_the_first_ones():
     """A chain of rows with a prior that never stops: trees as deep as the rows allow; draws have the same law."""
     x = np.arange(24.0)
-    model = pt.TreeModel(x[:, None], x, tree_prior=pt.ChipmanPrior(0.999, 0.0), questions=pt.LocalCuts(min_leaf=1))
+    model = pt.TreeModel(x[:, None], x, tree_prior=pt.ChipmanPrior(0.999, 0.0), split_prior=pt.LocalCuts(min_leaf=1))
     truth = exact.solve(model)
     law = truth.depth_pmf()
     assert 16 < len(law) <= 24
@@ -321,7 +321,7 @@ def test_trees_of_complete_designs(levels):
     prior = pt.LeafPenalty(1.0)
     one = exact.solve(
         pt.TreeModel(
-            x[:, None], np.arange(len(x)) % 2, tree_prior=prior, questions=pt.DyadicCuts(levels, bounds=[[0, 1]])
+            x[:, None], np.arange(len(x)) % 2, tree_prior=prior, split_prior=pt.DyadicCuts(levels, bounds=[[0, 1]])
         )
     )
     count = 1
@@ -330,8 +330,8 @@ def test_trees_of_complete_designs(levels):
     assert one.n_trees == count
     if levels <= 2:
         X = np.array([(a, b) for a in x for b in x])
-        questions = pt.DyadicCuts(levels, bounds=[[0, 1]] * 2)
-        two = exact.solve(pt.TreeModel(X, np.arange(len(X)) % 2, tree_prior=prior, questions=questions))
+        split_prior = pt.DyadicCuts(levels, bounds=[[0, 1]] * 2)
+        two = exact.solve(pt.TreeModel(X, np.arange(len(X)) % 2, tree_prior=prior, split_prior=split_prior))
         table = {}
         for i in range(levels + 1):
             for j in range(levels + 1):

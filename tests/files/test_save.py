@@ -135,8 +135,8 @@ MODEL_OF_EACH_PART = {
     "frozen": {"leaf": pt.FrozenLaplace(2.0), "estimation": 0.5},
     "rho by depth": {"tree_prior": pt.BranchingProcess([0.5, np.float32(0.25), 0.1], max_depth=2, conditioned=True)},
     "penalty": {"tree_prior": pt.LeafPenalty(1.5, max_depth=np.int64(7), empty_cost=0.0)},
-    "cuts": {"questions": pt.GridCuts([[1, 2.5], range(1, 4), None], feature_weights=(1, 2, 0.5))},
-    "bounds": {"questions": pt.DyadicCuts(3, cyclic=True, bounds=[(-1.0, 20.0)] * 3), "nominal": None},
+    "cuts": {"split_prior": pt.GridCuts([[1, 2.5], range(1, 4), None], feature_weights=(1, 2, 0.5))},
+    "bounds": {"split_prior": pt.DyadicCuts(3, cyclic=True, bounds=[(-1.0, 20.0)] * 3), "nominal": None},
     "loss": {"leaf": pt.PacBayesLoss(2.0, 0.1), "estimation": np.arange(len(X)) % 2 == 0},
 }
 

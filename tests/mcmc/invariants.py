@@ -105,7 +105,7 @@ def check_contents(model, chain, plainly=None):
     assert isclose(log_prior, model.log_prior(tree), rel_tol=1e-12, abs_tol=1e-10)
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
     node = Copies(state.node)
-    numbers, scans = preorder(node), len(state.cell) > 1 and model.questions.kind != FIXED
+    numbers, scans = preorder(node), len(state.cell) > 1 and model.split_prior.kind != FIXED
     lines = len(state.line) > 1 and model.leaf.separates
     for number, cell, question in model.visit(tree):
         i = numbers[number]
@@ -178,7 +178,7 @@ def all_questions(model, cell):
     for k, scale in enumerate(model.scales):
         if model.columns.is_nominal[k]:
             inside = model.categories_in(cell, k) or sum(1 << int(c) for c in np.unique(cell.codes(k)))
-            if model.questions.kind == LOCAL_TRIVIAL:
+            if model.split_prior.kind == LOCAL_TRIVIAL:
                 yield Question(k, -1, (1 << scale.n_codes) - 1)
                 if len(cell.index):
                     yield Question(k, -1, 0)
@@ -187,9 +187,9 @@ def all_questions(model, cell):
             while part:
                 part = (part - 1) & rest
                 yield Question(k, -1, lowest | part)
-        elif model.questions.kind in (LOCAL, LOCAL_TRIVIAL):
+        elif model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
             codes = np.unique(cell.codes(k))
-            if model.questions.kind == LOCAL_TRIVIAL:
+            if model.split_prior.kind == LOCAL_TRIVIAL:
                 yield Question(k, scale.n_codes - 1, -1)
                 if len(codes):
                     yield Question(k, -1, -1)

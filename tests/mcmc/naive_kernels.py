@@ -53,8 +53,8 @@ def grow_prune_row(problem, tree, posterior):
         return (1.0 - grow_probability(of)) / len(prunable(problem, of))
 
     row = {}
-    for path, _, questions in growable(problem, tree):
-        for k, rule, R in questions:
+    for path, _, split_prior in growable(problem, tree):
+        for k, rule, R in split_prior:
             larger = with_subtree(tree, path, ("split", k, rule, LEAF, LEAF))
             there = propose_growth(tree, R)
             back = propose_pruning(larger)
@@ -75,8 +75,8 @@ def blanchard_row(problem, tree):
     """
     rho = problem.tree_prior["rho"]
     row = {}
-    for path, cell, questions in growable(problem, tree):
-        for k, rule, R in questions:
+    for path, cell, split_prior in growable(problem, tree):
+        for k, rule, R in split_prior:
             larger = with_subtree(tree, path, ("split", k, rule, LEAF, LEAF))
             K = fit_ratio(problem, cell, k, rule)
             row[larger] = 2.0 ** -len(path) * rho * (1.0 - rho) / 2.0 * R * min(1.0, 1.0 / K)

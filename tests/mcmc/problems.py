@@ -16,7 +16,7 @@ def build_model(package, problem):
             np.stack(columns, axis=1),
             problem.y,
             tree_prior=_tree_prior(package, problem.tree_prior),
-            questions=_questions(package, problem),
+            split_prior=_questions(package, problem),
             leaf=_leaf(package, problem.leaf),
             nominal=sorted(problem.nominal),
             missing="branch" if any(None in row for row in problem.X) else "error",
@@ -33,7 +33,7 @@ def _tree_prior(package, prior):
 
 
 def _questions(package, problem):
-    given = dict(problem.questions)
+    given = dict(problem.split_prior)
     kind, weights = given.pop("kind"), given.pop("weights", None)
     if kind == "fixed":
         return package.FixedTree(library_tree(package, problem, given["tree"]))
@@ -107,8 +107,8 @@ def nested_tree(problem, tree):
 
 def _part(problem, cell, k, going_left):
     """The categories going left that matter in the cell; a trivial part in the enumerator's words."""
-    inside = cell.box[k] if problem.questions["kind"] in ("grid", "fixed") else {problem.X[i][k] for i in cell.rows}
-    if problem.questions.get("trivial") and inside <= going_left:
+    inside = cell.box[k] if problem.split_prior["kind"] in ("grid", "fixed") else {problem.X[i][k] for i in cell.rows}
+    if problem.split_prior.get("trivial") and inside <= going_left:
         return problem.categories[k]
     return frozenset(inside & going_left)
 
@@ -330,10 +330,10 @@ SPECIAL = {
 
 def kind_of(case):
     """What sort of questions a case asks."""
-    _, questions, _ = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
-    few = questions.get("min_leaf", 1) > 1
+    _, split_prior, _ = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
+    few = split_prior.get("min_leaf", 1) > 1
     uneven = case == "min_leaf_uneven"
-    return (questions["kind"], *(name for name in ("trivial", "cyclic") if questions.get(name)), few, uneven)
+    return (split_prior["kind"], *(name for name in ("trivial", "cyclic") if split_prior.get(name)), few, uneven)
 
 
 def shown_by(step, case, prior, leaf):
@@ -349,7 +349,7 @@ COSTLY = (
 """Cases whose matrices take longest."""
 
 
-def problem(data, questions, prior, leaf, *, estimation=None, **changes):
+def problem(data, split_prior, prior, leaf, *, estimation=None, **changes):
     """A naive problem from its parts; for the Laplace score the rows of E are every other one by default."""
     y, n = data["y"], len(data["X"])
     if leaf["kind"] in ("nig", "known"):
@@ -357,13 +357,13 @@ def problem(data, questions, prior, leaf, *, estimation=None, **changes):
     if leaf["kind"] == "laplace" and estimation is None:
         estimation = [i % 2 == 0 for i in range(n)]
     parts = {**data, "y": y, **changes}
-    return Problem(**parts, questions=questions, tree_prior=prior, leaf=leaf, estimation=estimation)
+    return Problem(**parts, split_prior=split_prior, tree_prior=prior, leaf=leaf, estimation=estimation)
 
 
 def case_problem(case, prior, leaf, **changes):
     """The problem of a case, a prior of PRIORS and a leaf of LEAVES, by name."""
-    data, questions, depth = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
+    data, split_prior, depth = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
     tree_prior = {**PRIORS[prior], "max_depth": depth}
-    if questions["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
+    if split_prior["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
         tree_prior["rho"] = RHO_BY_NODE
-    return problem(data, questions, tree_prior, LEAVES[leaf], **changes)
+    return problem(data, split_prior, tree_prior, LEAVES[leaf], **changes)

@@ -36,12 +36,12 @@ MODELS = {
     "fractions of classes": classes(sample_weight=WEIGHT),
     "numbers": regression(),
     "shared variance": regression(pt.NormalSharedVariance()),
-    "grid": regression(questions=pt.GridCuts(7)),
+    "grid": regression(split_prior=pt.GridCuts(7)),
     "trivial": pt.TreeModel(
-        X, Y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=4), questions=pt.LocalCuts(trivial=True)
+        X, Y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=4), split_prior=pt.LocalCuts(trivial=True)
     ),
-    "dyadic": pt.TreeModel(X, Y, questions=pt.DyadicCuts(3)),
-    "fixed": pt.TreeModel(X[:, :2], Y, questions=FIXED, tree_prior=pt.BranchingProcess(0.6, max_depth=None)),
+    "dyadic": pt.TreeModel(X, Y, split_prior=pt.DyadicCuts(3)),
+    "fixed": pt.TreeModel(X[:, :2], Y, split_prior=FIXED, tree_prior=pt.BranchingProcess(0.6, max_depth=None)),
     "penalty": pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
 }
 MOVES = ("grow-prune", "blanchard", "collapsed", "redraw", "change", "shift", "swap", "rotate", "regrow-1", "regrow-2")

@@ -62,15 +62,15 @@ def facts(model, state, node, place):
     met = {"below" if state.node[node].depth else "root"} if anchors else set()
     if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
         met.add("worth")
-    for k in range(len(model.questions.feature)):
+    for k in range(len(model.split_prior.feature)):
         base, end = state.kept_from[k], state.kept_from[k + 1]
         has = [at for feature, at in anchors if feature == k]
         open_ways = [at for at in range(end - base) if state.kept_alike[base + at] > 0]
         if not has:
             met |= {"bare"} if anchors and state.sums[even, k] > -np.inf else set()
             continue
-        met.add("nominal" if model.questions.feature[k].nominal else "ordered")
-        met |= {"missing"} if model.questions.feature[k].twin != k else set()
+        met.add("nominal" if model.split_prior.feature[k].nominal else "ordered")
+        met |= {"missing"} if model.split_prior.feature[k].twin != k else set()
         met |= {"trivial"} if has[0] < 2 else set()
         met |= {"alike"} if max(state.kept_alike[base + at] for at in has) > 1 else set()
         met |= {"before"} if open_ways[0] < has[0] else set()
@@ -128,7 +128,7 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
 
 SCRATCH = ("bin_of", "sketch", "sketch_sides", "sketch_stats", "sketch_gains", "anchor_cut", "anchor_categories")
 SCRATCH += ("kept_tilts", "kept_alike", "way_terms", "tilts", "alike", "sums", "lefts", "rights", "bins", "gains")
-QUESTIONS = {
+SPLIT_PRIORS = {
     "local": lambda package: package.LocalCuts(),
     "two rows": lambda package: package.LocalCuts(min_leaf=2),
     "grid": lambda package: package.GridCuts([[0.5, 1.5, 2.5, 3.5, 4.5], [0.2, 0.4, 0.6, 0.8], None]),
@@ -139,7 +139,7 @@ LEAVES = {
 }
 
 
-def with_gaps(questions, leaf, seed=3, n=24):
+def with_gaps(split_prior, leaf, seed=3, n=24):
     """A plain model of two numbers with missing values and a nominal feature, and a chain at its stump."""
     package, rng = plain_package().package, np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, 6, n), rng.random(n), rng.integers(0, 4, n)]).astype(object)
@@ -152,7 +152,7 @@ def with_gaps(questions, leaf, seed=3, n=24):
             X,
             y,
             tree_prior=package.ChipmanPrior(0.95, 0.5, max_depth=4),
-            questions=QUESTIONS[questions](package),
+            split_prior=SPLIT_PRIORS[split_prior](package),
             leaf=LEAVES[leaf](package),
             nominal=[2],
             missing="branch",
@@ -215,11 +215,11 @@ def disturbing(rng):
 
 
 @pytest.mark.parametrize("leaf", list(LEAVES))
-@pytest.mark.parametrize("questions", list(QUESTIONS))
-def test_what_is_said_of_a_cell_depends_on_the_cell_alone(questions, leaf):
+@pytest.mark.parametrize("split_prior", list(SPLIT_PRIORS))
+def test_what_is_said_of_a_cell_depends_on_the_cell_alone(split_prior, leaf):
     """Not on the order of its rows, nor on what other cells left in scratch."""
     rng = np.random.default_rng(5)
-    assert check_cells(with_gaps(questions, leaf), 40, rng, disturbing(rng)) > 100
+    assert check_cells(with_gaps(split_prior, leaf), 40, rng, disturbing(rng)) > 100
 
 
 def test_children_that_every_split_makes_far_worse(monkeypatch):
@@ -229,7 +229,7 @@ def test_children_that_every_split_makes_far_worse(monkeypatch):
     parts = {
         "leaf": package.NormalKnownVariance(1.0, 0.0, 1.0),
         "tree_prior": package.ChipmanPrior(0.95, 0.5, max_depth=4),
-        "questions": package.LocalCuts(feature_weights=[3.0, 1.0]),
+        "split_prior": package.LocalCuts(feature_weights=[3.0, 1.0]),
     }
     with np.errstate(over="ignore"):
         chain = new_chain(package.TreeModel(np.column_stack([y > 0.0, np.tile(np.arange(16.0), 4)]), y, **parts))
@@ -255,11 +255,11 @@ PLANTED = [("local", "_look", by_the_rows), ("grid", "_bin_codes", outside_not_b
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize(("questions", "name", "wrong"), PLANTED, ids=[name for _, name, _ in PLANTED])
-def test_what_depends_on_more_than_the_cell_is_noticed(questions, name, wrong, monkeypatch):
+@pytest.mark.parametrize(("split_prior", "name", "wrong"), PLANTED, ids=[name for _, name, _ in PLANTED])
+def test_what_depends_on_more_than_the_cell_is_noticed(split_prior, name, wrong, monkeypatch):
     """On the order of rows; on the bins that a box before has left."""
     anchors = plain_package().module("mcmc.learned.anchors")
     monkeypatch.setattr(anchors, name, standing_in(getattr(anchors, name), wrong))
     rng = np.random.default_rng(5)
     with pytest.raises(AssertionError):
-        check_cells(with_gaps(questions, "fractions"), 40, rng, disturbing(rng))
+        check_cells(with_gaps(split_prior, "fractions"), 40, rng, disturbing(rng))

@@ -65,7 +65,7 @@ def test_more_rows_features_and_codes_cost_more(less, more):
 
 def test_coarser_cuts_and_missing_values_are_counted():
     """Codes are those of the cuts; values that are missing make a feature count twice."""
-    fine, coarse = table(400, 3, 300), table(400, 3, 300, questions=pt.GridCuts(8))
+    fine, coarse = table(400, 3, 300), table(400, 3, 300, split_prior=pt.GridCuts(8))
     assert look_rows(coarse) < look_rows(fine)
     X = np.column_stack([np.arange(50.0), np.arange(50.0) % 7])
     whole = pt.TreeModel(X, np.arange(50) % 2, missing="branch")

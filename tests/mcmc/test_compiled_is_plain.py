@@ -53,7 +53,7 @@ def without_nominal(data):
 
 
 GRID_CUTS = [None, [0.5, 1.5, 2.5, 7.0], [0.25, 0.5, 0.75]]
-QUESTIONS = {
+SPLIT_PRIORS = {
     "local": {"kind": "local", "trivial": False, "min_leaf": 1},
     "weighted": {"kind": "local", "trivial": False, "min_leaf": 1, "weights": [1.0, 2.0, 0.5]},
     "trivial": {"kind": "local", "trivial": True, "min_leaf": 1},
@@ -62,7 +62,7 @@ QUESTIONS = {
     "dyadic": {"kind": "dyadic", "levels": 3, "cyclic": False, "bounds": [(0.0, 8.0), (0.0, 1.0)]},
     "cyclic": {"kind": "dyadic", "levels": 3, "cyclic": True, "bounds": [(0.0, 8.0), (0.0, 1.0)]},
 }
-PAIRS = list(zip(QUESTIONS, ["dirichlet", "nig", "laplace", "loss", "poisson", "known", "nig"], strict=True))
+PAIRS = list(zip(SPLIT_PRIORS, ["dirichlet", "nig", "laplace", "loss", "poisson", "known", "nig"], strict=True))
 
 
 def draws_of(model, module, kernel, seed):
@@ -103,13 +103,13 @@ def assert_identical(one, other):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize(("questions", "leaf"), PAIRS)
-def test_same_draws(kernel, questions, leaf, plain):
-    seed = zlib.crc32(f"{questions} {leaf}".encode())
+@pytest.mark.parametrize(("split_prior", "leaf"), PAIRS)
+def test_same_draws(kernel, split_prior, leaf, plain):
+    seed = zlib.crc32(f"{split_prior} {leaf}".encode())
     data = random_rows(seed)
-    if questions in ("dyadic", "cyclic"):
+    if split_prior in ("dyadic", "cyclic"):
         data = without_nominal(data)
-    naive = problem(data, QUESTIONS[questions], {**PRIORS["penalty_empty_cheap"], "max_depth": 5}, LEAVES[leaf])
+    naive = problem(data, SPLIT_PRIORS[split_prior], {**PRIORS["penalty_empty_cheap"], "max_depth": 5}, LEAVES[leaf])
     ours, next_of_ours = draws_of(build_model(pt, naive), compiled_module, kernel, seed)
     theirs, next_of_theirs = draws_of(build_model(plain.package, naive), plain.module, kernel, seed)
     assert ours.used[1] > DRAWS // 8
@@ -131,7 +131,9 @@ def test_same_draws_on_a_fixed_tree(kernel, plain):
 @pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared")])
 def test_same_draws_of_whole_blocks(kernel, leaf, plain):
     """The moves of a named kernel in the order and number of its blocks, tuning first; a variance drawn between."""
-    naive = problem(without_nominal(random_rows(5)), QUESTIONS["local"], {**PRIORS["chipman"], "max_depth": 5}, KNOWN)
+    naive = problem(
+        without_nominal(random_rows(5)), SPLIT_PRIORS["local"], {**PRIORS["chipman"], "max_depth": 5}, KNOWN
+    )
     if leaf == "shared":
         naive.leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
     kept = [blocks_of(build_model(pt, naive), compiled_module, kernel)]

@@ -17,11 +17,11 @@ X = rng.integers(0, 8, (80, 6)).astype(float)
 Y = (X[:, 0] > 3) ^ (rng.random(80) < 0.1)
 MODELS = {
     "local": lambda: pt.TreeModel(X, Y),
-    "grid, numbers": lambda: pt.TreeModel(X, X[:, 0] + X[:, 1], questions=pt.GridCuts(4)),
+    "grid, numbers": lambda: pt.TreeModel(X, X[:, 0] + X[:, 1], split_prior=pt.GridCuts(4)),
     "shared variance": lambda: pt.TreeModel(X, X[:, 0] + X[:, 1], leaf=pt.NormalSharedVariance()),
-    "dyadic": lambda: pt.TreeModel(X, Y, questions=pt.DyadicCuts(3)),
+    "dyadic": lambda: pt.TreeModel(X, Y, split_prior=pt.DyadicCuts(3)),
     "trivial": lambda: pt.TreeModel(
-        X, Y, tree_prior=pt.ChipmanPrior(max_depth=4), questions=pt.LocalCuts(trivial=True)
+        X, Y, tree_prior=pt.ChipmanPrior(max_depth=4), split_prior=pt.LocalCuts(trivial=True)
     ),
     "nominal": lambda: pt.TreeModel(X, Y, nominal=[0, 1, 2, 3]),
     "missing": lambda: pt.TreeModel(np.where(X == 2, np.nan, X), Y, missing="branch"),

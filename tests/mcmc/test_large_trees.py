@@ -79,10 +79,10 @@ ORDERED = {
 GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
-@pytest.mark.parametrize(("tree", "questions"), everyday(product(ORDERED, RULES), lambda *pair: pair, ["all leaves"]))
-def test_rotations_about_three_features(tree, questions):
+@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(ORDERED, RULES), lambda *pair: pair, ["all leaves"]))
+def test_rotations_about_three_features(tree, split_prior):
     """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
-    model, chain = loaded(problem(CUBE, RULES[questions], NO_LIMIT, DIRICHLET), ORDERED[tree])
+    model, chain = loaded(problem(CUBE, RULES[split_prior], NO_LIMIT, DIRICHLET), ORDERED[tree])
     found = breaches(model, chain, "rotate")
     assert max(found.values()) < TOLERANCE
     assert (largest(found) >= count_leaves(ORDERED[tree]) + 2) == (tree in GROWING)
@@ -99,9 +99,9 @@ NOMINAL = {
 LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
-@pytest.mark.parametrize(("tree", "questions"), everyday(product(NOMINAL, LETTER_RULES), lambda *pair: pair))
-def test_rotations_about_parts_of_five_categories(tree, questions):
-    model, chain = loaded(problem(LETTERS, LETTER_RULES[questions], NO_LIMIT, NORMAL), NOMINAL[tree])
+@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(NOMINAL, LETTER_RULES), lambda *pair: pair))
+def test_rotations_about_parts_of_five_categories(tree, split_prior):
+    model, chain = loaded(problem(LETTERS, LETTER_RULES[split_prior], NO_LIMIT, NORMAL), NOMINAL[tree])
     found = breaches(model, chain, "rotate", at_most=20)
     assert max(found.values()) < TOLERANCE
     assert (largest(found) >= count_leaves(NOMINAL[tree]) + 2) == (tree in GROWING)
@@ -109,7 +109,7 @@ def test_rotations_about_parts_of_five_categories(tree, questions):
 
 @pytest.mark.parametrize("step", ["change", "shift", "swap", "restructure", "redraw", "collapsed"])
 @pytest.mark.parametrize(
-    ("questions", "tree"),
+    ("split_prior", "tree"),
     [
         ("local", split(0, split(1, split(2)), split(2))),
         ("local", split(1, split(0, split(2)), split(0, LEAF, split(2)))),
@@ -117,19 +117,19 @@ def test_rotations_about_parts_of_five_categories(tree, questions):
         ("dyadic", split(2, split(0, split(1)), split(0, split(1)))),
     ],
 )
-def test_other_moves_of_trees_of_five_leaves(step, questions, tree):
-    model, chain = loaded(problem(CUBE, RULES[questions], NO_LIMIT, DIRICHLET), tree)
+def test_other_moves_of_trees_of_five_leaves(step, split_prior, tree):
+    model, chain = loaded(problem(CUBE, RULES[split_prior], NO_LIMIT, DIRICHLET), tree)
     assert all(breach < TOLERANCE for breach in breaches(model, chain, step, at_most=8).values())
 
 
 @pytest.mark.parametrize("step", ["collapsed", "redraw"])
-@pytest.mark.parametrize("questions", [LOCAL, TRIVIAL, {"kind": "grid", "cuts": [None, [0.5]]}])
-def test_more_categories_than_are_tried_one_by_one(step, questions):
+@pytest.mark.parametrize("split_prior", [LOCAL, TRIVIAL, {"kind": "grid", "cuts": [None, [0.5]]}])
+def test_more_categories_than_are_tried_one_by_one(step, split_prior):
     """Ten categories: prefixes of their order are proposed, and only these are given up again."""
     rng, names = np.random.default_rng(10), [*"abcdefghij"]
     X = [(str(a), float(b)) for a, b in zip([*names, *rng.choice(names, 12)], rng.integers(0, 2, 22), strict=True)]
     data = {"X": X, "y": rng.random(22).round(2).tolist(), "nominal": {0}}
-    naive = problem(data, questions, {**NO_LIMIT, "max_depth": 1}, KNOWN)
+    naive = problem(data, split_prior, {**NO_LIMIT, "max_depth": 1}, KNOWN)
     mean = {a: np.mean([y for (b, _), y in zip(X, naive.y, strict=True) if a == b]) for a in names}
     order = sorted(names, key=mean.get)
     for letters, tried in ((order[:4], True), (order[6:], True), ([order[0], order[5]], False)):

@@ -127,10 +127,10 @@ def moves_of(model, **how):
 def test_when_the_default_kernel_regrows_lines():
     X, y = steps(60)
     assert "regrow-line" in moves_of(pt.TreeModel(X, y))
-    assert "regrow-line" in moves_of(pt.TreeModel(X, y, questions=pt.GridCuts(10)))
+    assert "regrow-line" in moves_of(pt.TreeModel(X, y, split_prior=pt.GridCuts(10)))
     assert "regrow-line" not in moves_of(pt.TreeModel(np.hstack([X, X**2]), y))
     assert "regrow-line" not in moves_of(pt.TreeModel(X, y), betas=[1.0, 0.5])
-    assert "regrow-line" not in moves_of(pt.TreeModel(X, y, questions=pt.DyadicCuts(3)))
+    assert "regrow-line" not in moves_of(pt.TreeModel(X, y, split_prior=pt.DyadicCuts(3)))
     many = np.arange(600.0)[:, None]
     assert 2 * FEWEST_LEVELS * len(many) ** 2 > MOST_SUMS
     assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 250))

@@ -315,7 +315,7 @@ def anchors_of(state, place, k):
 
 
 def nothing_past_the_last(right, model, state, place, k, n):
-    """Questions past the last anchor of a feature open nothing."""
+    """Splits past the last anchor of a feature open nothing."""
     right(model, state, place, k, n)
     last = anchors_of(state, place, k)
     if last:
@@ -418,7 +418,7 @@ LEARNED_BUGS = {
 
 
 def as_if_sure(right, rng, model, state, node, expected, retained, base):
-    """Questions in the sample are taken to be there always."""
+    """Splits in the sample are taken to be there always."""
     n = right(rng, model, state, node, expected, retained, base)
     for j in range(base, base + n):
         state.branch[j].log_p = 0.0

@@ -39,22 +39,22 @@ NAMES = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[(X[:, 0] // 2).as
 MANY = np.column_stack([NAMES, X[:, 1].astype(object), X[:, 2].astype(object)])
 MODELS_HERE = {
     **{name: model for name, model in MODELS.items() if name not in ("shared variance",)},
-    "cyclic": pt.TreeModel(X[:, :2], Y, questions=pt.DyadicCuts(3, cyclic=True), tree_prior=PRIOR),
+    "cyclic": pt.TreeModel(X[:, :2], Y, split_prior=pt.DyadicCuts(3, cyclic=True), tree_prior=PRIOR),
     "gaps": pt.TreeModel(GAPPED, LABELS, nominal=[2], missing="branch", tree_prior=PRIOR),
-    "gaps, grid": pt.TreeModel(GAPPED[:, :2], Y, questions=pt.GridCuts(6), missing="branch", tree_prior=PRIOR),
-    "gaps, dyadic": pt.TreeModel(GAPPED[:, :2], Y, questions=pt.DyadicCuts(3), missing="branch", tree_prior=PRIOR),
+    "gaps, grid": pt.TreeModel(GAPPED[:, :2], Y, split_prior=pt.GridCuts(6), missing="branch", tree_prior=PRIOR),
+    "gaps, dyadic": pt.TreeModel(GAPPED[:, :2], Y, split_prior=pt.DyadicCuts(3), missing="branch", tree_prior=PRIOR),
     "nominal": pt.TreeModel(MANY, LABELS, nominal=[0, 2], tree_prior=PRIOR),
-    "nominal grid": pt.TreeModel(MANY, LABELS, nominal=[0, 2], questions=pt.GridCuts(4), tree_prior=PRIOR),
-    "large leaves": pt.TreeModel(MANY, Y, nominal=[0], questions=pt.LocalCuts(min_leaf=4), tree_prior=PRIOR),
+    "nominal grid": pt.TreeModel(MANY, LABELS, nominal=[0, 2], split_prior=pt.GridCuts(4), tree_prior=PRIOR),
+    "large leaves": pt.TreeModel(MANY, Y, nominal=[0], split_prior=pt.LocalCuts(min_leaf=4), tree_prior=PRIOR),
     "trivial nominal": pt.TreeModel(
         MANY[:12],
         Y[:12],
         nominal=[0, 2],
-        questions=pt.LocalCuts(trivial=True),
+        split_prior=pt.LocalCuts(trivial=True),
         tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=4),
     ),
     "weighted features": pt.TreeModel(
-        X, LABELS, nominal=[2], questions=pt.LocalCuts(feature_weights=[1, 2, 5]), tree_prior=PRIOR
+        X, LABELS, nominal=[2], split_prior=pt.LocalCuts(feature_weights=[1, 2, 5]), tree_prior=PRIOR
     ),
 }
 
@@ -78,7 +78,7 @@ def nodes_of(saved):
 def empty_chain(model, room=ROOM):
     """A chain at the stump whose empty graph may grow; what its density says depends on the feature at the root."""
     chain = Chain(model.lowered, KERNEL, np.random.default_rng(1))
-    density, q = chain.state.density, len(model.lowered.questions.feature)
+    density, q = chain.state.density, len(model.lowered.split_prior.feature)
     density[...] += np.random.default_rng(2).normal(0.0, 0.3, density.shape)
     density[-1, -q:] = 1 + np.arange(q) % 3
     growing(chain, new_graph(), room)

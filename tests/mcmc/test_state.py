@@ -21,7 +21,7 @@ KERNELS = {"grow-prune": "grow-prune", "blanchard": "blanchard", "all moves": MI
 GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 2.5, 7.0], [0.2, 0.4, 0.6, 0.8]]}
 DYADIC = {"kind": "dyadic", "levels": 3, "bounds": [(0.0, 8.0), (0.0, 1.0)]}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
-QUESTIONS = {
+SPLIT_PRIORS = {
     "local": (LOCAL, "dirichlet", "chipman", 8),
     "trivial": ({**LOCAL, "trivial": True}, "nig", "stopped_with_zero", 3),
     "min_leaf": ({**LOCAL, "min_leaf": 4, "weights": [1.0, 0.0, 2.0]}, "laplace", "penalty", None),
@@ -59,15 +59,15 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("questions", QUESTIONS)
-def test_every_step(kernel, questions):
-    rule, leaf, prior, depth = QUESTIONS[questions]
-    seed = seed_of(f"every step {kernel} {questions}")
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
+def test_every_step(kernel, split_prior):
+    rule, leaf, prior, depth = SPLIT_PRIORS[split_prior]
+    seed = seed_of(f"every step {kernel} {split_prior}")
     data = table(seed, 30)
     if rule["kind"] == "dyadic":
         data = {"X": [row[1:] for row in data["X"]], "y": data["y"]}
     naive = problem(data, rule, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf])
-    n_steps = 240 if questions == "dyadic" else 120
+    n_steps = 240 if split_prior == "dyadic" else 120
     assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, n_steps) >= 5
 
 
@@ -78,8 +78,8 @@ def test_every_step_on_a_fixed_tree(kernel):
     assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 200) >= 7
 
 
-@pytest.mark.parametrize("questions", ["local", "trivial", "min_leaf", "grid"])
-def test_every_step_with_63_categories(questions):
+@pytest.mark.parametrize("split_prior", ["local", "trivial", "min_leaf", "grid"])
+def test_every_step_with_63_categories(split_prior):
     """As many categories as a mask has bits for."""
     rng = np.random.default_rng(63)
     X = np.column_stack([np.append(np.arange(63), rng.integers(0, 63, 67)), rng.integers(0, 3, 130)])
@@ -91,7 +91,7 @@ def test_every_step_with_63_categories(questions):
     }
     prior = pt.LeafPenalty(cost=0.3, max_depth=4)
     model = pt.TreeModel(
-        X, rng.random(130), nominal=[0], questions=rules[questions], tree_prior=prior, sample_weight=np.zeros(130)
+        X, rng.random(130), nominal=[0], split_prior=rules[split_prior], tree_prior=prior, sample_weight=np.zeros(130)
     )
     assert run_and_check(model, "grow-prune", 63, 50) >= 9
 
@@ -101,7 +101,7 @@ def test_every_step_with_thinned_cuts(kernel):
     """Codes stand for bins of values; thresholds lie between the bins present in the cell."""
     rng = np.random.default_rng(4)
     X, y = rng.random((60, 2)).round(2), rng.integers(0, 2, 60)
-    model = pt.TreeModel(X, y, questions=pt.LocalCuts(max_cuts=5), tree_prior=pt.LeafPenalty(cost=0.3))
+    model = pt.TreeModel(X, y, split_prior=pt.LocalCuts(max_cuts=5), tree_prior=pt.LeafPenalty(cost=0.3))
     assert run_and_check(model, KERNELS[kernel], 4, 70) >= 9
 
 

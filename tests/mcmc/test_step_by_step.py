@@ -37,8 +37,8 @@ PRIOR = {"tree_prior": ("ChipmanPrior", 0.95, 0.7)}
 PROBLEMS = {
     "ordered": {"leaf": ("DirichletMultinomial", 0.7)},
     "nominal": {"leaf": ("NormalInverseGamma", 0.4, 0.5, 2.0, 0.3), "nominal": [0]},
-    "grid": {"leaf": ("PoissonGamma", 1.5, 1.2), "questions": ("GridCuts", 5), "nominal": [0]},
-    "dyadic": {"leaf": ("NormalKnownVariance", 0.4, 0.4, 0.5), "questions": ("DyadicCuts", 3)},
+    "grid": {"leaf": ("PoissonGamma", 1.5, 1.2), "split_prior": ("GridCuts", 5), "nominal": [0]},
+    "dyadic": {"leaf": ("NormalKnownVariance", 0.4, 0.4, 0.5), "split_prior": ("DyadicCuts", 3)},
     "weighted": {"leaf": ("PacBayesLoss", 0.8, 0.3), "sample_weight": UNEVEN},
     "weighted numbers": {"leaf": ("NormalInverseGamma", 0.4, 0.5, 2.0, 0.3), "sample_weight": UNEVEN},
     "shared variance": {"leaf": ("NormalSharedVariance", 0.4, 0.5, 2.0, 0.3)},

@@ -34,14 +34,14 @@ MODELS = {
         nominal=[2],
         sample_weight=WEIGHT,
         leaf=pt.NormalInverseGamma(0.5, 0.5, 2.0, 0.5),
-        questions=pt.GridCuts([[0.5, 1.5, 3.5], [1.5, 2.5], None]),
+        split_prior=pt.GridCuts([[0.5, 1.5, 3.5], [1.5, 2.5], None]),
         tree_prior=pt.LeafPenalty(0.7, max_depth=3),
     ),
     "two rows": lambda: pt.TreeModel(
         X,
         Y,
         leaf=pt.NormalKnownVariance(0.4, 0.5, 0.5),
-        questions=pt.LocalCuts(min_leaf=2, feature_weights=[1.0, 3.0, 2.0]),
+        split_prior=pt.LocalCuts(min_leaf=2, feature_weights=[1.0, 3.0, 2.0]),
         tree_prior=pt.BranchingProcess(0.45, max_depth=3, conditioned=True),
     ),
 }

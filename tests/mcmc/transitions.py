@@ -42,7 +42,7 @@ FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
 ANCHORED = (2, 1, 2, 1)
 """Anchors of a cell at even steps, by depth class: so few that other questions lie between them."""
 EXPECTED = (1.2, 0.6, 0.4)
-"""Questions expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
+"""Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
 
 class Outcomes:
@@ -138,7 +138,7 @@ def new_chain(model, beta=1.0, room=64):
     chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
     chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
-    q = len(chain.lowered.questions.feature)
+    q = len(chain.lowered.split_prior.feature)
     chain.state.density[-1, -q:] = 1 + np.arange(q) % 3
     chain.state.density[-1, : len(ANCHORED)] = ANCHORED
     return chain

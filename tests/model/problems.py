@@ -8,13 +8,13 @@ from reference.enumeration import LEAF, Problem, admissible_questions, child_cel
 import pactree_mcmc as pt
 from pactree_mcmc.table.coding import LARGEST
 
-QUESTIONS = ("local", "grid", "dyadic", "fixed")
+SPLIT_PRIORS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")
 LEAVES = ("dirichlet", "laplace", "nig", "known", "poisson", "loss")
 CLASS_LEAVES = ("dirichlet", "laplace", "loss")
 
 
-def random_problem(rng, *, questions=None, tree_prior=None, leaf=None, max_trees=20_000, gaps=False):
+def random_problem(rng, *, split_prior=None, tree_prior=None, leaf=None, max_trees=20_000, gaps=False):
     """A random Problem with at most ``max_trees`` trees and the TreeModel that says the same.
 
     The kinds of questions, tree prior and leaf are random where they are not given. Problems of few trees are rare.
@@ -23,7 +23,7 @@ def random_problem(rng, *, questions=None, tree_prior=None, leaf=None, max_trees
     while True:
         kinds = [
             str(rng.choice(all_kinds)) if kind is None else kind
-            for kind, all_kinds in ((questions, QUESTIONS), (tree_prior, TREE_PRIORS), (leaf, LEAVES))
+            for kind, all_kinds in ((split_prior, SPLIT_PRIORS), (tree_prior, TREE_PRIORS), (leaf, LEAVES))
         ]
         problem = _random_reference(rng, *kinds, gaps)
         n = number_of_trees(problem, max_trees)
@@ -66,7 +66,7 @@ def model_of(problem, rng, *, unit_weights=False):
         table,
         np.array(problem.y),
         tree_prior=_library_tree_prior(problem),
-        questions=_library_questions(problem),
+        split_prior=_library_questions(problem),
         leaf=_library_leaf(problem),
         nominal=nominal,
         missing="branch" if any(None in row for row in problem.X) else "error",
@@ -103,17 +103,17 @@ def number_of_trees(problem, limit):
         return None
 
 
-def _random_reference(rng, questions, tree_prior, leaf, gaps):
+def _random_reference(rng, split_prior, tree_prior, leaf, gaps):
     p = int(rng.integers(1, 4))
-    X, nominal = _random_rows(rng, int(rng.integers(2, 8)), p, allow_nominal=questions != "dyadic", gaps=gaps)
+    X, nominal = _random_rows(rng, int(rng.integers(2, 8)), p, allow_nominal=split_prior != "dyadic", gaps=gaps)
     n = len(X)
     estimation = None
     if leaf == "laplace" or (leaf == "loss" and rng.random() < 0.5):
         estimation = (rng.random(n) < 0.5).tolist()
         estimation[int(rng.integers(n))] = True
     weights = rng.choice([0.0, 0.5, 1.0, 1.7, 2.0], n).tolist() if rng.random() < 0.4 else None
-    design = _random_questions(rng, questions, X, nominal)
-    if gaps and questions == "local":
+    design = _random_questions(rng, split_prior, X, nominal)
+    if gaps and split_prior == "local":
         design["trivial"] = False
     return Problem(
         X=X,
@@ -122,7 +122,7 @@ def _random_reference(rng, questions, tree_prior, leaf, gaps):
         weights=weights,
         estimation=estimation,
         tree_prior=_random_tree_prior(rng, tree_prior, design),
-        questions=design,
+        split_prior=design,
         leaf=_random_leaf(rng, leaf, n),
     )
 
@@ -273,7 +273,7 @@ def _library_tree_prior(problem):
 
 
 def _library_questions(problem):
-    design = problem.questions
+    design = problem.split_prior
     if design["kind"] == "local":
         return pt.LocalCuts(design["trivial"], design["min_leaf"], feature_weights=design.get("weights"))
     if design["kind"] == "grid":

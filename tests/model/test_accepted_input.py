@@ -143,7 +143,7 @@ EDGES = {
     "two identical rows": (X[[0, 0]], [0, 1]),
     "huge and tiny values": (np.array([[1e308, 5e-324], [-1e308, 0.0], [0.0, -5e-324], [1.0, 1e-300]]), Y),
 }
-QUESTIONS = [
+SPLIT_PRIORS = [
     pt.LocalCuts(),
     pt.LocalCuts(True),
     pt.LocalCuts(max_cuts=1),
@@ -153,10 +153,10 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("questions", QUESTIONS, ids=repr)
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS, ids=repr)
 @pytest.mark.parametrize(("table", "y"), EDGES.values(), ids=EDGES.keys())
-def test_edges_are_no_errors(table, y, questions):
-    model = pt.TreeModel(table, y, questions=questions, tree_prior=pt.BranchingProcess(0.5, 2))
+def test_edges_are_no_errors(table, y, split_prior):
+    model = pt.TreeModel(table, y, split_prior=split_prior, tree_prior=pt.BranchingProcess(0.5, 2))
     assert np.isfinite(model.log_posterior(STUMP))
     tree, simulated = pt.simulate(model, rng=1)
     assert np.isfinite(model.log_posterior(tree))
@@ -175,12 +175,12 @@ def test_all_weights_zero():
 
 
 @pytest.mark.parametrize("nominal", [None, 1])
-@pytest.mark.parametrize("questions", QUESTIONS[:4], ids=repr)
-def test_input_is_never_modified(questions, nominal):
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS[:4], ids=repr)
+def test_input_is_never_modified(split_prior, nominal):
     table, y, weight = X[[0, 1, 2, 3, 0, 1]].copy(), np.array([0.5, 2, 1, 0, 0.5, 2]), np.array([1.0, 2, 3, 4, 5, 6])
     before = [a.copy() for a in (table, y, weight)]
     prior = pt.BranchingProcess(0.5, 3)
-    model = pt.TreeModel(table, y, questions=questions, nominal=nominal, sample_weight=weight, tree_prior=prior)
+    model = pt.TreeModel(table, y, split_prior=split_prior, nominal=nominal, sample_weight=weight, tree_prior=prior)
     model.log_posterior(SPLIT)
     for array, copy in zip((table, y, weight), before, strict=True):
         np.testing.assert_array_equal(array, copy)
@@ -188,7 +188,7 @@ def test_input_is_never_modified(questions, nominal):
 
 def test_later_changes_of_the_callers_arrays_do_not_reach_the_model():
     table, y, weight, cuts = X.copy(), np.array([0.5, 2, 1, 0]), np.array([1.0, 2, 3, 4]), np.array([1.5, 2.5])
-    model = pt.TreeModel(table, y, sample_weight=weight, questions=pt.GridCuts([cuts, [2.5]]))
+    model = pt.TreeModel(table, y, sample_weight=weight, split_prior=pt.GridCuts([cuts, [2.5]]))
     before = model.log_posterior(SPLIT)
     for array in (table, y, weight, cuts):
         array[:] = -1.0

@@ -145,9 +145,9 @@ def test_dyadic_cut_of_takes_the_cuts_only():
     assert [scale.cut_of(t) for t in (0.0, 8.0, 0.5, 3.999, -1.0, np.inf, -np.inf)] == [None] * 7
 
 
-def model_of(X, questions, nominal=None):
+def model_of(X, split_prior, nominal=None):
     prior = pt.BranchingProcess(0.85, 5)
-    return pt.TreeModel(X, np.arange(len(X)) % 3, questions=questions, nominal=nominal, tree_prior=prior)
+    return pt.TreeModel(X, np.arange(len(X)) % 3, split_prior=split_prior, nominal=nominal, tree_prior=prior)
 
 
 DESIGNS = {
@@ -255,14 +255,14 @@ def test_codes_take_small_integers(n_codes, n_rows, dtype):
 def test_the_largest_code_comes_back_whole(n_cuts, many, monkeypatch):
     monkeypatch.setattr("pactree_mcmc.table.coding.MANY_ROWS", many)
     X = np.array([[-1.0, 0.0], [n_cuts + 1.0, 1.0], [0.5, 2.0]])
-    model = pt.TreeModel(X, [0.5, 1.5, 2.5], questions=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
+    model = pt.TreeModel(X, [0.5, 1.5, 2.5], split_prior=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
     assert model.units.codes.dtype == code_type(n_cuts + 1, 3)
     assert model.units.codes[0].tolist() == [0, n_cuts, 1]
 
 
 @pytest.mark.parametrize("levels", [8, 9, 16, 17, 31])
 def test_the_largest_dyadic_code_comes_back_whole(levels):
-    model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.5], questions=pt.DyadicCuts(levels))
+    model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.5], split_prior=pt.DyadicCuts(levels))
     assert model.units.codes[0].tolist() == [0, 2**levels - 1]
 
 

@@ -143,40 +143,43 @@ BAD_PARTS = {
     "negative nominal index": ({"nominal": -1}, "nominal contains -1"),
     "nominal mask": ({"nominal": [True, False]}, "nominal contains True"),
     "feature weights of another table": (
-        {"questions": pt.GridCuts(3, feature_weights=[1])},
+        {"split_prior": pt.GridCuts(3, feature_weights=[1])},
         r"feature_weights has shape \(1,\); X has 2 columns",
     ),
-    "cuts of another table": ({"questions": pt.GridCuts([[0.5]])}, "cuts has 1 entries; X has 2 columns"),
+    "cuts of another table": ({"split_prior": pt.GridCuts([[0.5]])}, "cuts has 1 entries; X has 2 columns"),
     "no cuts of an ordered column": (
-        {"questions": pt.GridCuts([[0.5], None])},
+        {"split_prior": pt.GridCuts([[0.5], None])},
         "column 'x1' is ordered; give its cuts",
     ),
     "cuts of a nominal column": (
-        {"questions": pt.GridCuts([[0.5], [1.5]]), "nominal": 1},
+        {"split_prior": pt.GridCuts([[0.5], [1.5]]), "nominal": 1},
         "column 'x1' is nominal; give None as its cuts",
     ),
-    "bounds of another table": ({"questions": pt.DyadicCuts(2, bounds=[[0, 1]])}, "bounds has 1 rows; X has 2 columns"),
+    "bounds of another table": (
+        {"split_prior": pt.DyadicCuts(2, bounds=[[0, 1]])},
+        "bounds has 1 rows; X has 2 columns",
+    ),
     "dyadic nominal": (
-        {"questions": pt.DyadicCuts(2), "nominal": 1},
+        {"split_prior": pt.DyadicCuts(2), "nominal": 1},
         "column 'x1' is nominal; use LocalCuts or GridCuts",
     ),
     "trivial without limit": (
-        {"questions": pt.LocalCuts(trivial=True)},
+        {"split_prior": pt.LocalCuts(trivial=True)},
         "never runs out of questions; give.* a max_depth",
     ),
     "short rho": ({"tree_prior": pt.BranchingProcess([0.5], 2)}, "rho has 1 entries; max_depth=2 needs 2"),
     "short rho, conditioned": ({"tree_prior": pt.BranchingProcess([0.5] * 2, 2, True)}, "max_depth=2 needs 3"),
     "rho by depth without limit": ({"tree_prior": pt.BranchingProcess([0.5], None)}, "rho by depth needs a max_depth"),
     "rho by node": (
-        {"tree_prior": pt.BranchingProcess([0.5] * 2), "questions": pt.FixedTree(SPLIT)},
+        {"tree_prior": pt.BranchingProcess([0.5] * 2), "split_prior": pt.FixedTree(SPLIT)},
         "rho has 2 entries; the fixed tree has 3 nodes",
     ),
     "fixed tree of a wider table": (
-        {"questions": pt.FixedTree(pt.Tree([5, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
+        {"split_prior": pt.FixedTree(pt.Tree([5, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
         "node 0: asks about feature 5; there are 2 features",
     ),
     "fixed tree of an ordered column": (
-        {"questions": pt.FixedTree(SPLIT), "nominal": 0},
+        {"split_prior": pt.FixedTree(SPLIT), "nominal": 0},
         "disagree on whether column 'x0'",
     ),
     "alpha of other classes": (
@@ -213,8 +216,8 @@ def test_targets_that_do_not_fit_the_leaf(y, leaf, message):
     [
         ({"tree_prior": 0.5}, "tree_prior is 0.5; give BranchingProcess, ChipmanPrior or LeafPenalty"),
         ({"tree_prior": pt.ChipmanPrior}, "tree_prior is <class .*; give BranchingProcess"),
-        ({"questions": "local"}, "questions is 'local'; give LocalCuts, GridCuts, DyadicCuts or FixedTree"),
-        ({"questions": pt.LocalCuts}, "questions is <class"),
+        ({"split_prior": "local"}, "split_prior is 'local'; give LocalCuts, GridCuts, DyadicCuts or FixedTree"),
+        ({"split_prior": pt.LocalCuts}, "split_prior is <class"),
         ({"leaf": "dirichlet"}, "leaf is 'dirichlet'; give a leaf model"),
         ({"leaf": pt.DirichletMultinomial}, "leaf is <class"),
     ],
@@ -300,7 +303,7 @@ def test_fixed_tree_over_other_categories():
     three = pt.TreeModel([["a"], ["b"], ["c"]], [0, 1, 0], nominal=0)
     tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b010, -1, -1], columns=three.columns)
     with pytest.raises(ValueError, match=r"knows the categories \['a', 'b', 'c'\] of column 'x0'; X holds"):
-        pt.TreeModel([["a"], ["c"]], [0, 1], nominal=0, questions=pt.FixedTree(tree))
+        pt.TreeModel([["a"], ["c"]], [0, 1], nominal=0, split_prior=pt.FixedTree(tree))
 
 
 def test_a_fraction_takes_the_last_rows_as_e():

@@ -5,8 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model import Leaf, Questions
-from pactree_mcmc.model.known import LEAVES, QUESTIONS, TREE_PRIORS
+from pactree_mcmc.model import Leaf, SplitPrior
+from pactree_mcmc.model.known import LEAVES, SPLIT_PRIORS, TREE_PRIORS
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
 
@@ -47,7 +47,7 @@ class OtherParams(pt.NormalInverseGamma):
         return 2.0 * super().params(target)
 
 
-class Middle(Questions):
+class Middle(SplitPrior):
     """A question prior of one's own."""
 
     kind = 9
@@ -90,10 +90,13 @@ STRANGE = {
     "leaf, plain score": ({"leaf": Other()}, r"leaf is a Other, which changes log_score of DirichletMultinomial"),
     "leaf, parameters": ({"leaf": OtherParams(0.0, 1.0, 1.0, 1.0)}, r"changes params of NormalInverseGamma"),
     "questions, unknown kind": (
-        {"questions": Middle()},
-        r"questions is a Middle, which has no compiled form; give Local",
+        {"split_prior": Middle()},
+        r"split_prior is a Middle, which has no compiled form; give Local",
     ),
-    "questions, ways": ({"questions": EveryOther(3)}, r"questions is a EveryOther, which changes ways of GridCuts"),
+    "split_prior, ways": (
+        {"split_prior": EveryOther(3)},
+        r"split_prior is a EveryOther, which changes ways of GridCuts",
+    ),
     "prior, a duck": ({"tree_prior": Duck()}, r"tree_prior is a Duck, which has no compiled form; give Branching"),
     "prior, not normalised": (
         {"tree_prior": Steep()},
@@ -110,7 +113,7 @@ def test_a_model_of_strange_parts_is_refused(case):
         pt.TreeModel(X, y, **parts)
 
 
-@pytest.mark.parametrize("part", [{"questions": Middle()}, {"tree_prior": Duck()}, {"leaf": Exponential()}])
+@pytest.mark.parametrize("part", [{"split_prior": Middle()}, {"tree_prior": Duck()}, {"leaf": Exponential()}])
 def test_estimators_refuse_them(part):
     with pytest.raises(TypeError, match="which has no compiled form"):
         pt.BayesianTreeClassifier(**part).fit(X, Y)
@@ -126,10 +129,10 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("part", ["leaf", "questions", "tree_prior"])
+@pytest.mark.parametrize("part", ["leaf", "split_prior", "tree_prior"])
 def test_a_part_put_into_a_model_later_is_refused(call, part):
     model = pt.TreeModel(X, Y)
-    setattr(model, part, {"leaf": Exponential(), "questions": Middle(), "tree_prior": Duck()}[part])
+    setattr(model, part, {"leaf": Exponential(), "split_prior": Middle(), "tree_prior": Duck()}[part])
     with pytest.raises(TypeError, match="which has no compiled form"):
         CALLS[call](model)
 
@@ -155,7 +158,7 @@ def test_every_part_that_is_exported_is_known():
     exported = [getattr(pt, name) for name in dir(pt)]
     classes = [thing for thing in exported if isinstance(thing, type)]
     assert {cls for cls in classes if issubclass(cls, Leaf)} == set(LEAVES)
-    assert {cls for cls in classes if issubclass(cls, Questions)} == set(QUESTIONS)
+    assert {cls for cls in classes if issubclass(cls, SplitPrior)} == set(SPLIT_PRIORS)
     assert {cls for cls in classes if hasattr(cls, "log_stop")} == set(TREE_PRIORS)
 
 

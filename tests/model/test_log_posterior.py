@@ -8,7 +8,7 @@ from reference.enumeration import enumerate_trees
 
 import pactree_mcmc as pt
 
-from .problems import LEAVES, QUESTIONS, TREE_PRIORS, random_problem, to_tree
+from .problems import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem, to_tree
 
 STUMP = pt.Tree([-1], [0], [0], [0])
 ROWS = [[0.0, 1.0], [1.0, 5.0], [2.0, 1.0], [4.0, 5.0]]
@@ -32,10 +32,12 @@ def part(mask, feature=0):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
-@pytest.mark.parametrize("questions", QUESTIONS)
-def test_every_tree_of_a_random_problem(questions, tree_prior, leaf, seed):
-    rng = np.random.default_rng([QUESTIONS.index(questions), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed])
-    parts = {"questions": questions, "tree_prior": tree_prior, "leaf": leaf}
+@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
+def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
+    rng = np.random.default_rng(
+        [SPLIT_PRIORS.index(split_prior), TREE_PRIORS.index(tree_prior), LEAVES.index(leaf), seed]
+    )
+    parts = {"split_prior": split_prior, "tree_prior": tree_prior, "leaf": leaf}
     problem, model = random_problem(rng, **parts, max_trees=80)
     for nested, log_prior, log_score in enumerate_trees(problem):
         tree = to_tree(nested, model.columns.mask_of)
@@ -46,7 +48,7 @@ def test_every_tree_of_a_random_problem(questions, tree_prior, leaf, seed):
 
 def traits(problem, model):
     """What a problem has of what the generator promises."""
-    design, prior, weights = problem.questions, problem.tree_prior, problem.questions.get("weights") or [1.0]
+    design, prior, weights = problem.split_prior, problem.tree_prior, problem.split_prior.get("weights") or [1.0]
     by = "node" if design["kind"] == "fixed" else "depth"
     found = {
         f"{design['kind']} questions": True,
@@ -72,7 +74,7 @@ def traits(problem, model):
 def test_random_problems_reach_all_they_promise():
     rng = np.random.default_rng(2024)
     seen = set().union(*(traits(*random_problem(rng, max_trees=300)) for _ in range(180)))
-    kinds = zip((QUESTIONS, TREE_PRIORS, LEAVES), ("questions", "prior", "leaf"), strict=True)
+    kinds = zip((SPLIT_PRIORS, TREE_PRIORS, LEAVES), ("split_prior", "prior", "leaf"), strict=True)
     assert {f"{kind} {part}" for kinds_of_part, part in kinds for kind in kinds_of_part} <= seen
     assert {f"n={n}" for n in range(2, 8)} | {"p=1", "p=2", "p=3", "min_leaf=1", "min_leaf=2", "min_leaf=3"} <= seen
     assert {"max_depth=None", "max_depth=1", "max_depth=3", "rho by node", "rho by depth", "empty_cost"} <= seen
@@ -99,9 +101,9 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.parametrize(("questions", "tree"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-def test_impossible_trees_have_no_prior(questions, tree):
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], questions=questions)
+@pytest.mark.parametrize(("split_prior", "tree"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_impossible_trees_have_no_prior(split_prior, tree):
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], split_prior=split_prior)
     assert model.log_prior(tree) == -math.inf
     assert model.log_posterior(tree) == -math.inf
     assert model.log_prior(STUMP) > -math.inf
@@ -137,8 +139,8 @@ def test_thresholds_that_part_the_rows_alike_are_one_question():
 
 def test_a_part_and_its_complement_are_one_question():
     labels = [["a"], ["b"], ["c"], ["c"]]
-    for questions in (pt.LocalCuts(), pt.GridCuts([None])):
-        model = pt.TreeModel(labels, [0, 1, 1, 0], questions=questions, nominal=0)
+    for split_prior in (pt.LocalCuts(), pt.GridCuts([None])):
+        model = pt.TreeModel(labels, [0, 1, 1, 0], split_prior=split_prior, nominal=0)
         assert model.log_prior(part(0b011)) == model.log_prior(part(0b100)) > -math.inf
         assert model.log_prior(part(0b111)) == model.log_prior(part(0b000)) == -math.inf
         assert model.log_prior(cut(1.0)) == -math.inf
@@ -147,8 +149,8 @@ def test_a_part_and_its_complement_are_one_question():
 def test_absent_categories_do_not_matter_locally():
     """In the cell of a and c, where b goes makes no difference; for a grid it does not either."""
     table = [["a"], ["b"], ["c"], ["d"]]
-    for questions in (pt.LocalCuts(), pt.GridCuts([None])):
-        model = pt.TreeModel(table, [0, 1, 1, 0], questions=questions, nominal=0)
+    for split_prior in (pt.LocalCuts(), pt.GridCuts([None])):
+        model = pt.TreeModel(table, [0, 1, 1, 0], split_prior=split_prior, nominal=0)
         trees = [
             pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b0101, below, -1, -1, -1])
             for below in (0b0001, 0b0011, 0b1011)
@@ -177,7 +179,7 @@ def test_a_forced_leaf_is_free_in_a_stopped_process_only():
 
 def test_scores_of_questions_the_model_cannot_ask():
     """A cut between the model's own cuts would part rows that share a code."""
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], questions=pt.GridCuts([[1.5], []]))
+    model = pt.TreeModel(ROWS, [0, 1, 1, 0], split_prior=pt.GridCuts([[1.5], []]))
     assert model.log_prior(cut(0.5)) == -math.inf
     with pytest.raises(ValueError, match=r"node 0, x0 <= 0\.5: the model has no cut there to part its rows"):
         model.log_score(cut(0.5))
@@ -193,7 +195,7 @@ def test_a_feature_the_table_lacks(method):
 def test_thinned_cuts_keep_the_bins_apart():
     """With two cuts for nine rows, local ways are those between the bins."""
     X = np.arange(9.0)[:, None]
-    model = pt.TreeModel(X, [0, 1, 1] * 3, questions=pt.LocalCuts(max_cuts=2), tree_prior=pt.ChipmanPrior(0.9, 0.0))
+    model = pt.TreeModel(X, [0, 1, 1] * 3, split_prior=pt.LocalCuts(max_cuts=2), tree_prior=pt.ChipmanPrior(0.9, 0.0))
     assert model.log_prior(cut(2.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
     assert model.log_prior(cut(5.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
     assert model.log_prior(cut(3.5)) == -math.inf
@@ -203,7 +205,7 @@ def test_thresholds_among_the_values_of_a_code_that_the_cell_lacks():
     """Bins 0-2, 3-5, 6-8: where the middle one is absent, every cut between the outer ones is the same."""
     X = np.array([[v, v // 3 == 1] for v in range(9)], dtype=float)
     prior = pt.ChipmanPrior(0.9, 0.0)
-    model = pt.TreeModel(X, [0, 1, 1] * 3, questions=pt.LocalCuts(max_cuts=2), tree_prior=prior)
+    model = pt.TreeModel(X, [0, 1, 1] * 3, split_prior=pt.LocalCuts(max_cuts=2), tree_prior=prior)
 
     def tree(threshold):
         """The middle bin goes right of x1 <= 0.5; then x0 <= threshold."""

@@ -18,8 +18,8 @@ def derivations(graph, cell=0, depth=0):
             rights = derivations(graph, int(graph.right[e]), depth + 1)
             for left_weight, left_leaves, left_questions in derivations(graph, int(graph.left[e]), depth + 1):
                 for right_weight, right_leaves, right_questions in rights:
-                    questions = [(e, slot), *left_questions, *right_questions]
-                    found.append((weight + left_weight + right_weight, left_leaves + right_leaves, questions))
+                    split_prior = [(e, slot), *left_questions, *right_questions]
+                    found.append((weight + left_weight + right_weight, left_leaves + right_leaves, split_prior))
     return [tree for tree in found if tree[0] > -math.inf]
 
 

@@ -26,7 +26,7 @@ class Problem:
     weights: list = None
     estimation: list = None
     tree_prior: dict = field(default_factory=dict)
-    questions: dict = field(default_factory=dict)
+    split_prior: dict = field(default_factory=dict)
     leaf: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -39,7 +39,7 @@ class Problem:
         self.weights = [1.0] * len(self.X) if self.weights is None else self.weights
         if self.max_depth is None:
             self.max_depth = math.inf
-            if self.tree_prior["kind"] == "conditioned" or self.questions.get("trivial"):
+            if self.tree_prior["kind"] == "conditioned" or self.split_prior.get("trivial"):
                 raise ValueError("max_depth is needed")
         if self.leaf["kind"] == "laplace" and self.estimation is None:
             raise ValueError("the laplace score needs estimation rows")
@@ -69,10 +69,10 @@ def safe_log(value):
 def root_cell(problem):
     """The cell of all rows."""
     features = range(problem.n_features)
-    bounds = problem.questions.get("bounds", [(-math.inf, math.inf)] * problem.n_features)
+    bounds = problem.split_prior.get("bounds", [(-math.inf, math.inf)] * problem.n_features)
     box = {k: problem.categories[k] if k in problem.nominal else tuple(bounds[k]) for k in features}
     n_splits = dict.fromkeys(features, 0)
-    return Cell(list(range(len(problem.X))), box, n_splits, 0, problem.questions.get("tree"), 0)
+    return Cell(list(range(len(problem.X))), box, n_splits, 0, problem.split_prior.get("tree"), 0)
 
 
 def goes_left(rule, value):
@@ -107,7 +107,7 @@ def child_cells(problem, cell, k, rule):
 
 def is_joint(problem, cell):
     """Whether the node of the fixed design continues its parent's question."""
-    return cell.number in problem.questions.get("joint", ())
+    return cell.number in problem.split_prior.get("joint", ())
 
 
 def missing_last(category):
@@ -136,10 +136,10 @@ def local_rules(problem, cell, k):
             apart = None in values and len(known) > 0
             left = [(cut, "left") for cut in [-math.inf] * apart + ways]
             ways = left + [(cut, "right") for cut in ways + [math.inf] * apart]
-    if problem.questions.get("trivial", False):
+    if problem.split_prior.get("trivial", False):
         return ways + ([everything, nothing] if cell.rows else [everything])
     sizes = {rule: [len(child.rows) for child in child_cells(problem, cell, k, rule)] for rule in ways}
-    return [rule for rule in ways if min(sizes[rule]) >= problem.questions.get("min_leaf", 1)]
+    return [rule for rule in ways if min(sizes[rule]) >= problem.split_prior.get("min_leaf", 1)]
 
 
 def grid_rules(problem, cell, k):
@@ -147,7 +147,7 @@ def grid_rules(problem, cell, k):
     if k in problem.nominal:
         return partitions(cell.box[k]) if len(cell.box[k]) >= 2 else []
     lo, hi = cell.box[k]
-    cuts = [cut for cut in sorted(set(problem.questions["cuts"][k])) if lo < cut < hi]
+    cuts = [cut for cut in sorted(set(problem.split_prior["cuts"][k])) if lo < cut < hi]
     return either_side(problem, k, cuts)
 
 
@@ -158,8 +158,8 @@ def either_side(problem, k, cuts):
 
 def dyadic_rules(problem, cell, k):
     """The midpoint of side k of the box, while feature k was split fewer than `levels` times."""
-    other_turn = problem.questions.get("cyclic", False) and k != cell.depth % problem.n_features
-    if other_turn or cell.n_splits[k] >= problem.questions["levels"]:
+    other_turn = problem.split_prior.get("cyclic", False) and k != cell.depth % problem.n_features
+    if other_turn or cell.n_splits[k] >= problem.split_prior["levels"]:
         return []
     lo, hi = cell.box[k]
     return either_side(problem, k, [(lo + hi) / 2])
@@ -177,7 +177,7 @@ def admissible_questions(problem, cell):
     """List of (feature, rule, R) at a cell; with one question per cell, R = 1 whatever the weights."""
     if cell.depth >= problem.max_depth and not is_joint(problem, cell):
         return []
-    design = problem.questions
+    design = problem.split_prior
     weights = design.get("weights")
     if weights is None or design["kind"] == "fixed" or design.get("cyclic", False):
         weights = [1.0] * problem.n_features
@@ -197,7 +197,7 @@ def rho_by_node(problem):
     """Whether the list rho is indexed by the node of the fixed tree rather than by depth."""
     prior = problem.tree_prior
     is_list = isinstance(prior.get("rho"), (list, tuple))
-    return is_list and prior.get("by_node", problem.questions["kind"] == "fixed")
+    return is_list and prior.get("by_node", problem.split_prior["kind"] == "fixed")
 
 
 def split_probability(problem, depth, number):
@@ -233,7 +233,7 @@ def log_stop(problem, cell, can_split):
 
 def mass(problem, depth, node, number):
     """Z of the conditioned prior, below a node of the fixed tree (None: of the full binary tree)."""
-    rho, joint = split_probability(problem, depth, number), number in problem.questions.get("joint", ())
+    rho, joint = split_probability(problem, depth, number), number in problem.split_prior.get("joint", ())
     if node == LEAF or (depth == problem.max_depth and not joint):
         return 1 - rho
     if node is None:
@@ -248,8 +248,8 @@ def log_normaliser(problem):
     """Log of what the product of the tree prior's factors is divided by."""
     if problem.tree_prior["kind"] != "conditioned":
         return 0.0
-    by_node = rho_by_node(problem) or problem.questions.get("joint")
-    return math.log(mass(problem, 0, problem.questions["tree"] if by_node else None, 0))
+    by_node = rho_by_node(problem) or problem.split_prior.get("joint")
+    return math.log(mass(problem, 0, problem.split_prior["tree"] if by_node else None, 0))
 
 
 def counts(problem, rows):
@@ -390,9 +390,9 @@ def features_used(tree):
 
 def subtrees(problem, cell):
     """Every (tree, log of its prior factors, sum of its leaf scores) below a cell."""
-    questions = admissible_questions(problem, cell)
-    found = [(LEAF, log_stop(problem, cell, bool(questions)), score(problem, cell))]
-    for k, rule, R in questions:
+    split_prior = admissible_questions(problem, cell)
+    found = [(LEAF, log_stop(problem, cell, bool(split_prior)), score(problem, cell))]
+    for k, rule, R in split_prior:
         log_factor = log_split(problem, cell) + math.log(R)
         if log_factor == -math.inf:
             continue
@@ -421,7 +421,7 @@ def new_row_goes_left(problem, cell, k, rule, value):
         known = ()
     elif rule == frozenset():
         known = problem.categories[k]
-    elif problem.questions["kind"] == "grid":
+    elif problem.split_prior["kind"] == "grid":
         known = cell.box[k]
     else:
         known = {problem.X[i][k] for i in cell.rows}

@@ -26,7 +26,7 @@ def nominal_problem():
     rng = np.random.default_rng(5)
     table = pd.DataFrame({"size": rng.integers(0, 5, 30), "kind": pd.Categorical(rng.choice(list("abcd"), 30))})
     y = np.where(rng.random(30) < 0.25 + 0.5 * table["kind"].isin(["a", "b"]), "yes", "no")
-    return pt.TreeModel(table, y, tree_prior=pt.ChipmanPrior(0.9, 1.0), questions=pt.LocalCuts(min_leaf=2))
+    return pt.TreeModel(table, y, tree_prior=pt.ChipmanPrior(0.9, 1.0), split_prior=pt.LocalCuts(min_leaf=2))
 
 
 def grid_regression():
@@ -34,7 +34,7 @@ def grid_regression():
     X = rng.random((25, 2))
     y = (X[:, 0] > 0.4) + 0.7 * rng.normal(size=25)
     prior = pt.BranchingProcess(rho=0.4, max_depth=4, conditioned=True)
-    return pt.TreeModel(X, y, tree_prior=prior, questions=pt.GridCuts(4))
+    return pt.TreeModel(X, y, tree_prior=prior, split_prior=pt.GridCuts(4))
 
 
 def dyadic_laplace():
@@ -43,7 +43,7 @@ def dyadic_laplace():
     y = (rng.random(60) < 0.2 + 0.6 * (X[:, 1] > 0.5)).astype(int)
     prior = pt.BranchingProcess(rho=0.45, max_depth=3)
     mask = np.arange(60) % 3 == 0
-    return pt.TreeModel(X, y, tree_prior=prior, questions=pt.DyadicCuts(2), leaf=pt.FrozenLaplace(), estimation=mask)
+    return pt.TreeModel(X, y, tree_prior=prior, split_prior=pt.DyadicCuts(2), leaf=pt.FrozenLaplace(), estimation=mask)
 
 
 def line_of_steps():

@@ -21,14 +21,14 @@ def _ctw(depth: Any, n_symbols: Any, symbols: Any, contexts: Any, **rest: Any) -
     return made.predict_proba(contexts)
 
 
-def _counts(questions: Any, X: Any, y: Any, **rest: Any) -> Any:
-    made = exact.DesignCounts(questions).update(X, y, **rest)
+def _counts(split_prior: Any, X: Any, y: Any, **rest: Any) -> Any:
+    made = exact.DesignCounts(split_prior).update(X, y, **rest)
     return made.solve()
 
 
 MODEL_PARTS = {
     "tree_prior": "?tree prior",
-    "questions": "?questions",
+    "split_prior": "?split_prior",
     "leaf": "?leaf",
     "nominal": "?nominal",
 }
@@ -230,7 +230,7 @@ ENGINES = [
         rng="?rng",
         max_cells="?cells",
     ),
-    target("exact.kullback_bound", exact.kullback_bound, model="model", tree="tree"),
+    target("exact.kl_bound", exact.kl_bound, model="model", tree="tree"),
     target(
         *("exact.context_tree_weighting", exact.context_tree_weighting),
         symbols="symbols",
@@ -250,7 +250,7 @@ ENGINES = [
     ),
     target(
         *("exact.DesignCounts", _counts, a.truth),
-        questions="design",
+        split_prior="design",
         X="X",
         y="y",
         sample_weight="?weights",

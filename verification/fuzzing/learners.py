@@ -59,7 +59,7 @@ RISKS = [
         max_cells="?cells",
     ),
     target(
-        *("exact.minimise_misses", exact.minimise_misses),
+        *("exact.neyman_pearson_tree", exact.neyman_pearson_tree),
         X="X",
         y="labels",
         alpha="share",
@@ -244,8 +244,8 @@ BOUNDS = [
         cyclic="?flag",
     ),
     target(
-        "certificates.dyadic_tree",
-        c.dyadic_tree,
+        "certificates.dyadic_tree_bound",
+        c.dyadic_tree_bound,
         a.bound,
         tree="tree",
         X="X",

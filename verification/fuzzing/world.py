@@ -47,12 +47,12 @@ class World:
         return {
             "local": pt.TreeModel(X, self.labels, tree_prior=prior),
             "nominal": pt.TreeModel(X, self.labels, nominal=[2], tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3)),
-            "grid": pt.TreeModel(X, self.y, questions=cuts, tree_prior=prior),
-            "dyadic": pt.TreeModel(X, self.labels, questions=pt.DyadicCuts(2), tree_prior=prior),
-            "fixed": pt.TreeModel(X, self.labels, questions=pt.kd_tree(X, 3), tree_prior=prior),
+            "grid": pt.TreeModel(X, self.y, split_prior=cuts, tree_prior=prior),
+            "dyadic": pt.TreeModel(X, self.labels, split_prior=pt.DyadicCuts(2), tree_prior=prior),
+            "fixed": pt.TreeModel(X, self.labels, split_prior=pt.kd_tree(X, 3), tree_prior=prior),
             "shared": pt.TreeModel(X, self.y, leaf=pt.NormalSharedVariance(), tree_prior=prior),
             "loss": pt.TreeModel(
-                X, self.labels, leaf=pt.PacBayesLoss(3.0), questions=cuts, tree_prior=prior, estimation=E
+                X, self.labels, leaf=pt.PacBayesLoss(3.0), split_prior=cuts, tree_prior=prior, estimation=E
             ),
             "missing": pt.TreeModel(self.tables[4], self.labels, missing="branch", tree_prior=prior),
         }
@@ -201,7 +201,7 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     "tree prior": _const(
         None, pt.ChipmanPrior(0.9, 1.0, max_depth=2), pt.BranchingProcess(0.5, 2), pt.LeafPenalty(1.0)
     ),
-    "questions": [
+    "split_prior": [
         *_const(None, pt.LocalCuts(min_leaf=2), pt.GridCuts(3), pt.DyadicCuts(2), pt.LocalCuts(max_cuts=2)),
         lambda w: pt.kd_tree(w.X, 2),
     ],

@@ -28,7 +28,7 @@ from ...posterior import ExactPosterior
 from ...recursion.terms import counting_terms
 
 QUESTIONS_PER_CELL = 32
-"""Questions of the root allowed for each pair allowed."""
+"""Splits of the root allowed for each pair allowed."""
 
 
 class _Structures(NamedTuple):
@@ -77,8 +77,8 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     check_type("structure", structure, Tree, "a Tree")
     check_cells(max_cells)
     depth = max(structure.depth, 1)
-    questions, prior = LocalCuts(trivial=True), BranchingProcess(0.5, depth)
-    model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, questions=questions)
+    split_prior, prior = LocalCuts(trivial=True), BranchingProcess(0.5, depth)
+    model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, split_prior=split_prior)
     if structure.feature.max() >= model.n_features:
         raise ValueError(
             f"the structure asks about feature {structure.feature.max()}; X has {model.n_features} columns."
@@ -118,12 +118,12 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     --------
     >>> from pactree_mcmc import BranchingProcess, LocalCuts
     >>> prior, questions = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
-    >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, questions=questions))
+    >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, split_prior=questions))
     >>> truth.n_leaves_pmf().round(3).tolist()
     [0.0, 0.446, 0.13, 0.279, 0.145]
     """
-    if not isinstance(model, TreeModel) or model.questions.kind != LOCAL_TRIVIAL:
-        raise ValueError("a model with questions=LocalCuts(trivial=True) is needed: its ways are those of this prior.")
+    if not isinstance(model, TreeModel) or model.split_prior.kind != LOCAL_TRIVIAL:
+        raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its ways are those of this prior.")
     check_cells(max_cells)
     if not model.leaf.separates:
         raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
@@ -246,7 +246,7 @@ def _with_root(
     """Put the root before the pairs: each of its questions comes once for every structure on its two sides."""
     log_splittings = log_sums(counting_terms(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
-    weight = model.questions.weights(model.n_features)
+    weight = model.split_prior.weights(model.n_features)
     with np.errstate(divide="ignore"):
         log_label = np.log(weight / weight.sum())
     below = _log_structure_prior(model, structures, log_label)

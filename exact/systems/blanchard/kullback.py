@@ -11,21 +11,21 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 
-class KullbackBound(NamedTuple):
+class KLBound(NamedTuple):
     """Bound on the excess Kullback-Leibler risk over the best leaf probabilities of one tree, in nats, by term."""
 
     prior: float
     """``log(1 / pi(tree)) / L``; under local questions pi of the shape and the features alone."""
     leaves: float
     """``(K - 1) n_leaves / (N - L + 1)``: what the leaves cost to estimate."""
-    questions: float
+    splits: float
     """Under local questions ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal question the sum
     over splits of ``log(ways) / L``, with the ways in which the feature parts the rows there; else 0 (corollary 1)."""
 
     @property
     def total(self) -> float:
         """The sum of the terms."""
-        return self.prior + self.leaves + self.questions
+        return self.prior + self.leaves + self.splits
 
     @property
     def classification(self) -> float:
@@ -33,7 +33,7 @@ class KullbackBound(NamedTuple):
         return math.sqrt(2.0 * self.total)
 
 
-def kullback_bound(model: TreeModel, tree: Tree) -> KullbackBound:
+def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     """How much worse than one tree, with its best leaf probabilities, the progressive mixture is at most on average.
 
     For exchangeable data, over the sample and a new row: the expected Kullback-Leibler divergence of the mixture from
@@ -49,7 +49,7 @@ def kullback_bound(model: TreeModel, tree: Tree) -> KullbackBound:
 
     Returns
     -------
-    KullbackBound
+    KLBound
 
     Raises
     ------
@@ -75,8 +75,8 @@ def kullback_bound(model: TreeModel, tree: Tree) -> KullbackBound:
     >>> import numpy as np, pactree_mcmc as pt
     >>> x = np.arange(8.0)[:, None]
     >>> model = pt.TreeModel(x, [0, 0, 0, 0, 1, 1, 1, 1], estimation=0.5, leaf=pt.FrozenLaplace(),
-    ...                      tree_prior=pt.BranchingProcess(0.5, 2), questions=pt.DyadicCuts(2))
-    >>> bound = kullback_bound(model, pt.Tree([-1], [0], [0], [0]))
+    ...                      tree_prior=pt.BranchingProcess(0.5, 2), split_prior=pt.DyadicCuts(2))
+    >>> bound = kl_bound(model, pt.Tree([-1], [0], [0], [0]))
     >>> round(bound.prior, 4), round(bound.leaves, 4), round(bound.total, 4)
     (0.1386, 0.2, 0.3386)
     """
@@ -95,15 +95,15 @@ def kullback_bound(model: TreeModel, tree: Tree) -> KullbackBound:
     n_frozen = int(model.target.estimation.sum())
     n_stages = model.n_rows - n_frozen + 1
     n_leaves = int((tree.feature == LEAF).sum())
-    questions = 0.0
-    if model.questions.kind in (LOCAL, LOCAL_TRIVIAL):
+    splits = 0.0
+    if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
         log_ways = _log_ways(model, tree)
         log_prior += log_ways
         # log(N + 1) bounds the ways of an ordered feature only: m categories are parted in 2^(m - 1) - 1
         asks_nominal = any(tree.categories[tree.feature != LEAF] >= 0)
-        questions = (log_ways if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
+        splits = (log_ways if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
     leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
-    return KullbackBound(-log_prior / n_stages, leaves, questions)
+    return KLBound(-log_prior / n_stages, leaves, splits)
 
 
 def _log_ways(model: TreeModel, tree: Tree) -> float:

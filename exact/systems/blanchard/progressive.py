@@ -95,7 +95,7 @@ def progressive_mixture(
     >>> import numpy as np, pactree_mcmc as pt
     >>> x = np.arange(8.0)[:, None]
     >>> model = pt.TreeModel(x, [0, 0, 0, 0, 1, 1, 1, 1], estimation=[True, False] * 4, leaf=pt.FrozenLaplace(),
-    ...                      tree_prior=pt.BranchingProcess(0.5, 2), questions=pt.DyadicCuts(2))
+    ...                      tree_prior=pt.BranchingProcess(0.5, 2), split_prior=pt.DyadicCuts(2))
     >>> progressive_mixture(model).predict_proba([[0.0], [7.0]]).round(4).tolist()
     [[0.6398, 0.3602], [0.3615, 0.6385]]
     """
@@ -227,7 +227,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         if is_fixed_design(model):
             return np.zeros(len(X), dtype=np.bool_)
         asked = np.unique(self.graph.feature)
-        if model.questions.kind in (LOCAL, LOCAL_TRIVIAL) and len(asked) > 1:
+        if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) and len(asked) > 1:
             return np.ones(len(X), dtype=np.bool_)
         values, nominal = model.columns.in_coordinates(X)[:, asked], self._marginals._router.nominal[asked]
         # such a row follows the branch with more rows, which depends on the cell it comes from

@@ -116,7 +116,7 @@ def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyc
     return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)
 
 
-def minimise_misses(
+def neyman_pearson_tree(
     X: Any,
     y: Any,
     *,
@@ -180,7 +180,7 @@ def minimise_misses(
     --------
     >>> x = np.arange(400.0)[:, None]
     >>> y = (x[:, 0] >= 200) | (x[:, 0] % 20 == 0)
-    >>> found = minimise_misses(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
+    >>> found = neyman_pearson_tree(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
     >>> found.n_leaves, found.false_alarm, round(found.miss, 4)
     (2, 0.0, 0.0476)
     """
@@ -219,7 +219,7 @@ def minimise_misses(
         found.leaves,
         float(limit[i]),
         observed1 + float(strength * eps1[i] / 2.0),
-        int(problem.model.questions.levels),
+        int(problem.model.split_prior.levels),
         most,
         guarantee,
     )

@@ -156,7 +156,7 @@ class Prunings:
             loss = "squares" if is_regressor or labels.dtype.kind == "f" else "errors"
         check_choice("loss", loss, ("errors", "squares"))
         leaf = DirichletMultinomial() if loss == "errors" else NormalInverseGamma()
-        model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), questions=design, leaf=leaf, sample_weight=sample_weight)
+        model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=design, leaf=leaf, sample_weight=sample_weight)
         graph = build_graph(model)
         weight, value, cost = _as_leaves(model, graph.stats)
         if weight[0] <= 0.0:

@@ -85,7 +85,7 @@ def minimise_risk(
     Returns
     -------
     PenalisedTree
-        Of trees with the same objective one that stops rather than splits. `certificates.dyadic_tree` bounds its risk.
+        Of trees with the same objective one that stops rather than splits; its risk: `certificates.dyadic_tree_bound`.
 
     Raises
     ------
@@ -133,8 +133,8 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
     table = Table(X)
     n, p = table.n_rows, table.n_features
     depth = default_levels(max(n, 2), p, cyclic=cyclic) if levels is None else levels
-    questions = DyadicCuts(depth, cyclic=cyclic, bounds=bounds)
-    model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), questions=questions, leaf=DirichletMultinomial())
+    split_prior = DyadicCuts(depth, cyclic=cyclic, bounds=bounds)
+    model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=split_prior, leaf=DirichletMultinomial())
     graph = build_graph(model, max_cells)
     graph = with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
     classes = model.classes_
@@ -204,7 +204,7 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 
 
 def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
-    levels, n = int(problem.model.questions.levels), problem.sample.n
+    levels, n = int(problem.model.split_prior.levels), problem.sample.n
     return PenalisedTree(tree, float(n_errors) / n + 0.0, penalty, levels, problem.graph.n_cells)
 
 

@@ -138,9 +138,9 @@ def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:
     doubt = class_warning(y)
     notes += [doubt] if doubt else []
     missing = "branch" if args.missing == "branch" else "error"
-    questions = pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts)
+    split_prior = pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts)
     prior, leaf = _tree_prior(args), LEAVES[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")]()
-    return pt.TreeModel(X, y, nominal=text, missing=missing, tree_prior=prior, questions=questions, leaf=leaf)
+    return pt.TreeModel(X, y, nominal=text, missing=missing, tree_prior=prior, split_prior=split_prior, leaf=leaf)
 
 
 LEAVES: dict[str, Callable[[], Any]] = {

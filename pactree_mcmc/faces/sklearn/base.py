@@ -23,7 +23,7 @@ from ...posterior.sampled import SampledPosterior, shares
 from ...table.labels import refuse_missing
 from ...table.reader import Table, is_frame
 from ...table.validation import read_data
-from .parts import WithParts, check_leaf, leaf_of_rows, stated_questions, stated_tree_prior, thinned
+from .parts import WithParts, check_leaf, leaf_of_rows, stated_split_prior, stated_tree_prior, thinned
 from .prior_search import Choice, choose, choose_power, tree_priors
 
 MOST_POINTS = 200
@@ -120,7 +120,7 @@ class BayesianTree(WithParts):
         self,
         *,
         tree_prior: Any = None,
-        questions: Any = None,
+        split_prior: Any = None,
         leaf: Any = None,
         prior: str = "auto",
         power: Any = 1.0,
@@ -136,7 +136,7 @@ class BayesianTree(WithParts):
         verbose: int = 0,
     ) -> None:
         self.tree_prior = tree_prior
-        self.questions = questions
+        self.split_prior = split_prior
         self.leaf = leaf
         self.prior = prior
         self.power = power
@@ -199,7 +199,7 @@ class BayesianTree(WithParts):
         check_leaf(self.leaf, self.power, for_classes=of_classes)
         rows, n_given = self._rows(X, y, sample_weight)
         run = run.of_rows(len(rows.y), self)
-        questions = stated_questions(self.questions, self.min_samples_leaf, len(rows.y))
+        split_prior = stated_split_prior(self.split_prior, self.min_samples_leaf, len(rows.y))
 
         def build(some: Rows, choice: Choice) -> TreeModel:
             weight = some.weight
@@ -209,7 +209,7 @@ class BayesianTree(WithParts):
                 some.X,
                 some.y,
                 tree_prior=choice.tree_prior,
-                questions=thinned(questions, len(some.y) / len(rows.y)),
+                split_prior=thinned(split_prior, len(some.y) / len(rows.y)),
                 leaf=leaf_of_rows(choice.leaf, some.place, n_given),
                 nominal=self.nominal,
                 missing=self.missing,

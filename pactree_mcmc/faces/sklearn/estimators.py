@@ -28,7 +28,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     tree_prior : tree prior, optional
         Left out, ``ChipmanPrior(0.95, 0.5)`` or what ``prior`` chooses. Its parameters are ``tree_prior__alpha``, ...
         of `set_params`, which starts from the default where none is given.
-    questions : question prior, optional
+    split_prior : question prior, optional
         Default ``LocalCuts()``, of more than 20,000 rows ``LocalCuts(max_cuts=254)``: fewer cuts of a feature, at
         quantiles, make fits faster.
     leaf : leaf model, optional

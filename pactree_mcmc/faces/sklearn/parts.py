@@ -17,7 +17,7 @@ TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Larger trees than the customary ``beta = 2``, since they are averaged."""
 MANY_ROWS, MANY_CUTS = 20_000, 254
 """More rows than so many have so many cuts of a feature, where nothing is said."""
-DEFAULTS = {"tree_prior": TREE_PRIOR, "questions": LocalCuts(), "leaf": None}
+DEFAULTS = {"tree_prior": TREE_PRIOR, "split_prior": LocalCuts(), "leaf": None}
 """Parts that have parameters of their own, and what None stands for."""
 
 
@@ -66,24 +66,24 @@ def stated_tree_prior(given: Any, max_depth: Any) -> Any:
     return replace(prior, max_depth=depth)
 
 
-def stated_questions(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
+def stated_split_prior(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
     """The questions with the rows of a leaf that the estimator wants."""
-    questions = (LocalCuts() if n_rows <= MANY_ROWS else LocalCuts(max_cuts=MANY_CUTS)) if given is None else given
+    split_prior = (LocalCuts() if n_rows <= MANY_ROWS else LocalCuts(max_cuts=MANY_CUTS)) if given is None else given
     least = _rows_of(min_samples_leaf, n_rows)
     if least == 1:
-        return questions
-    if not isinstance(questions, LocalCuts) or questions.min_leaf != 1:
+        return split_prior
+    if not isinstance(split_prior, LocalCuts) or split_prior.min_leaf != 1:
         raise ValueError(
-            f"min_samples_leaf={min_samples_leaf} and questions={questions!r} cannot be combined; give "
+            f"min_samples_leaf={min_samples_leaf} and split_prior={split_prior!r} cannot be combined; give "
             "LocalCuts(min_leaf=...) or min_samples_leaf, not both, and no other questions."
         )
-    return replace(questions, min_leaf=least)
+    return replace(split_prior, min_leaf=least)
 
 
-def thinned(questions: Any, part: float) -> Any:
+def thinned(split_prior: Any, part: float) -> Any:
     """The questions where only a part of the rows is there: as many times fewer of them in a leaf."""
-    least = getattr(questions, "min_leaf", 1)
-    return questions if least == 1 or part == 1.0 else replace(questions, min_leaf=math.ceil(part * least))
+    least = getattr(split_prior, "min_leaf", 1)
+    return split_prior if least == 1 or part == 1.0 else replace(split_prior, min_leaf=math.ceil(part * least))
 
 
 def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:

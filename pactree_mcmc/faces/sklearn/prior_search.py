@@ -196,15 +196,15 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
     """Which nodes of the trees drawn are leaves though their cells have a question, (n_nodes,) bool."""
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
-    if not isinstance(model.questions, LocalCuts):
+    if not isinstance(model.split_prior, LocalCuts):
         for t, first in enumerate(trees.offset[:-1].tolist()):
             tree = post.distinct_tree(t)
             for number, cell, question in model.visit(tree):
                 out[first + number] = question is None and not model.is_forced(cell)
         return out
     # local cuts see nothing of a cell but its rows, and a first question is soon found
-    root, least = model.root_cell(), 0 if model.questions.trivial else 2 * model.questions.min_leaf
-    features = np.flatnonzero(model.questions.coordinate_weights(model.columns))
+    root, least = model.root_cell(), 0 if model.split_prior.trivial else 2 * model.split_prior.min_leaf
+    features = np.flatnonzero(model.split_prior.coordinate_weights(model.columns))
     for t, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
         order, first = np.argsort(leaf, kind="stable"), trees.offset[t]
         ends = np.searchsorted(leaf[order], np.arange(first, trees.offset[t + 1] + 1))

@@ -160,7 +160,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.node[0].growable_at = state.node[0].prunable_at = state.node[0].internal_at = NONE
     state.node[0].categories, state.node[0].hash = NONE, 0
     state.node[0].start, state.node[0].stop = 0, len(state.order)
-    units, rule = model.units, model.questions
+    units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         weight = units.weight[u & units.weight_all]
         state.node[0].rows += units.rows[u & units.rows_all]

@@ -54,7 +54,7 @@ def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
 
 
 def _path(state: ChainState, node: int) -> list[Answer]:
-    """Questions and answers from the root to a node."""
+    """Splits and answers from the root to a node."""
     out: list[Answer] = []
     while (parent := int(state.node[node].parent)) != NONE:
         asked = state.node[parent]

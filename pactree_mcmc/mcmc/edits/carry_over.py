@@ -1,4 +1,4 @@
-"""Questions carried from one cell to another: moves that change a question ask those below it again in new cells.
+"""Splits carried from one cell to another: moves that change a question ask those below it again in new cells.
 
 Under local questions a question is a way of parting the rows of a cell, and many thresholds, or sets of categories, do
 it alike. To ask it in another cell a node's question is first made *raw*: one of these thresholds or sets is drawn
@@ -54,7 +54,7 @@ def fit_question(
 
     ``log_rule`` is ``-inf`` where it cannot be asked. Under nominal questions the smallest category goes left.
     """
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind == FIXED:
         return fixed_question(model, state, node), False
     refused = Question(feature, cut, cut + 1, categories, -inf)
@@ -93,7 +93,7 @@ def fit_question(
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
     """Categories going left, whether the sides changed places, whether the question can be asked."""
-    rule = model.questions
+    rule = model.split_prior
     present = cell_bits(model, state, node, k)
     left = categories & present
     if rule.kind == LOCAL_TRIVIAL and (left == 0 or left == present):
@@ -113,10 +113,10 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 @jit
 def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Bits of the categories a question of the cell parts: those of its box under grid questions, else of its rows."""
-    if model.questions.kind == GRID:
+    if model.split_prior.kind == GRID:
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
-    seen, every = np.int64(0), all_bits(model.questions.feature[k].n_codes)
+    seen, every = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
     for i in range(state.node[node].start, state.node[node].stop):
         seen |= np.int64(1) << np.int64(codes[k, order[i]])
         if seen == every:
@@ -138,7 +138,7 @@ def rows_with(model: Lowered, state: ChainState, node: int, k: int, categories: 
 @jit
 def freedom(model: Lowered, state: ChainState, node: int) -> Freedom:
     """The raw forms of an internal node's question."""
-    rule, here = model.questions, state.node[node]
+    rule, here = model.split_prior, state.node[node]
     k = here.feature
     if rule.kind == DYADIC or rule.kind == CYCLIC:
         return Freedom(np.int64(MIDPOINT), np.int64(1), np.int64(0), False)
@@ -179,7 +179,7 @@ def loosen(rng: np.random.Generator, model: Lowered, state: ChainState, node: in
         left &= left - 1
     swapped = False
     if free.swaps and flip(rng, 0.5):
-        categories = all_bits(model.questions.feature[here.feature].n_codes) & ~categories
+        categories = all_bits(model.split_prior.feature[here.feature].n_codes) & ~categories
         swapped = True
     return Raw(np.int64(-1), categories, swapped, log_freedom(free))
 
@@ -187,7 +187,7 @@ def loosen(rng: np.random.Generator, model: Lowered, state: ChainState, node: in
 @jit
 def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
     """0 if the question sends the whole cell left, 1 if right, -1 if it parts it."""
-    kind = model.questions.kind
+    kind = model.split_prior.kind
     local = kind == LOCAL or kind == LOCAL_TRIVIAL
     if categories >= 0:
         present = cell_bits(model, state, node, k)

@@ -106,9 +106,9 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
     _place_child(state, node, right, middle, here.stop)
     state.node[right].rows = here.rows - state.node[left].rows
     state.node[right].hash = here.hash - state.node[left].hash
-    if model.questions.kind == FIXED:
+    if model.split_prior.kind == FIXED:
         state.node[left].design = here.design + 1
-        state.node[right].design = model.questions.design[here.design].right
+        state.node[right].design = model.split_prior.design[here.design].right
         state.node[left].hash = state.node[left].design
         state.node[right].hash = state.node[right].design
     _narrow_boxes(model, state, node)
@@ -133,7 +133,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
         stats[children[0], j] = 0.0
         stats[children[1], j] = 0.0
     n_left, n_right, rows_left = 0, 0, 0
-    hashes = model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL
+    hashes = model.split_prior.kind == LOCAL or model.split_prior.kind == LOCAL_TRIVIAL
     hash_left = np.int64(0)
     start = state.node[node].start
     state.count[ROWS] += state.node[node].stop - start
@@ -174,7 +174,7 @@ def _place_child(state: ChainState, node: int, child: int, start: int, stop: int
 
 @jit
 def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
-    kind = model.questions.kind
+    kind = model.split_prior.kind
     if kind == GRID or kind == DYADIC or kind == CYCLIC:
         left, right, k = state.node[node].left, state.node[node].right, state.node[node].feature
         for j in range(state.box.shape[1]):

@@ -22,7 +22,7 @@ from .grow import set_default, side_hash
 @jit
 def can_turn(model: Lowered, state: ChainState, v: int) -> bool:
     """Whether an internal node other than the root and its parent cut the same ordered feature, at any place."""
-    here, above, kind = state.node[v], state.node[state.node[v].parent], model.questions.kind
+    here, above, kind = state.node[v], state.node[state.node[v].parent], model.split_prior.kind
     return (kind == LOCAL or kind == GRID) and here.categories < 0 and here.feature == above.feature
 
 
@@ -66,7 +66,7 @@ def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int,
     for j in range(state.stats.shape[1]):
         state.stats[v, j] = state.stats[low.left, j] + state.stats[low.right, j]
     score_node(model, state, v)
-    if model.questions.kind == GRID:
+    if model.split_prior.kind == GRID:
         k = low.feature
         low.hash -= side_hash(state, v, k)
         state.box[v, k, 0] = state.box[low.left, k, 0]

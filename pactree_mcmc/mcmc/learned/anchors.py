@@ -30,11 +30,11 @@ LEAST_ODDS = -4.0
 @jit
 def n_steps(model: Lowered, state: ChainState, node: int, odds: float) -> int:
     """How many anchors a cell may have at even steps; 0 where nothing is learned from them."""
-    here, kind = state.node[node], model.questions.kind
+    here, kind = state.node[node], model.split_prior.kind
     two_sides = kind == DYADIC or kind == CYCLIC or kind == FIXED
     if two_sides or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
         return 0
-    if (here.stop - here.start) * len(model.questions.feature) > MOST_VALUES:
+    if (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
         return 0
     level = min(here.depth, np.int64(DENSITY_LEVELS - 1))
     return min(np.int64(state.density[len(state.density) - 1, level]), np.int64(MOST_ANCHORS - N_SKETCHED))
@@ -68,7 +68,7 @@ def _mixture(state: ChainState, place: int, learned: float, even: float) -> floa
 @jit
 def _sketch(model: Lowered, state: ChainState, node: int, place: int) -> int:
     """Choose the features of the sketch, and bin the cell's units by them; how many features."""
-    p, m, here = len(model.questions.feature), np.int64(0), state.node[node]
+    p, m, here = len(model.split_prior.feature), np.int64(0), state.node[node]
     for k in range(p):
         share = _mixture(state, place, state.sums[LEARNED, k], state.sums[EVEN, k])
         state.feature_weight[k] = share
@@ -88,8 +88,8 @@ def _sketch(model: Lowered, state: ChainState, node: int, place: int) -> int:
         _bin_codes(model, state, f, k, n, here.rows)
         codes, order, bin_of, sketch = model.units.codes, state.order, state.bin_of, state.sketch
         # codes of missing values may lie on either side of the box, and then count with its ends
-        lowest, highest = np.int64(0), np.int64(model.questions.feature[k].n_codes - 1)
-        if not model.questions.feature[k].nominal and n > 0:
+        lowest, highest = np.int64(0), np.int64(model.split_prior.feature[k].n_codes - 1)
+        if not model.split_prior.feature[k].nominal and n > 0:
             lowest, highest = state.codes[0, 0], state.codes[0, n - 1]
         for i in range(here.stop - here.start):
             code = np.int64(codes[k, order[here.start + i]])
@@ -103,7 +103,7 @@ def _bin_codes(model: Lowered, state: ChainState, f: int, k: int, n: int, rows: 
     below, done, number, step = np.int64(0), np.int64(0), np.int64(-1), np.int64(-1)
     for i in range(n):
         j = np.int64(i)
-        if model.questions.feature[k].nominal:
+        if model.split_prior.feature[k].nominal:
             j = next_in_order(model, state, n, done)
             done |= np.int64(1) << j
         here = state.codes[2, j]
@@ -119,7 +119,7 @@ def _bin_codes(model: Lowered, state: ChainState, f: int, k: int, n: int, rows: 
 @jit
 def _choose(model: Lowered, state: ChainState, node: int, place: int, n: int, n_features: int) -> None:
     """Write the anchors, sorted, and where their questions cut."""
-    point, below, m, rule = 0.5, 0.0, np.int64(0), model.questions
+    point, below, m, rule = 0.5, 0.0, np.int64(0), model.split_prior
     for k in range(len(rule.feature)):
         if state.sums[EVEN, k] == -inf:
             continue
@@ -188,7 +188,7 @@ def _log_z1(
     model: Lowered, state: ChainState, node: int, side: np.ndarray, n_features: int, rows: int, depth: int
 ) -> float:
     """`_ahead.log_z1` of a child by its sketch."""
-    index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.questions.min_leaf, 1)
+    index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.split_prior.min_leaf, 1)
     if rows < least:
         return log_stop(model, index, False, rows)
     sums, n, largest = state.sketch_gains, np.int64(0), -inf
@@ -210,7 +210,7 @@ def _log_z1(
                 largest = max(largest, sums[n])
                 n += 1
     total = 0.0
-    for k in range(len(model.questions.feature)):
+    for k in range(len(model.split_prior.feature)):
         if state.sums[EVEN, k] > -inf:
             weights += feature_weight(model, state, node, k)
     for i in range(n):

@@ -19,7 +19,7 @@ from .systematic import sample_ways
 from .terms import cell_terms_into, enter_stratum
 
 SAMPLED = 40.0
-"""Questions expected in the sample that stands for all those of a cell."""
+"""Splits expected in the sample that stands for all those of a cell."""
 N_CELLS, N_WAYS = range(2)
 
 
@@ -97,7 +97,7 @@ def note_decisions(walk: Any, out: Any) -> None:
                 out.chosen[m] = NONE
                 if not is_leaf(state, node):
                     out.is_split[m] = 1.0
-                    if model.questions.kind != FIXED and is_candidate(model, state, node):
+                    if model.split_prior.kind != FIXED and is_candidate(model, state, node):
                         note_ways(walk, out, node)
                 out.used[N_CELLS] += 1
                 out.first[m + 1] = out.used[N_WAYS]

@@ -73,7 +73,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
         guide.odds = guide.odds_ahead = _odds_by_one(model, state, node)
     else:
         _weigh_questions(model, state, node, place)
-        log_w = log_sum_features(state, GAIN, len(model.questions.feature)) - log(guide.weight)
+        log_w = log_sum_features(state, GAIN, len(model.split_prior.feature)) - log(guide.weight)
         guide.odds = lookahead_odds(model, state, node, log_w)
         _look_ahead(model, state, node, place)
         _share_questions(model, state, node, place)
@@ -101,8 +101,8 @@ def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
 def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
     """Log odds of splitting by lookahead, by the questions about one feature: of those with some, of most codes."""
     most, log_w = np.int64(0), -inf
-    for k in range(len(model.questions.feature)):
-        n_codes = model.questions.feature[k].n_codes
+    for k in range(len(model.split_prior.feature)):
+        n_codes = model.split_prior.feature[k].n_codes
         if n_codes > most and feature_weight(model, state, node, k) > 0.0:
             n = fill_bins(model, state, node, k)
             ways = n_ways_of(model, state, node, k, n)
@@ -116,7 +116,7 @@ def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
 def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Find the sums of the features, in scratch, and what normalises the parts of the questions."""
     here, guide = state.node[node], state.guide[place]
-    p, weights = len(model.questions.feature), 0.0
+    p, weights = len(model.split_prior.feature), 0.0
     keeps = (here.stop - here.start) * p <= MOST_VALUES
     for k in range(p):
         for part in range(3):
@@ -145,7 +145,7 @@ def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -
 def _share_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Part of each feature in the questions."""
     guide = state.guide[place]
-    for k in range(len(model.questions.feature)):
+    for k in range(len(model.split_prior.feature)):
         state.shares[place, k] = state.own[place, k] = 0.0
         if state.sums[EVEN, k] > -inf:
             state.shares[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
@@ -157,7 +157,7 @@ def _share_questions(model: Lowered, state: ChainState, node: int, place: int) -
 @jit
 def _look_ahead(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Find the cell's anchors, and what they change: the sums of their features and the odds over two levels."""
-    guide, p = state.guide[place], len(model.questions.feature)
+    guide, p = state.guide[place], len(model.split_prior.feature)
     guide.n_anchors, guide.odds_ahead = 0, guide.odds
     n = n_steps(model, state, node, guide.odds)
     if n == 0:
@@ -226,7 +226,7 @@ def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, ru
 @jit
 def log_question(model: Lowered, state: ChainState, node: int) -> float:
     """Log probability of the question of an internal node, which must be one of the candidates."""
-    if model.questions.kind == FIXED:
+    if model.split_prior.kind == FIXED:
         return 0.0
     place, here = asked(model, state, node), state.node[node]
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
@@ -258,9 +258,9 @@ def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float
 @jit
 def draw_way(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
     """A question of a splittable node drawn from the density, and the log of its probability."""
-    if model.questions.kind == FIXED:
+    if model.split_prior.kind == FIXED:
         return fixed_question(model, state, node), 0.0
-    place, rule, total = asked(model, state, node), model.questions, 0.0
+    place, rule, total = asked(model, state, node), model.split_prior, 0.0
     for k in range(len(rule.feature)):
         state.feature_weight[k] = state.shares[place, k]
         total += state.feature_weight[k]
@@ -272,7 +272,7 @@ def draw_way_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
 ) -> tuple[Question, float]:
     """A question about feature ``k``; the log of its probability among all questions. ``place``: as `known` says."""
-    n, rule = fill_bins(model, state, node, k), model.questions
+    n, rule = fill_bins(model, state, node, k), model.split_prior
     rule_of = rule.feature[k].weight / n_ways_of(model, state, node, k, n)
     n_ways, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0
     left *= state.shares[place, k]
@@ -298,7 +298,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     NONE where the path ends above. Redrawing the subtree at the node does not change how probable it is.
     """
     unit, levels = pick(rng, len(state.order)), pick(rng, N_TOPS)
-    node, p = np.int64(0), len(model.questions.feature)
+    node, p = np.int64(0), len(model.split_prior.feature)
     while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
         if is_leaf(state, node):
             return NONE

@@ -26,7 +26,7 @@ def sample_ways(
     ``retained`` (not NONE), the sample is drawn given that the question of that node is in it. Without room for all
     the work is exhausted.
     """
-    place, rule = asked(model, state, node), model.questions
+    place, rule = asked(model, state, node), model.split_prior
     if rule.kind == FIXED:
         _note_branch(state, base, fixed_question(model, state, node), 0.0, retained != NONE)
         return 1
@@ -81,7 +81,7 @@ def _first_point(
     """The first point, in [0, 1), of the lattice that chooses a systematic sample."""
     if retained == NONE:
         return rng.random()
-    rule, kept, before = model.questions, state.node[retained].feature, 0.0
+    rule, kept, before = model.split_prior, state.node[retained].feature, 0.0
     for k in range(kept):
         before += expected * state.shares[place, k]
     n = fill_bins(model, state, node, kept)

@@ -107,7 +107,7 @@ def ahead_into(model: Lowered, state: ChainState, place: int, k: int, n: int) ->
         j += 1
     if j == m or anchors[j] >> WAY_BITS > k:
         return
-    mask, ordered = (np.int64(1) << WAY_BITS) - 1, not model.questions.feature[k].nominal
+    mask, ordered = (np.int64(1) << WAY_BITS) - 1, not model.split_prior.feature[k].nominal
     for at in range(n):
         while j + 1 < m and anchors[j + 1] >> WAY_BITS == k and anchors[j + 1] & mask <= at:
             j += 1
@@ -163,7 +163,7 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
     ``tilts``, its terms f in ``way_terms``. ``place`` has the anchors of the
     cell, NONE: without.
     """
-    n_ways, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.questions
+    n_ways, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density
     rows, whole, nothing = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
     for way in range(-2, 0):

@@ -63,8 +63,8 @@ def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     if not state.node[node].splittable:
         return -np.inf
     here = log_stop(model, prior_index(model, depth, design), True, 1)
-    left = right = model.questions.design[design].right if model.questions.kind == FIXED else 0
-    if model.questions.kind == FIXED:
+    left = right = model.split_prior.design[design].right if model.split_prior.kind == FIXED else 0
+    if model.split_prior.kind == FIXED:
         left = design + 1
     below = log_stop(model, prior_index(model, depth + 1, left), True, 1)
     below += log_stop(model, prior_index(model, depth + 1, right), True, 1)

@@ -74,7 +74,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> N
     if state.count[N_INTERNAL] == 0:
         return
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
-    here, kind = state.node[node], model.questions.kind
+    here, kind = state.node[node], model.split_prior.kind
     if here.categories >= 0 or kind == DYADIC or kind == CYCLIC or kind == FIXED:
         state.moves[PROPOSED, SHIFT] += 1
         return
@@ -92,7 +92,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> N
 def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
     """The cut ``by`` places from that of an internal node; the same cut if there is none."""
     here = state.node[node]
-    if model.questions.kind == GRID:
+    if model.split_prior.kind == GRID:
         low, high = span(model, state, node, here.feature)
         return here.cut + by if low <= here.cut + by < high - 1 else here.cut
     n = collect_codes(model, state, node, here.feature)
@@ -103,7 +103,7 @@ def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
     if below < 0 or below > n:
         return here.cut
     if below == n:
-        return model.questions.feature[here.feature].n_codes - 1
+        return model.split_prior.feature[here.feature].n_codes - 1
     return state.codes[0, below - 1] if below > 0 else np.int64(-1)
 
 

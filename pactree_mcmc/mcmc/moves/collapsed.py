@@ -102,10 +102,10 @@ def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int,
     left = right = np.int64(0)
     can_split = depth + 1 < model.prior.depth_limit
     can_left = can_right = can_split
-    if model.questions.kind == FIXED:
-        left, right = design + 1, model.questions.design[design].right
-        can_left = can_split and model.questions.design[left].feature >= 0
-        can_right = can_split and model.questions.design[right].feature >= 0
+    if model.split_prior.kind == FIXED:
+        left, right = design + 1, model.split_prior.design[design].right
+        can_left = can_split and model.split_prior.design[left].feature >= 0
+        can_right = can_split and model.split_prior.design[right].feature >= 0
     stops = log_stop(model, prior_index(model, depth + 1, left), can_left, 1)
     stops += log_stop(model, prior_index(model, depth + 1, right), can_right, 1)
     prior = model.prior.table[prior_index(model, depth, design)].log_split + stops - node_log_stop(model, state, node)

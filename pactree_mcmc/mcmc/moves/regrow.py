@@ -84,7 +84,7 @@ def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahe
 @jit
 def may_regrow(model: Lowered, state: ChainState, node: int, ahead: int) -> bool:
     """Whether the subtree of a node is small enough, and its cell."""
-    p = len(model.questions.feature)
+    p = len(model.split_prior.feature)
     values = (state.node[node].stop - state.node[node].start) * p
     if values > MOST_VALUES:
         return False

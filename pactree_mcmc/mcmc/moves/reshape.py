@@ -74,10 +74,10 @@ def block_top(state: ChainState, node: int) -> int:
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
     """Note the pieces of a block and the nodes between them, from left to right; 0 where the move is off."""
-    here, kind, at = state.node[top], model.questions.kind, state.pieces
+    here, kind, at = state.node[top], model.split_prior.kind, state.pieces
     if here.categories >= 0 or (kind != LOCAL and kind != GRID):
         return np.int64(0)
-    if kind == LOCAL and (here.stop - here.start) * len(model.questions.feature) > MOST_VALUES:
+    if kind == LOCAL and (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
         return np.int64(0)
     n, node = np.int64(0), np.int64(top)
     while True:
@@ -122,7 +122,7 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
     union, k = state.node[state.count[N_FREE] - 1].free, state.node[top].feature
     for i in range(n):
         for j in range(i + 1, n):
-            become_union(state, union, top, i, j, model.questions.kind)
+            become_union(state, union, top, i, j, model.split_prior.kind)
             total = weigh_features(model, state, union)
             state.shapes[j, i, 0] = log(state.feature_weight[k] / total) - log(n_ways(model, state, union, k))
 
@@ -223,7 +223,7 @@ def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
     """Let a node of the block hold pieces i to j, with statistics, scores and question prior."""
     if holds_union(state, node, state.node[top].feature, i, j):
         return
-    become_union(state, node, top, i, j, model.questions.kind)
+    become_union(state, node, top, i, j, model.split_prior.kind)
     for column in range(state.stats.shape[1]):
         state.stats[node, column] = 0.0
         for piece in state.pieces[PIECE, i : j + 1]:

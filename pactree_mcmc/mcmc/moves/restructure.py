@@ -6,7 +6,7 @@ there is none the proposal fails. The scores cancel, and with ``log_build`` the 
 
     log_proposal_ratio = log_build(old) - log_build(new)
 
-Questions with an empty side are never taken, and a tree with an empty leaf stays. Under dyadic questions and on a
+Splits with an empty side are never taken, and a tree with an empty leaf stays. Under dyadic questions and on a
 fixed tree the move does nothing: there the same leaves leave little choice.
 """
 
@@ -66,7 +66,7 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 @jit
 def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
     """Number the leaves below ``top``, note the codes of each and which each node holds; 0 if the move is off."""
-    kind, p = model.questions.kind, len(model.questions.feature)
+    kind, p = model.split_prior.kind, len(model.split_prior.feature)
     if kind != LOCAL and kind != LOCAL_TRIVIAL and kind != GRID:
         return np.int64(0)
     if (state.node[top].stop - state.node[top].start) * p > MOST_VALUES:
@@ -91,7 +91,7 @@ def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int) -> None:
-    codes, nominal = model.units.codes, model.questions.feature[k].nominal
+    codes, nominal = model.units.codes, model.split_prior.feature[k].nominal
     low, high, seen = np.int64(1) << 40, np.int64(-1), np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         c = np.int64(codes[k, state.order[i]])
@@ -104,13 +104,13 @@ def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int
 @jit
 def n_ways_between(model: Lowered, state: ChainState, k: int, blocks: int) -> int:
     """How many ways feature ``k`` has of parting a set of blocks without cutting one."""
-    if model.questions.feature[k].weight == 0.0:
+    if model.split_prior.feature[k].weight == 0.0:
         return np.int64(0)
     n, part = np.int64(0), next_part(model, state, k, blocks, np.int64(0))
     while part != blocks:
         n += 1
         part = next_part(model, state, k, blocks, part)
-    return (np.int64(1) << n) - 1 if model.questions.feature[k].nominal else n
+    return (np.int64(1) << n) - 1 if model.split_prior.feature[k].nominal else n
 
 
 @jit
@@ -119,7 +119,7 @@ def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int)
 
     Ordered: the blocks below a cut. Nominal: ``part`` and the blocks that hang together with the first of the others.
     """
-    nominal = model.questions.feature[k].nominal
+    nominal = model.split_prior.feature[k].nominal
     rest = blocks & ~part
     reach, first = np.int64(1) << 40, np.int64(-1)
     for b in range(MOST_BLOCKS):
@@ -144,7 +144,7 @@ def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int)
 def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
     """Ways of all features of parting a set of blocks."""
     total = np.int64(0)
-    for k in range(len(model.questions.feature)):
+    for k in range(len(model.split_prior.feature)):
         total += n_ways_between(model, state, k, blocks)
     return total
 
@@ -152,9 +152,9 @@ def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
 @jit
 def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
     """Log of how many questions of the box part two sets of blocks alike; 0 under local questions."""
-    if model.questions.kind != GRID:
+    if model.split_prior.kind != GRID:
         return 0.0
-    if model.questions.feature[k].nominal:
+    if model.split_prior.feature[k].nominal:
         return LOG_2 * n_bits(state.box[node, k, 0] & ~seen_in(state, k, left | right))
     return log(float(least_code(state, k, right) - largest_code(state, k, left)))
 
@@ -229,7 +229,7 @@ def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: in
 def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: int) -> int:
     """The blocks on one side under way ``number`` of feature ``k``."""
     left, part, j = np.int64(0), np.int64(0), np.int64(0)
-    nominal = model.questions.feature[k].nominal
+    nominal = model.split_prior.feature[k].nominal
     while part != blocks:
         larger = next_part(model, state, k, blocks, part)
         if not nominal and j == number:
@@ -246,9 +246,9 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
 def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> bool:
     """Part a leaf so that the given blocks go left and right; False where the question cannot be asked."""
     cut, categories = np.int64(0), np.int64(-1)
-    if model.questions.feature[k].nominal:
+    if model.split_prior.feature[k].nominal:
         categories = seen_in(state, k, left)
-        if model.questions.kind == GRID:
+        if model.split_prior.kind == GRID:
             free = cell_bits(model, state, node, k) & ~seen_in(state, k, left | right)
             while free:
                 if flip(rng, 0.5):
@@ -256,7 +256,7 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
                 free &= free - 1
     else:
         cut = largest_code(state, k, left)
-        if model.questions.kind == GRID:
+        if model.split_prior.kind == GRID:
             gap = least_code(state, k, right) - cut
             cut += pick(rng, gap) if gap > 1 else np.int64(0)
     question, swapped = fit_question(model, state, node, k, cut, categories)

@@ -58,7 +58,7 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     if state.count[N_INTERNAL] < 2:
         return
     child = pick_inner_child(rng, state)
-    kind = model.questions.kind
+    kind = model.split_prior.kind
     if kind != LOCAL and kind != GRID and kind != DYADIC:
         state.moves[PROPOSED, ROTATE] += 1
     elif can_turn(model, state, child):
@@ -87,7 +87,7 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
-    if model.questions.kind == DYADIC and state.node[u].feature == state.node[v].feature:
+    if model.split_prior.kind == DYADIC and state.node[u].feature == state.node[v].feature:
         state.moves[PROPOSED, ROTATE] += 1
         return
     n_wider = plan_wider(rng, model, state, u, v)
@@ -180,7 +180,7 @@ def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
     """Log of how many questions of u's cell part v's cell as v does."""
     if state.node[v].categories >= 0:
         return LOG_2 * n_bits(free_categories(model, state, u, v))
-    return log(1.0 + cuts_between(model, state, u, v)) if model.questions.kind == LOCAL else 0.0
+    return log(1.0 + cuts_between(model, state, u, v)) if model.split_prior.kind == LOCAL else 0.0
 
 
 @jit
@@ -196,7 +196,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
             if flip(rng, 0.5):
                 categories |= free & -free
             free &= free - 1
-    elif model.questions.kind == LOCAL:
+    elif model.split_prior.kind == LOCAL:
         inside = cuts_between(model, state, u, v)
         n_wider = log(1.0 + inside)
         chosen = pick(rng, inside + 1) if inside > 0 else np.int64(0)

@@ -92,7 +92,7 @@ def draw_below(
     state.drawn[at].feature = NONE
     beta, here = state.beta[0], state.node[node]
     state.work[CELLS] += 1
-    state.work[VALUES] += (here.stop - here.start) * len(model.questions.feature)
+    state.work[VALUES] += (here.stop - here.start) * len(model.split_prior.feature)
     if state.work[CELLS] > MOST_CELLS or state.work[VALUES] > MOST_WORK or level > MOST_INTERNAL:
         state.work[EXHAUSTED] = 1
     total = node_log_stop(model, state, node) + beta * here.score

@@ -53,7 +53,7 @@ def bridge(post: Any) -> Bridge | None:
     if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.leaf.is_fixed:
         return None
     mass = prior_mass(model).log_mass
-    if mass is None or model.units.n_units * len(model.lowered.questions.feature) > MOST_VALUES:
+    if mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:
         return None
     end = course.ends[0]
     chain = Chain(model.lowered, course.kernel, generator_from(end.generator))

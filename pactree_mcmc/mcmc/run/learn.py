@@ -211,7 +211,7 @@ def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
     """Draw trees of each stratum from the density, and weigh them."""
     run = Run(given.plan, given.end)
     set_density(run.chain, given.density, 1.0)
-    shares, found = np.zeros(len(given.plan.model.lowered.questions.feature)), {}
+    shares, found = np.zeros(len(given.plan.model.lowered.split_prior.feature)), {}
     if root_shares_into(shares, run.chain.walk):
         for feature in given.features:
             if shares[feature] > 0.0 and not (stopped is not None and stopped.is_set()):
@@ -273,7 +273,7 @@ def _learn(work: Work, submit: Submit) -> Work:
 
 def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     lost = dict(work.lost)
-    n_features = len(work.plans[0].model.lowered.questions.feature)
+    n_features = len(work.plans[0].model.lowered.split_prior.feature)
     density = first_density(n_features)
     ends: list[Snapshot | None] = [None] * len(work.plans)
     plans, rounds, spent = list(work.plans), [], 0.0
@@ -334,7 +334,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
 
 def look_rows(model: TreeModel) -> int:
     """What it costs to score the questions of all features at the root, in rows visited."""
-    features = model.lowered.questions.feature
+    features = model.lowered.split_prior.feature
     return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
 
 
@@ -389,7 +389,7 @@ def _surveyed(
     """
     lost = work.lost
     chains = [c for c in range(len(ends)) if c not in lost]
-    features = np.arange(len(work.plans[0].model.lowered.questions.feature))
+    features = np.arange(len(work.plans[0].model.lowered.split_prior.feature))
     tasks = {
         c: Survey(work.plans[c], ends[c], density, features[i :: len(chains)], WEIGHTS) for i, c in enumerate(chains)
     }

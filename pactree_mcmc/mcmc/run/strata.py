@@ -96,9 +96,9 @@ def root_shares_into(out: np.ndarray, walk: Any) -> bool:
     """
     model, state = walk.model, walk.state
     root = state.node[0]
-    if model.questions.kind == FIXED or not root.splittable:
+    if model.split_prior.kind == FIXED or not root.splittable:
         return False
-    if (root.stop - root.start) * len(model.questions.feature) > MOST_VALUES:
+    if (root.stop - root.start) * len(model.split_prior.feature) > MOST_VALUES:
         return False
     # found afresh, which leaves the sums of the features in scratch
     state.guide[asked(model, state, np.int64(0))].hash = NONE

@@ -38,7 +38,7 @@ FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
 """Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
 MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
-"""Questions chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
+"""Splits chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
 MOST_VALUES = 200_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
 ANCHOR_STEPS = (56, 24, 0, 0)
@@ -261,7 +261,7 @@ def pack_state(s: ChainState) -> Any:
 
 def line_sums(model: Lowered) -> int:
     """Sums that make up the table of the root's line; 0 where the model is not of one ordered feature, or too large."""
-    rule = model.questions
+    rule = model.split_prior
     asked = np.flatnonzero(rule.feature.weight > 0.0)
     if rule.kind not in (LOCAL, GRID) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
         return 0
@@ -299,13 +299,13 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
     ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees; ``lines``: some sums over lines;
     ``guided``: some draws from a learned density.
     """
-    n_units, p, n_stats = model.units.n_units, len(model.questions.feature), model.leaf.n_stats
-    kind = model.questions.kind
+    n_units, p, n_stats = model.units.n_units, len(model.split_prior.feature), model.leaf.n_stats
+    kind = model.split_prior.kind
     uses_box = kind in (GRID, DYADIC, CYCLIC)
     n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
     n_guides = min(n_cells, MOST_GUIDES) if guided else 1
-    widest = 2 if kind in (DYADIC, CYCLIC) else max(int(model.questions.feature.n_codes.max()), MOST_PATTERNS)
-    n_kept = int(np.maximum(model.questions.feature.n_codes, MOST_PATTERNS).sum()) + 3 * p
+    widest = 2 if kind in (DYADIC, CYCLIC) else max(int(model.split_prior.feature.n_codes.max()), MOST_PATTERNS)
+    n_kept = int(np.maximum(model.split_prior.feature.n_codes, MOST_PATTERNS).sum()) + 3 * p
     n_kept = min(n_kept, MOST_VALUES + (MOST_PATTERNS + 3) * p) if guided else 1
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),

@@ -1,4 +1,4 @@
-"""Questions of a cell, compiled: which features are admissible, in how many ways, and a draw from R."""
+"""Splits of a cell, compiled: which features are admissible, in how many ways, and a draw from R."""
 
 from math import log
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Question(NamedTuple):
 @jit
 def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
     """A question of a splittable leaf, from the question prior."""
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind == FIXED:
         return fixed_question(model, state, node)
     total = weigh_features(model, state, node)
@@ -57,7 +57,7 @@ def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int
     """First code of an ordered coordinate in the box of a node and one behind the last, seen from both coordinates of
     its feature; of a nominal one categories and 0.
     """
-    twin = model.questions.feature[k].twin
+    twin = model.split_prior.feature[k].twin
     low, high = state.box[node, k, 0], state.box[node, k, 1]
     if twin == k:
         return low, high
@@ -89,7 +89,7 @@ def cell_of(state: ChainState, node: int) -> int:
 @jit
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
     """Whether admissible features are kept by cell; but for local questions the box tells them at once."""
-    return len(state.cell) > 1 and (model.questions.kind == LOCAL or model.questions.kind == LOCAL_TRIVIAL)
+    return len(state.cell) > 1 and (model.split_prior.kind == LOCAL or model.split_prior.kind == LOCAL_TRIVIAL)
 
 
 @jit
@@ -98,8 +98,8 @@ def know_ways(model: Lowered, state: ChainState, node: int) -> int:
     place = cell_of(state, node)
     if state.cell[place].weight < 0.0:
         total = 0.0
-        for k in range(len(model.questions.feature)):
-            weight = model.questions.feature[k].weight
+        for k in range(len(model.split_prior.feature)):
+            weight = model.split_prior.feature[k].weight
             state.ways[place, k] = count_ways(model, state, node, k) if weight > 0.0 else 0.0
             if state.ways[place, k] > 0.0:
                 total += weight
@@ -110,7 +110,7 @@ def know_ways(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
-    rule = model.questions
+    rule = model.split_prior
     keeps = keeps_cells(model, state)
     place = know_ways(model, state, node) if keeps else np.int64(0)
     total = 0.0
@@ -126,7 +126,7 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
     """Whether some question is admissible in a node whose range, box, depth, hash and design node are set."""
-    rule = model.questions
+    rule = model.split_prior
     if state.node[node].depth >= model.prior.depth_limit:
         return False
     if rule.kind == FIXED:
@@ -144,7 +144,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 @jit
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     """Whether feature ``k`` can part the node."""
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind == LOCAL_TRIVIAL:
         return True
     if rule.kind == LOCAL:
@@ -165,7 +165,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 @jit
 def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Number of ways in which feature ``k`` can part the node; 0 when it is not admissible."""
-    if keeps_cells(model, state) and model.questions.feature[k].weight > 0.0:
+    if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
         return state.ways[know_ways(model, state, node), k]
     return count_ways(model, state, node, k)
 
@@ -173,7 +173,7 @@ def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
 @jit
 def count_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """`n_ways`, counted afresh."""
-    kind = model.questions.kind
+    kind = model.split_prior.kind
     n = collect_codes(model, state, node, k) if kind == LOCAL or kind == LOCAL_TRIVIAL else np.int64(0)
     return n_ways_of(model, state, node, k, n)
 
@@ -181,7 +181,7 @@ def count_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
 @jit
 def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """`count_ways` of a node whose ``n`` codes were collected, under local questions."""
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
         return 1.0
     if rule.kind == GRID:
@@ -243,10 +243,10 @@ def rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) 
 @jit
 def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
     """Which of the ``n`` codes just collected may be the last on the left: ``first`` to ``last - 1``."""
-    if model.questions.min_leaf == 1:
+    if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = rows_of_codes(model, state, node, k, n)
-    least = model.questions.min_leaf
+    least = model.split_prior.min_leaf
     below, first, last = 0, 0, 0
     for j in range(n - 1):
         below += rows[j]
@@ -262,7 +262,7 @@ def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
     n = collect_codes(model, state, node, k)
-    if model.questions.kind == LOCAL_TRIVIAL:
+    if model.split_prior.kind == LOCAL_TRIVIAL:
         ways = n + 1 if n > 0 else 1
         below = pick(rng, ways) if n > 0 else 0
     else:
@@ -276,7 +276,7 @@ def _draw_local_cut(
 @jit
 def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
     """Cut and next code on the right when ``below`` of the ``n`` codes just collected go left; all left if n = 0."""
-    n_codes = model.questions.feature[k].n_codes
+    n_codes = model.split_prior.feature[k].n_codes
     if below == n:
         return n_codes - 1, n_codes
     return state.codes[0, below - 1] if below > 0 else -1, state.codes[0, below]
@@ -286,7 +286,7 @@ def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
-    rule = model.questions
+    rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
     if rule.kind == LOCAL_TRIVIAL:
@@ -332,7 +332,7 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
 @jit
 def fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
     """The question the fixed tree asks in a node."""
-    rule, i = model.questions, state.node[node].design
+    rule, i = model.split_prior, state.node[node].design
     cut = rule.design[i].cut
     return Question(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
 
@@ -349,7 +349,7 @@ def present_bits(state: ChainState, n: int) -> int:
 @jit
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Bits of the known categories of ``k`` that no row of the node has, under local questions; else 0."""
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind != LOCAL and rule.kind != LOCAL_TRIVIAL:
         return 0
     return all_bits(rule.feature[k].n_codes) & ~present_bits(state, collect_codes(model, state, node, k))

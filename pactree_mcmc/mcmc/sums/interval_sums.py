@@ -37,7 +37,7 @@ LEAST_SUM = 1e-250
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
     """The ordered feature that alone can part a cell, -1 if there is none; it is that of the cells below, too."""
-    rule, found = model.questions, np.int64(NONE)
+    rule, found = model.split_prior, np.int64(NONE)
     if rule.kind != LOCAL and rule.kind != GRID:
         return found
     for k in range(len(rule.feature)):
@@ -69,7 +69,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
     Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
     """
     here, units, at, bins = state.node[node], model.units, state.line_of, state.bins
-    if model.questions.kind == GRID:
+    if model.split_prior.kind == GRID:
         low, high = span(model, state, node, k)
         n = high - low
         for i in range(n):
@@ -159,8 +159,8 @@ def rows_of_run(state: ChainState, i: int, j: int) -> int:
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
     """A run may be cut behind the codes from the first returned to that before the second."""
-    first, last, least = i, j, model.questions.min_leaf
-    if model.questions.kind == LOCAL and least > 1:
+    first, last, least = i, j, model.split_prior.min_leaf
+    if model.split_prior.kind == LOCAL and least > 1:
         while first < j and rows_of_run(state, i, first) < least:
             first += 1
         while last > first and rows_of_run(state, last, j) < least:

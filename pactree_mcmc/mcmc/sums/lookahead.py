@@ -108,7 +108,7 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """How many questions about an admissible feature are tried; those that leave too few rows count too."""
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind == LOCAL and rule.feature[k].nominal:
         return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
     return np.int64(n_ways(model, state, node, k))
@@ -118,7 +118,7 @@ def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
 def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
     """Log terms of the two-level sum of a leaf into ``state.terms``, question by question; how many."""
     n = np.int64(0)
-    for k in range(len(model.questions.feature)):
+    for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
             for i in range(n_tries(model, state, node, k)):
                 question = _question(model, state, node, k, i)
@@ -137,7 +137,7 @@ def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
 def _question_number(model: Lowered, state: ChainState, node: int, number: int) -> Question:
     """The question behind a term."""
     first = np.int64(0)
-    for k in range(len(model.questions.feature)):
+    for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
             tries = n_tries(model, state, node, k)
             if number < first + tries:
@@ -149,15 +149,15 @@ def _question_number(model: Lowered, state: ChainState, node: int, number: int) 
 @jit
 def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     """Whether some question of a splittable node is about feature ``k``."""
-    if model.questions.kind == FIXED:
-        return k == model.questions.design[state.node[node].design].feature
-    return model.questions.feature[k].weight > 0.0 and is_admissible(model, state, node, k)
+    if model.split_prior.kind == FIXED:
+        return k == model.split_prior.design[state.node[node].design].feature
+    return model.split_prior.feature[k].weight > 0.0 and is_admissible(model, state, node, k)
 
 
 @jit
 def _question(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Question:
     """Question number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows."""
-    rule = model.questions
+    rule = model.split_prior
     cut, categories = np.int64(0), np.int64(-1)
     if rule.kind == FIXED:
         return fixed_question(model, state, node)

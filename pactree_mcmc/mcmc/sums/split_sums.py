@@ -53,7 +53,7 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
     """See that the table of the node's cell is kept; where."""
-    place, rule = cell_of(state, node), model.questions
+    place, rule = cell_of(state, node), model.split_prior
     if state.cell[place].scan == state.count[SCAN]:
         return place
     weights, largest = 0.0, -inf
@@ -81,7 +81,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
     """A question of a splittable node, in proportion to its term of W; W must not be zero."""
-    place, rule = scanned(model, state, node), model.questions
+    place, rule = scanned(model, state, node), model.split_prior
     if rule.kind == FIXED:
         return fixed_question(model, state, node)
     largest, total = -inf, 0.0
@@ -96,7 +96,7 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 @jit
 def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
     """A question of a splittable node about a feature whose part of W is not zero, in proportion to its term."""
-    place, rule = scanned(model, state, node), model.questions
+    place, rule = scanned(model, state, node), model.split_prior
     if rule.kind == FIXED:
         return fixed_question(model, state, node)
     n = fill_bins(model, state, node, k)
@@ -113,7 +113,7 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Weight of a feature, 0 where the kind of question rules it out; under local questions without a look at rows."""
-    rule = model.questions
+    rule = model.split_prior
     if rule.kind == FIXED:
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
     if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL or is_admissible(model, state, node, k):
@@ -124,7 +124,7 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
     """Whether the question of an internal node is among those a scan tries."""
-    here, kind = state.node[node], model.questions.kind
+    here, kind = state.node[node], model.split_prior.kind
     if here.categories < 0 or kind == FIXED:
         return True
     present = cell_bits(model, state, node, here.feature)
@@ -141,7 +141,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     Under dyadic and fixed questions the bins are the two sides of the one question; under grid questions a nominal
     feature has a bin for each category of the box.
     """
-    units, rule, number = model.units, model.questions, state.codes[1]
+    units, rule, number = model.units, model.split_prior, state.codes[1]
     start, stop = state.node[node].start, state.node[node].stop
     two_sides = rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
     cut, categories = np.int64(0), np.int64(-1)
@@ -229,8 +229,8 @@ def walk_ways(
     """
     n_ways = gains_into(model, state, node, k, n)
     gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
-    least, rows = model.questions.min_leaf if model.questions.kind == LOCAL else 0, state.node[node].rows
-    gaps = model.questions.kind == GRID and not model.questions.feature[k].nominal
+    least, rows = model.split_prior.min_leaf if model.split_prior.kind == LOCAL else 0, state.node[node].rows
+    gaps = model.split_prior.kind == GRID and not model.split_prior.feature[k].nominal
     largest, total, done, chosen = -inf, 0.0, 0.0, np.int64(-3)
     for way in range(-2, n_ways):
         count, gain = np.int64(1), 0.0
@@ -265,7 +265,7 @@ def walk_ways(
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
-    rule, bins, left, right = model.questions, state.bins, state.lefts, state.rights
+    rule, bins, left, right = model.split_prior, state.bins, state.lefts, state.rights
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
     score = state.node[node].guess
     nominal = rule.feature[k].nominal and rule.kind != FIXED
@@ -301,7 +301,7 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 @jit
 def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
     """Write the way with the given number into ``state.way``."""
-    rule, out = model.questions, state.way
+    rule, out = model.split_prior, state.way
     nominal = rule.feature[k].nominal and rule.kind != FIXED
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
     if way < 0:
@@ -379,7 +379,7 @@ def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int
 @jit
 def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
     """How many ways leave everything on one side, the first such cut or its categories; step -2: right, -1: left."""
-    rule = model.questions
+    rule = model.split_prior
     n_codes = rule.feature[k].n_codes
     if rule.kind == LOCAL_TRIVIAL:
         nominal = rule.feature[k].nominal

@@ -17,7 +17,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
 
     Way -3 is none of them.
     """
-    rule, here, code_of = model.questions, state.node[internal], state.codes[0]
+    rule, here, code_of = model.split_prior, state.node[internal], state.codes[0]
     first = np.int64(0)
     if here.categories >= 0:
         present = cell_bits(model, state, node, k)

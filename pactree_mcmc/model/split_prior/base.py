@@ -35,7 +35,7 @@ FEATURE = np.dtype(
 """A coordinate: a feature, or one of the two of a feature with missing values."""
 
 
-class QuestionRule(NamedTuple):
+class SplitRule(NamedTuple):
     """A question prior as compiled code takes it."""
 
     kind: int
@@ -50,7 +50,7 @@ class QuestionRule(NamedTuple):
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
 
 
-class Questions:
+class SplitPrior:
     """A question prior: subclass it, give it a code and, in each engine, the compiled form of ``ways``."""
 
     kind: int
@@ -126,24 +126,24 @@ class Questions:
         weight = self.admissible(cell)
         return self.draw_way(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
-    def bind(self, scales: list[AnyScale]) -> Questions:
+    def bind(self, scales: list[AnyScale]) -> SplitPrior:
         """The prior with its own cut points, if it has any, expressed in codes."""
         return self
 
-    def rule(self, n_codes: np.ndarray, columns: Columns) -> QuestionRule:
+    def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
         """The prior as compiled code takes it."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
         feature.twin, feature.turn = columns.twin, columns.source
-        return QuestionRule(self.kind, self.min_leaf, feature, columns.n_features, self.design())
+        return SplitRule(self.kind, self.min_leaf, feature, columns.n_features, self.design())
 
     def design(self) -> np.recarray:
         """Records of the fixed tree; one dummy when there is none."""
         return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
 
 
-class BoxQuestions(Questions):
+class BoxSplitPrior(SplitPrior):
     """Question priors that look at the cell's box alone."""
 
     def _width(self, cell: PlainCell, feature: int) -> int:

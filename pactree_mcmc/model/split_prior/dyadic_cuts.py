@@ -13,12 +13,12 @@ from ...table.coding import LARGEST, AnyScale, DyadicScale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ..cells import PlainCell, Question
-from .base import CYCLIC, DYADIC, MAX_LEVELS, BoxQuestions, check_weights
+from .base import CYCLIC, DYADIC, MAX_LEVELS, BoxSplitPrior, check_weights
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class DyadicCuts(BoxQuestions):
+class DyadicCuts(BoxSplitPrior):
     """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
 
     Free: any coordinate split fewer than ``levels`` times on the way down, by weight. Cyclic: coordinate

@@ -19,14 +19,14 @@ from ...tree.routing import depths_between
 from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Question
 from ..tree_prior.base import FixedShape
-from .base import DESIGN, FIXED, Questions
+from .base import DESIGN, FIXED, SplitPrior
 
 ROWS_AT_ONCE = 1 << 16
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class FixedTree(Questions):
+class FixedTree(SplitPrior):
     """The question of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
 
     Parameters
@@ -176,7 +176,7 @@ class FixedTree(Questions):
             out[rows] = routes.leaves(columns.numbers(table.take(rows)))
         return out
 
-    def bind(self, scales: list[AnyScale]) -> Questions:
+    def bind(self, scales: list[AnyScale]) -> SplitPrior:
         tree = self.tree
         asked = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
         asked.feature, asked.right, asked.cut, asked.categories = tree.feature, tree.right, -1, -1

@@ -13,12 +13,12 @@ from ...table.coding import AnyScale, given_scale, nominal_scale, quantile_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ..cells import PlainCell, Question, bits
-from .base import GRID, BoxQuestions, check_weights
+from .base import GRID, BoxSplitPrior, check_weights
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class GridCuts(BoxQuestions):
+class GridCuts(BoxSplitPrior):
     """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
 
     Nominal features: the box holds a set of categories, and any way to part it is equally likely.

@@ -13,12 +13,12 @@ from ...table.coding import AnyScale, local_scale, nominal_scale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ..cells import PlainCell, Question
-from .base import LOCAL, LOCAL_TRIVIAL, Questions, check_weights
+from .base import LOCAL, LOCAL_TRIVIAL, SplitPrior, check_weights
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class LocalCuts(Questions):
+class LocalCuts(SplitPrior):
     """The ways a feature parts the points in the cell, all equally likely (Blanchard 1999, section 5).
 
     A feature is chosen by weight among those that can part the cell's points, then one of its ways uniformly: a cut

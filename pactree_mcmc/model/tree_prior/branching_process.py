@@ -107,7 +107,7 @@ class BranchingProcess:
     def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
         """Log of the sum of the prior over all trees; None where it takes the cells to know.
 
-        ``n_questions``: as of `Questions.fewest_questions`.
+        ``n_questions``: as of `SplitPrior.fewest_questions`.
         """
         if not self.conditioned or (self.max_depth is not None and n_questions >= self.max_depth):
             return 0.0
