@@ -207,6 +207,8 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     seconds += time.perf_counter() - began
     saved = [result.saved for result in results]
     post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
+    if post.course is not None and first.length is not None:
+        post.course = post.course._replace(fits=first.length.fits)
     if done.complete and work.checkpoint is not None:
         post.save(work.checkpoint.path)
     warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])
