@@ -134,10 +134,11 @@ def sample(
     -----
     A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something, but that
     halves of the chains were fitted apart, which no further draw takes back, it makes as many more as there are and
-    keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. Where chains learn, what was drawn teaches them, and is dropped, each time before the number doubles. The
-    end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
-    all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel
-    "whole" tuning also sets the weights, and the proposals a step, by what these cost.
+    keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. Where chains learn,
+    what was drawn teaches them, and is dropped, each time before the number doubles. The end is counted in steps, so
+    that the same seed gives the same draws on any machine. With fewer than 1000 draws in all the criterion is not
+    waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel "whole" tuning also sets the
+    weights, and the proposals a step, by what these cost.
 
     A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, the draws,
     each distinct successive tree once, and what is kept of cells: up to 16 MB a chain, in kernel "whole" 35 to 45 MB,
