@@ -451,7 +451,7 @@ def _fitted_apart(
     model, left = work.plans[0].model, [c for c in range(len(ends)) if c not in work.lost]
     if not model.lowered.leaf.is_fixed:
         return None, 0
-    densities = fitted_halves(by_chain, len(model.lowered.questions.feature))
+    densities = fitted_halves(by_chain, len(model.lowered.split_prior.feature))
     sources = [next((c for c in left if c % 2 == half), None) for half in range(2)]
     if len(densities) < 2 or None in sources:
         return None, 0
