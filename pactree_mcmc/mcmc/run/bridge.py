@@ -30,7 +30,7 @@ from ..learned.graph import log_density
 from ..moves.learned import is_drawable
 from ..state.arrays import MOST_VALUES
 from ..state.terms import subtree_log_prior, subtree_log_score
-from .learn import drawn_freely, set_density
+from .survey import drawn_freely, set_density
 
 N_CHAINED, N_DRAWN = 400, 800
 """Draws of the chains that are weighed, and trees drawn from the density."""

@@ -17,7 +17,8 @@ from ..learned.graph import frozen, joined_graph
 from ..moves.learned import add_saved
 from ..state.pieces import Graph
 from ..state.records import GROWING, N_PIECES
-from .learn import FRESH, begun_with, done_by, draw_afresh, growing, on_pool, set_density
+from .learn import FRESH, begun_with, done_by, growing, on_pool
+from .survey import draw_afresh, set_density
 from .task import Plan, Result
 from .workers import Work
 
