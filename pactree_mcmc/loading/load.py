@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..files.encoding import CODEC, Encoded, Unknown
-from ..files.store import read
+from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import TreeModel
 from ..posterior.sampled import SampledPosterior, draws_of
@@ -17,7 +17,7 @@ from .require import Nonsense
 from .validate import check_course, check_draws, check_parts, check_run
 
 
-def load(path: Any) -> Any:
+def load(path: AnyPath) -> SampledPosterior | TreeModel:
     """Read what the method ``save`` has written: a posterior, or a model.
 
     Parameters

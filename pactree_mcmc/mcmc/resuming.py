@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count
-from ..files.store import check_target
+from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
 from ..posterior.sampled import SampledPosterior
 from ..tree.arrays import CODED_NODE
@@ -22,12 +22,12 @@ from .sampling import check_executor, run_plans
 
 
 def resume(
-    run: Any,
+    run: SampledPosterior | AnyPath,
     draws: int | None = None,
     *,
     executor: Executor | None = None,
     progress: bool = True,
-    checkpoint: Any = None,
+    checkpoint: AnyPath | None = None,
     every: float = 60.0,
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
