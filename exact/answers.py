@@ -73,7 +73,7 @@ def count_trees(graph: CellGraph) -> int:
     # a prime more than needed covers the rounding of log_count
     while math.log(modulus) < log_count + 20.0:
         prime = _prime_below(prime)
-        residue = inside(packed, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]
+        residue = inside(packed, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]  # type: ignore[arg-type]
         step = (int(residue) - count) * pow(modulus, -1, prime) % prime
         count, modulus = count + modulus * step, modulus * prime
     return count
@@ -218,7 +218,7 @@ def hull_by_size(graph: CellGraph) -> Hull:
     while True:
         if room > MAX_COEFFICIENTS:
             raise Intractable(room, MAX_COEFFICIENTS, "corners of hulls")
-        corners = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(room), np.empty(room)]
+        corners = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(room), np.empty(room))
         hull = inside(packed, Hull(*corners, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
         if hull.used[0] <= room:
             return hull

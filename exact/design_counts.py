@@ -137,7 +137,7 @@ class DesignCounts:
         if len(X) == 1:  # a model wants two rows; the second one weighs nothing
             X, y, weight, estimation = (np.repeat(a, 2, axis=0) for a in self._pieces[0])
             weight[1] = 0.0
-        given = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
+        given: dict[str, Any] = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
         return TreeModel(X, y, split_prior=self.split_prior, **given, **model_parts)
 
     def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
@@ -151,6 +151,7 @@ class DesignCounts:
             return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]
         if isinstance(q, parts.GridCuts):
             return ["grid", [np.asarray([] if c is None else c, dtype=np.float64).tolist() for c in q.cuts]]
+        assert isinstance(q, parts.FixedTree)
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:

@@ -195,6 +195,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return self._grown(sizes, [m - 1]).distinct_tree(0)
 
     _largest_sizes: BestBySize | None = None
+    _size_limit: int
 
     def _sizes(self, max_leaves: int) -> BestBySize:
         """Coefficients for at least ``max_leaves`` leaves, or as many as the largest tree has."""
@@ -281,7 +282,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         found = mean_and_variance(self.graph, self.log_inside, leaf, split)
         if np.ndim(of_leaf) == 2 or np.ndim(of_split) == 2:
             return found
-        return MeanAndVariance(float(found.mean[0]), float(found.variance[0]))
+        return MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in found))
 
     @cached_property
     def _occurrences(self) -> Occurrences:
@@ -479,7 +480,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         rows = {
             "log_evidence": self.log_evidence,
             "n_leaves (mean)": mean,
-            "n_leaves (sd)": float(np.sqrt(max(pmf @ np.arange(len(pmf)) ** 2 - mean**2, 0.0))),
+            "n_leaves (sd)": float(np.sqrt(max(float(pmf @ np.arange(len(pmf)) ** 2 - mean**2), 0.0))),
             "best tree: leaves": self.map_tree().n_leaves,
             "best tree: log joint": self.map_log_joint,
             "cells": self.graph.n_cells,

@@ -28,7 +28,9 @@ class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         """Class probabilities (n, K) of the leaves that rows reach; columns follow ``classes_``."""
         check_is_fitted(self)
         X = read_data(self, X, reset=False, dtype=np.float64)
-        return self.tree_.value[self.tree_.apply(X)]
+        value = self.tree_.value
+        assert value is not None
+        return value[self.tree_.apply(X)]
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,) of rows."""
@@ -121,10 +123,13 @@ class DyadicTreeClassifier(_DyadicTree):
             If there are more cells than allowed.
         """
         rows = read_rows(self, X, y, sample_weight)
-        self.classes_, auto = rows.classes, isinstance(self.cyclic, str)
-        if auto:
+        self.classes_ = rows.classes
+        if isinstance(self.cyclic, str):
             check_choice("cyclic", self.cyclic, ("auto",))
-        self.cyclic_ = needs_cyclic(*rows.X.shape, self.levels) if auto else self.cyclic
+            n, p = rows.X.shape
+            self.cyclic_ = needs_cyclic(n, p, self.levels)
+        else:
+            self.cyclic_ = self.cyclic
         found = minimise_risk(
             rows.X,
             rows.label,

@@ -132,6 +132,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         """Sorted labels (K,)."""
         check_is_fitted(self, "mixture_")
+        assert self.mixture_.model.classes_ is not None
         return self.mixture_.model.classes_
 
     @property

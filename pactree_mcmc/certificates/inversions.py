@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, inf, log, log1p
 from typing import Any, overload
 
@@ -121,7 +122,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     return float(_tail_end(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
 
 
-def _together(**given: Any) -> list[np.ndarray]:
+def _together(**given: Any) -> Sequence[np.ndarray]:
     arrays = {name: read_numbers(name, value) for name, value in given.items()}
     try:
         return np.broadcast_arrays(*arrays.values())

@@ -336,8 +336,8 @@ def dyadic_tree_bound(
     counted = _count(tree, X, y, n_classes)
     leaf = tree.feature == LEAF
     p = Table(X).n_features
-    sizes = {"n_classes": n_classes, "cyclic": cyclic}
-    penalty = dyadic_penalty(counted.rows[leaf], tree.node_depth[leaf], counted.n, p, delta / 2.0, **sizes)
+    rows, depth = counted.rows[leaf], tree.node_depth[leaf]
+    penalty = dyadic_penalty(rows, depth, counted.n, p, delta / 2.0, n_classes=n_classes, cyclic=cyclic)
     terms = {"empirical risk": counted.risk, "penalty": float(penalty.sum()), "leaves": float(leaf.sum())}
     return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
 

@@ -63,7 +63,7 @@ def as_number(value: Any) -> float | None:
         with np.errstate(over="ignore"):
             return float(value)
     except OverflowError:
-        return float("inf") if value > 0 else -float("inf")
+        return float("inf") if value > 0 else -float("inf")  # type: ignore[operator]
     except Exception:
         return None
 

@@ -32,7 +32,8 @@ class _Arrays:
     """Arrays on their way to a file, the small ones end to end."""
 
     def __init__(self, apart: tuple[str, ...]) -> None:
-        self.apart, self.single = apart, {}
+        self.apart = apart
+        self.single: dict[str, np.ndarray] = {}
         self.shared: dict[int, tuple[np.ndarray, dict]] = {}
         self.small: dict[str, list[np.ndarray]] = {}
         self.used: dict[str, int] = {}
@@ -136,7 +137,7 @@ class Codec:
                 raise Unknown(f"{at.lstrip('.')} holds records of {value.dtype}, which a file cannot hold")
             plain = np.ascontiguousarray(np.asarray(value)).view(self.records[name])
             data = plain.view(np.uint8) if plain.size else np.empty(0)
-            form = {"records": name, "layout": str(plain.dtype.descr)}
+            form: dict[str, Any] = {"records": name, "layout": str(plain.dtype.descr)}
         elif value.dtype.kind in NATIVE:
             data, form = (value.astype(np.uint8) if value.dtype.kind == "b" else value), {}
         else:

@@ -105,7 +105,8 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             _remove(part)
         kept = f"; what was at {path} before is kept" if path.exists() else ""
         if isinstance(error, OSError | RuntimeError):
-            why = os.strerror(error.errno) if getattr(error, "errno", None) else str(error)
+            number = getattr(error, "errno", None)
+            why = os.strerror(number) if number else str(error)
             raise OSError(f"{path} could not be written: {why}{kept}.") from error
         raise
 
@@ -204,8 +205,8 @@ def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
     for name, variable in dataset.variables.items():
         if variable.dtype.kind in "fiu" and variable.ndim and variable.size > 1:
             encoding[name] = {"zlib": True, "complevel": 1, "_FillValue": None}
-    group = None if group == "/" else group
-    dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=group, engine="h5netcdf", encoding=encoding)
+    inside = None if group == "/" else group
+    dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=inside, engine="h5netcdf", encoding=encoding)
 
 
 def _replace(part: Path, path: Path) -> None:

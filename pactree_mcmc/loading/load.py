@@ -12,7 +12,7 @@ from ..files.encoding import CODEC, Encoded, Unknown
 from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import TreeModel
-from ..posterior.sampled import SampledPosterior, draws_of
+from ..posterior.sampled import Draws, SampledPosterior, draws_of
 from .require import Nonsense
 from .validate import check_course, check_draws, check_parts, check_run
 
@@ -42,7 +42,8 @@ def load(path: AnyPath) -> SampledPosterior | TreeModel:
         return _draws_so_far(model, _run(parts, model, path), path)
     if "draws" not in parts:
         return model
-    draws, course = _decoded(parts["draws"], path), None
+    draws: Draws = _decoded(parts["draws"], path)
+    course = None
     _sensible(path, check_draws, draws, model)
     try:
         course = CODEC.decode(parts["course"]) if "course" in parts else None
@@ -114,7 +115,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
     found: list[SampledPosterior] = []
 
     def join() -> None:
-        saved = [result.shortened(least).saved for result in run.results]
+        saved = [result.shortened(least).saved for result in run.results if result is not None]
         found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
         check_draws(draws_of(found[0]), model)
 

@@ -25,7 +25,7 @@ from ..mcmc.state.records import (
     NODE,
     ROWS,
 )
-from ..model import TreeModel
+from ..model import FixedTree, TreeModel
 from ..model.data import Units, number_target, summed_units
 from ..model.leaf.base import Leaf
 from ..model.leaf.target import Target
@@ -46,6 +46,7 @@ ROUNDING = 1e-6
 def check_parts(parts: ModelParts) -> None:
     """Refuse parts that make no model."""
     n, p = parts.n_rows, parts.n_features
+    kinds: tuple[tuple[Any, type], ...]
     kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
     kinds += ((parts.split_prior, SplitPrior), (parts.leaf, Leaf), (n, int), (p, int), (parts.scales, list))
     require([isinstance(value, kind) for value, kind in kinds], "a part of the model is missing")
@@ -152,6 +153,7 @@ def _check_bound(parts: ModelParts) -> None:
     model = TreeModel.from_parts(parts)
     parts.split_prior.weights(parts.n_features)
     if model.shape is not None:
+        assert isinstance(parts.split_prior, FixedTree)
         tree = parts.split_prior.tree
         require(tree.feature < parts.n_features, "the fixed tree asks about other features")
         nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
@@ -296,7 +298,8 @@ def _unit_stats(units: Units, n_stats: int) -> np.ndarray:
 
 def _reached(node: np.ndarray) -> np.ndarray:
     """Nodes of a chain's tree, each once."""
-    out, todo, cap = [], [0], len(node)
+    out: list[int] = []
+    todo, cap = [0], len(node)
     left, right, parent = node["left"].tolist(), node["right"].tolist(), node["parent"].tolist()
     start, stop = node["start"].tolist(), node["stop"].tolist()
     while todo and len(out) <= cap:

@@ -109,7 +109,7 @@ def check_graph(graph: Any, model: TreeModel) -> None:
     _check_chances(piece, link)
 
 
-def _check_chances(piece: np.ndarray, link: np.ndarray) -> None:
+def _check_chances(piece: np.recarray, link: np.recarray) -> None:
     """Refuse pieces whose decisions have no probabilities, or such that do not add up."""
     owner, at, follows = np.full(len(link), -1), np.flatnonzero(piece.first >= 0), piece.first[piece.first >= 0]
     while len(at):

@@ -139,6 +139,7 @@ def _result(post: SampledPosterior, c: int) -> Result:
     # numbered by first occurrence, as chains do
     order = np.argsort(first)
     chosen, rank = chosen[order], np.argsort(order)
+    assert post.course is not None
     trees, gap, offset = post.distinct_trees, post.course.gap, post.distinct_trees.offset
     sizes = offset[chosen + 1] - offset[chosen]
     start = np.concatenate([[0], np.cumsum(sizes)])

@@ -13,7 +13,7 @@ from ..core.checks import check_flag, in_words
 from ..files.encoding import kept
 from ..files.store import AnyPath
 from ..files.write import write_parts
-from ..table.coding import AnyScale, encode
+from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
@@ -243,8 +243,10 @@ class TreeModel:
             out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k])
         for c, k in enumerate(self.columns.twins, start=n_features):
             # one coordinate has missing values lowest, the other highest
-            local = len(getattr(self.scales[c], "low", ()))
-            lacks = np.isinf(self.scales[c].low[codes[c]]) if local else codes[c] != codes[k]
+            scale = self.scales[c]
+            lacks = (
+                np.isinf(scale.low[codes[c]]) if isinstance(scale, Scale) and len(scale.low) else codes[c] != codes[k]
+            )
             out[lacks, k] = np.nan
         return out
 
@@ -415,10 +417,11 @@ class TreeModel:
         if categories >= 0:
             return Question(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
         threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
-        cut = self.scales[c].cut_of(threshold)
-        if cut is None and self.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
+        scale = self.scales[c]
+        cut = scale.cut_of(threshold)
+        if cut is None and isinstance(scale, Scale) and self.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
             # a threshold among the values of one code parts nothing in a cell that lacks the code
-            code = int(np.searchsorted(self.scales[c].low, threshold, side="right")) - 1
+            code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
             cut = None if code in cell.codes(c) else code
         return None if cut is None else Question(c, cut, -1)
 

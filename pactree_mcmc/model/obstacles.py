@@ -56,6 +56,7 @@ def _of_prior(model: TreeModel) -> str | None:
 def _of_classes(model: TreeModel) -> str | None:
     known = np.zeros(model.target.n_classes, dtype=np.bool_)
     known[model.target.values[model.target.estimation]] = True
+    assert model.classes_ is not None
     classes = model.classes_.tolist()
     if not known[0]:
         return (
@@ -74,10 +75,12 @@ def _of_classes(model: TreeModel) -> str | None:
 def _of_columns(model: TreeModel) -> str | None:
     units, columns = model.units, model.columns
     known = units.label < model.target.n_classes
-    for j in np.flatnonzero(columns.is_nominal):
+    for j in np.flatnonzero(columns.is_nominal).tolist():
         missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, known])
         if len(missing):
-            name, category = columns.names[j], columns.categories[j].tolist()[missing[0]]
+            categories = columns.categories[j]
+            assert categories is not None
+            name, category = columns.names[j], categories.tolist()[missing[0]]
             return (
                 f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over ways to part "
                 "the categories depends on them; merge it with another, or choose E so that it holds all"

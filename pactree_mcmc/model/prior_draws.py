@@ -47,7 +47,9 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Gr
             default_left = c < columns.n_features
         nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left])
         todo += [(right, here), (left, -1)]
-    return Grown(Tree(*zip(*nodes, strict=True), columns=model.columns, classes=model.classes_), leaves)
+    features, thresholds, lefts, rights, masks, defaults = zip(*nodes, strict=True)
+    arrays = (features, thresholds, lefts, rights, masks, defaults)
+    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_), leaves)
 
 
 def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, default_left: bool) -> tuple[float, int]:

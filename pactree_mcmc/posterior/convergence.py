@@ -286,9 +286,9 @@ def features_judged(post: SampledPosterior) -> Quantities:
     What is rare in one and not in another is what chains disagree about.
     """
     p, names, group, rows = post.model.n_features, [], [], []
-    counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
+    by_chain = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
     # numbers of draws are added without rounding, so that what is exactly as rare is not judged
-    counts = np.array(counts, dtype=np.float64).T
+    counts = np.array(by_chain, dtype=np.float64).T
     root = post.root_feature_of_tree == np.arange(p)[:, None]
     for what, plural, holds in (
         ("root feature", "root features", root),
@@ -325,7 +325,7 @@ def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
         judged = np.sort(np.argsort(-variance, kind="stable")[:n_judged])
         values[i] = value[:, judged].T
         for k in judged.tolist():
-            label = f" P(y = {model.classes_[k]})" if n_classes > 2 else ""
+            label = f" P(y = {model.classes_[k]})" if model.classes_ is not None and n_classes > 2 else ""
             names.append(f"prediction{label} at row {row}")
     by_tree = _rounded(values.reshape(-1, post.n_distinct_trees))
     return Quantities(names, ["predictions"] * len(names), by_tree)
@@ -349,10 +349,10 @@ def _listed(found: Figures) -> list[str]:
     for group in dict.fromkeys(found.group.tolist()):
         failed = np.flatnonzero(found.failed & (found.group == group))
         if group == "scalar":
-            lines += [_line(found, i) for i in failed]
+            lines += [_line(found, i) for i in failed.tolist()]
             continue
         worst = failed[np.argsort(-found.times_longer[failed], kind="stable")]
-        lines += [_line(found, i) for i in worst[:N_LISTED]]
+        lines += [_line(found, i) for i in worst[:N_LISTED].tolist()]
         if len(worst) > N_LISTED:
             lines.append(f"and {len(worst) - N_LISTED} more of {(found.group == group).sum()} {group}")
     return lines
@@ -401,7 +401,7 @@ def _remedy(found_length: bool, levels: int) -> str:
 
 def _more(post: SampledPosterior, found_length: bool, times: float) -> str:
     """So many times the draws, or the steps of a run that finds its own length, in words and figures."""
-    what, done = ("steps", post.course.steps) if found_length else ("draws", post.n_draws)
+    what, done = ("steps", post.course.steps) if found_length and post.course else ("draws", post.n_draws)
     if times > 1000.0:
         return f"more than 1000 times as many {what}"
     unit = 10 ** max(math.floor(math.log10(done * times)) - 1, 0)

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.bits import all_bits
 from ..core.compile.jit import jit
 from ..model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
+from ..table.coding import Scale
 from ..tree.arrays import LEAF, TreeArrays
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
     if local:
         for c, scale in enumerate(model.scales):
             here = (coordinate == c) & (trees.categories < 0)
+            assert isinstance(scale, Scale)
             below = np.searchsorted(scale.high, trees.threshold[here], side="right") - 1
             cut[here] = np.where(trees.threshold[here] == -np.inf, -1, below)
     nominal = model.columns.is_nominal[model.columns.source]
@@ -132,7 +134,7 @@ def told_nodes(
 
 
 @jit
-def _categories_in(codes: np.ndarray, row: np.ndarray, a: int, b: int, k: int) -> int:
+def _categories_in(codes: np.ndarray, row: np.ndarray, a: int, b: int, k: int) -> np.int64:
     """Bits of the categories that the rows from ``a`` to ``b`` have."""
     out = np.int64(0)
     for i in range(a, b):
@@ -149,7 +151,7 @@ def _categories_of_box(
     start: int,
     coordinate: np.ndarray,
     categories: np.ndarray,
-) -> int:
+) -> np.int64:
     """Bits of the categories that the questions above leave in the box of a node, for the feature it asks about."""
     k, out, at = coordinate[start + node], np.int64(whole), node
     while parent[at] >= 0:
@@ -161,7 +163,7 @@ def _categories_of_box(
 
 
 @jit
-def _largest_left(codes: np.ndarray, row: np.ndarray, a: int, b: int, k: int, cut: int) -> int:
+def _largest_left(codes: np.ndarray, row: np.ndarray, a: int, b: int, k: int, cut: int) -> np.int64:
     """Largest code of the rows from ``a`` to ``b`` that is at most ``cut``; -1 where there is none."""
     out = np.int64(-1)
     for i in range(a, b):

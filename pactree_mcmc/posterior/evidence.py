@@ -162,7 +162,8 @@ def _error(
     """Standard error of the mean of ``each`` (chains,), whose draws add ``gain`` (chains, draws); None if unknown."""
     chains, draws = gain.shape
     if draws < FEWEST_PER_CHAIN:
-        return _not_stated(draws, f"{draws} draws a chain are too few to see how they depend on each other", 10.0)
+        _not_stated(draws, f"{draws} draws a chain are too few to see how they depend on each other", 10.0)
+        return None
     watched = np.concatenate([gain[None], np.moveaxis(scores, 2, 0)])
     times = autocorrelation_times(watched)
     slowest = int(np.argmax(times))
@@ -172,12 +173,14 @@ def _error(
     if chains * n_blocks < FEWEST_BLOCKS:
         what = "what they add to the evidence depends" if slowest == 0 else f"scores at level {slowest - 1} depend"
         why = f"{what} on each other over {time:.0f} of {draws} draws a chain"
-        return _not_stated(draws, why, FEWEST_BLOCKS * length / (chains * draws))
+        _not_stated(draws, why, FEWEST_BLOCKS * length / (chains * draws))
+        return None
     if gain.size * overlap < FEWEST_BLOCKS * time:
         why = (
             f"two neighbouring levels overlap by {overlap:.1g} only, and its draws depend on each other over {time:.0f}"
         )
-        return _not_stated(draws, f"{why} draws; more betas= help most", FEWEST_BLOCKS * time / (gain.size * overlap))
+        _not_stated(draws, f"{why} draws; more betas= help most", FEWEST_BLOCKS * time / (gain.size * overlap))
+        return None
     if is_stump is not None:
         time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
         worth = is_stump.sum() / time_of_stumps
@@ -185,7 +188,8 @@ def _error(
             why = (
                 f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, tell the prior's mass"
             )
-            return _not_stated(draws, why, FEWEST_STUMPS / worth)
+            _not_stated(draws, why, FEWEST_STUMPS / worth)
+            return None
     means = np.add.reduceat(gain, np.arange(n_blocks) * draws // n_blocks, axis=1)
     means /= np.diff(np.append(np.arange(n_blocks) * draws // n_blocks, draws))
     # neighbouring blocks share what an autocorrelation of geometric decay leaves over

@@ -46,7 +46,7 @@ class LeftOut(NamedTuple):
     """(draws, m): what the score of the tree gains by the row, nats."""
     density: np.ndarray
     """(draws, m): log density of its y, nats."""
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name
     """(m,): what the row counts."""
 
 

@@ -233,7 +233,7 @@ def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
     seen: dict[bytes, int] = {}
     bounds = mix.first.tolist()
     same = np.empty(len(bounds) - 1, dtype=np.int64)
-    keep = []
+    keep: list[int] = []
     for i, (start, stop) in enumerate(pairwise(bounds)):
         key = mix.place[start:stop].tobytes() + mix.weight[start:stop].tobytes()
         same[i] = seen.setdefault(key, len(seen))

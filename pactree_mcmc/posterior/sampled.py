@@ -96,7 +96,7 @@ class SampledPosterior(Posterior):
         tempering: Tempering | None = None,
         *,
         by_stats: bool = False,
-        course: tuple | None = None,
+        course: tuple[Any, int, tuple, int, np.ndarray | None] | None = None,
     ) -> Self:
         """Join the draws of chains, keeping each distinct tree once; ``by_stats``: once for each set of statistics.
 
@@ -140,7 +140,7 @@ class SampledPosterior(Posterior):
             seconds,
             np.array([saved.noise for saved in chains]),
             tempering,
-            None if course is None else Course(*course, gap),
+            None if course is None or gap is None else Course(*course, gap),
         )
 
     @property
@@ -360,8 +360,14 @@ class SampledPosterior(Posterior):
         """Distinct tree number ``t``, from 0; that of a draw is number ``tree_of_draw[chain, draw]``."""
         t = check_count("t", t, 0, self.n_distinct_trees - 1)
         nodes = slice(int(self.distinct_trees.offset[t]), int(self.distinct_trees.offset[t + 1]))
+        feature, threshold, left, right, categories, default_left = (a[nodes] for a in self.distinct_trees[1:])
         return Tree(
-            *(a[nodes] for a in self.distinct_trees[1:]),
+            feature,
+            threshold,
+            left,
+            right,
+            categories,
+            default_left,
             value=self.node_values[nodes],
             columns=self.model.columns,
             classes=self.model.classes_,

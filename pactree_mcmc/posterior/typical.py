@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..core.checks import Seed, check_count, check_type
@@ -52,6 +54,7 @@ def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0) -> Tr
     2
     """
     check_type("posterior", posterior, Posterior, "a posterior over trees")
+    tree: Callable[[int], Tree]
     if isinstance(posterior, SampledPosterior):
         if posterior.tree_of_draw.size == 0:
             raise ValueError("the posterior has no draws; sample at least one.")

@@ -183,7 +183,8 @@ class Stages:
         self._draw_first_trees()
         self.model, self.saved, self.packed_saved = first.model, first.saved, first.packed_saved
         self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
-        self.n_proposed, self.n_resampled, self.evidence, self.stage = 0, 0, [0.0], []
+        self.n_proposed, self.n_resampled, self.evidence = 0, 0, [0.0]
+        self.stage: list[int] = []
         self.stump_share = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
 
     def _draw_first_trees(self) -> None:

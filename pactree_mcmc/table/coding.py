@@ -193,7 +193,8 @@ def code_type(n_codes: int, n_rows: int) -> type:
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
     """Codes (p, n) of the training ``table`` in small unsigned integers."""
-    codes = np.empty((len(scales), table.n_rows), dtype=code_type(max(s.n_codes for s in scales), table.n_rows))
+    kind = code_type(max(s.n_codes for s in scales), table.n_rows)
+    codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):
         raw, categories = table.column(k), columns.categories[k]
         if categories is not None:

@@ -95,7 +95,7 @@ class Columns:
         if not self.twins:
             return numbers
         out = numbers[:, self.source]
-        for c in np.flatnonzero(self.twin != np.arange(out.shape[1])):
+        for c in np.flatnonzero(self.twin != np.arange(out.shape[1])).tolist():
             out[:, c] = in_coordinate(out[:, c], c >= self.n_features)
         return out
 
@@ -133,9 +133,9 @@ class Columns:
         """
         table = Table(X)
         where = self._places(table)
-        plain = table.array is not None and table.array.dtype == np.float64 and not self.is_nominal.any()
-        if plain and not set(self.kinds) & set(DATES) and np.isfinite(table.array).all():
-            return np.ascontiguousarray(table.array)
+        array, plain = table.array, not self.is_nominal.any() and not set(self.kinds) & set(DATES)
+        if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
+            return np.ascontiguousarray(array)
         out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
 
         def read(k: int) -> None:

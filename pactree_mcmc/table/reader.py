@@ -17,10 +17,10 @@ class Table:
     """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
 
     def __init__(self, X: Any) -> None:
-        self.frame = X if is_frame(X) else None
+        self.frame: Any = X if is_frame(X) else None
         self.array = None if self.frame is not None else _as_matrix(X)
-        shape = self.frame.shape if self.frame is not None else self.array.shape
-        self.n_rows, self.n_features = int(shape[0]), int(shape[1])
+        held: Any = self.frame if self.array is None else self.array
+        self.n_rows, self.n_features = int(held.shape[0]), int(held.shape[1])
         self.names = None if self.frame is None else [str(c) for c in self.frame.columns]
         if self.names is not None and len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)

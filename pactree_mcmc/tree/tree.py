@@ -14,7 +14,7 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +204,7 @@ class Tree:
             kind = NUMBER if self.columns is None else self.columns.kind(k)
             return name + ordered_words(float(self.threshold[node]), missing_left, kind)
         mask = int(self.categories[node])
+        labels: Iterable[Any]
         if self.columns is None:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
         else:
@@ -274,7 +275,7 @@ class Tree:
             tree = replace(tree, value=value[order, 0, :])
         return replace(tree, classes=getattr(fitted, "classes_", None))
 
-    def _key(self) -> tuple[np.ndarray, ...]:
+    def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:

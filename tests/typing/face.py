@@ -135,6 +135,7 @@ def runs(model: pt.TreeModel, folder: Path) -> pt.SampledPosterior:
     assert_type(pt.resume(folder / "checkpoint.nc"), pt.SampledPosterior)
     if post.course is not None:
         assert_type(post.course.steps, int)
+    assert_type(plots.plot_ladder(tempered), Axes)
     return post
 
 
@@ -495,7 +496,6 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_n_leaves(post, truth=truth), Axes)
     assert_type(plots.plot_depth(post, ax), Axes)
     assert_type(plots.plot_inclusion(post, max_features=5), Axes)
-    assert_type(plots.plot_ladder(post), Axes)
     assert_type(plots.plot_trace(post, pair), Array)
     assert_type(plots.plot_ranks(post, None, n_bins=5), Array)
     assert_type(plots.plot_posterior(post, truth), Figure)

@@ -92,6 +92,7 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     log_prior = model.log_prior(tree)
     if log_prior == -math.inf:
         raise ValueError("the tree cannot occur under the model: its prior is 0.")
+    assert model.target.estimation is not None  # FrozenLaplace has an E
     n_frozen = int(model.target.estimation.sum())
     n_stages = model.n_rows - n_frozen + 1
     n_leaves = int((tree.feature == LEAF).sum())

@@ -174,6 +174,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         self.stage_log_evidence = np.array(evidence)
         self._root_law = np.mean([stop for stop, _ in roots]), np.mean([share for _, share in roots], axis=0)
         n = len(orders)
+        assert value is not None
         self._marginals = _path_marginals(model, graph, leaf / n, question / n, value / n)
         self._kept = (-1, None)
 
@@ -209,7 +210,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     @property
     def log_evidence(self) -> float | None:
         """Log evidence of S, that of the last stage, nats; None when each order has its own S."""
-        if not all(np.array_equal(order.estimation, self._orders[0].estimation) for order in self._orders[1:]):
+        estimations: list[Any] = [order.estimation for order in self._orders]
+        if not all(np.array_equal(one, estimations[0]) for one in estimations[1:]):
             return None
         return float(self.stage_log_evidence[0, -1])
 

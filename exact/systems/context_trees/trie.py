@@ -26,7 +26,7 @@ class Trie(NamedTuple):
     """(2^b,) int64: node times n_symbols plus symbol; -1 where free."""
     child: np.ndarray
     """(2^b,) int64: node for contexts longer by the symbol, -1 for none."""
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name
     """(2^b,) int64: how often the symbol followed the node's context."""
     log_ratio: np.ndarray
     """(cap,) float64: log of stop times own estimate over split times the product of the children's values."""

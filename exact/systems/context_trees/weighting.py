@@ -191,7 +191,9 @@ class ContextTreeWeighting:
         graph, cell_of = self.graph()
         best = best_sums(graph)
         parent, symbol, child, count = _entries(self._trie, self.n_symbols)
-        contexts, counts, todo = [], [], [(0, ())]
+        contexts: list[tuple[int, ...]] = []
+        todo: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+        each = []
         while todo:
             node, context = todo.pop()
             here = slice(*np.searchsorted(parent, [node, node + 1]))
@@ -200,8 +202,8 @@ class ContextTreeWeighting:
                 todo += [(c, (*context, a)) for a, c in reversed(list(longer)) if c != NONE]
             else:
                 contexts.append(context)
-                counts.append(np.bincount(symbol[here], weights=count[here], minlength=self.n_symbols))
-        counts = np.array(counts).astype(np.int64)
+                each.append(np.bincount(symbol[here], weights=count[here], minlength=self.n_symbols))
+        counts = np.array(each).astype(np.int64)
         probability = (counts + self.alpha) / (counts.sum(axis=1, keepdims=True) + self.n_symbols * self.alpha)
         return TreeSource(contexts, counts, probability, float(best[0] - self.log_evidence))
 

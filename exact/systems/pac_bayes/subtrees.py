@@ -124,14 +124,14 @@ def oracle_bound(
         confidence: 0.00783491
     """
     lam, delta = check_lambda(lam), check_delta(delta)
-    for name, value, least in (
+    for name, value, fewest in (
         ("n", n, LEAST_COUNTED),
         ("n_nodes", n_nodes, 1),
         ("depth", depth, 0),
         ("n_features", n_features, 1),
         ("n_classes", n_classes, 2),
     ):
-        check_count(name, value, least)
+        check_count(name, value, fewest)
     p = read_numbers("mass", mass)
     if p.ndim != 1 or len(p) == 0 or not np.all((p >= 0.0) & (p <= 1.0)):
         raise ValueError(f"mass has shape {p.shape}; give the probability, in [0, 1], of each leaf of T: (n_leaves,).")

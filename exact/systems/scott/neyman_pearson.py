@@ -219,7 +219,7 @@ def neyman_pearson_tree(
         found.leaves,
         float(limit[i]),
         observed1 + float(strength * eps1[i] / 2.0),
-        int(problem.model.split_prior.levels),
+        problem.levels,
         most,
         guarantee,
     )
@@ -242,7 +242,8 @@ class _Found(NamedTuple):
 
 def _sides(problem: DyadicProblem) -> _Sides:
     if problem.sample.n_classes != 2:
-        labels = problem.model.classes_.tolist()[:5]
+        classes = problem.model.classes_
+        labels = [] if classes is None else classes.tolist()[:5]
         raise ValueError(
             f"y holds {problem.sample.n_classes} class(es), {labels}; Neyman-Pearson learning is for two classes."
         )

@@ -50,8 +50,8 @@ class SpatiallyAdaptive:
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
         """Penalty of cells that hold ``rows`` and lie at ``depth``."""
         delta = 1.0 / sample.n if self.delta is None else self.delta
-        more = {"n_classes": sample.n_classes, "cyclic": sample.cyclic}
-        return dyadic_penalty(rows, depth, sample.n, sample.n_features, delta, **more)
+        n, p = sample.n, sample.n_features
+        return dyadic_penalty(rows, depth, n, p, delta, n_classes=sample.n_classes, cyclic=sample.cyclic)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ Penalty = SpatiallyAdaptive | SquareRoot | AdditivePenalty | SizePenalty
 
 def read_penalty(penalty: Any) -> Penalty:
     """A penalty given by name, as the price of a leaf, or as an object."""
-    named = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
+    named: dict[str, Penalty] = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
     if isinstance(penalty, str) and penalty in named:
         return named[penalty]
     if as_number(penalty) is not None:

@@ -126,6 +126,13 @@ class DyadicProblem(NamedTuple):
     """(n_cells, K) float64: rows of each class."""
     sample: Sample
 
+    @property
+    def levels(self) -> int:
+        """Splits of one coordinate on the way to a leaf."""
+        cuts = self.model.split_prior
+        assert isinstance(cuts, DyadicCuts)
+        return int(cuts.levels)
+
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
     """Check the input and build the cells."""
@@ -204,8 +211,8 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 
 
 def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
-    levels, n = int(problem.model.split_prior.levels), problem.sample.n
-    return PenalisedTree(tree, float(n_errors) / n + 0.0, penalty, levels, problem.graph.n_cells)
+    risk = float(n_errors) / problem.sample.n + 0.0
+    return PenalisedTree(tree, risk, penalty, problem.levels, problem.graph.n_cells)
 
 
 def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:

@@ -114,7 +114,10 @@ def _is_saved(path: str) -> bool:
 def _load(args: argparse.Namespace) -> pt.SampledPosterior:
     if args.target is not None:
         raise UsageError(f"--target is of a CSV file; {args.source} is a saved run, which has its own")
-    return pt.load(args.source)
+    post = pt.load(args.source)
+    if not isinstance(post, pt.SampledPosterior):
+        raise UsageError(f"{args.source} is a saved model, which has no draws; give a saved run, or the CSV file")
+    return post
 
 
 def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:

@@ -27,7 +27,11 @@ def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[st
     if args.json:
         rows = table.to_dict(orient="index")
         law = {str(m): p for m, p in enumerate(pmf.tolist()) if p > 0.0}
-        tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": _best_log_posterior(post)}
+        tree: dict[str, Any] = {
+            "n_leaves": best.n_leaves,
+            "depth": best.depth,
+            "log_posterior": _best_log_posterior(post),
+        }
         tree["text"] = best.format()
         answer = {**_described(post), "summary": rows, "acceptance": table.attrs["acceptance"], "n_leaves_pmf": law}
         answer["verdict"] = table.attrs["verdict"]
@@ -106,7 +110,7 @@ def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
     from ..plots import plot_posterior, plot_tree
 
     trees = {"best_tree": post.map_tree(), "typical_tree": pt.typical_tree(post)}
-    figures = {"posterior": plot_posterior(post)}
+    figures: dict[str, Any] = {"posterior": plot_posterior(post)}
     figures |= {name: plot_tree(tree).get_figure() for name, tree in trees.items()}
     paths = []
     for name, figure in figures.items():

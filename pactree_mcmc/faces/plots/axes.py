@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...posterior.sampled import SampledPosterior
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ERRORS = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
+ERRORS: dict[str, Any] = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
@@ -25,7 +25,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
 
 
-def is_sampled(posterior: Posterior) -> bool:
+def is_sampled(posterior: Posterior) -> TypeGuard[SampledPosterior]:
     """Whether a posterior consists of draws, so that its answers have Monte-Carlo errors."""
     return isinstance(posterior, SampledPosterior)
 
@@ -66,7 +66,7 @@ def feature_number(model: TreeModel, feature: Any) -> int:
     names = list(model.columns.names)
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
-    if isinstance(feature, numbers.Integral) and not isinstance(feature, bool) and 0 <= feature < len(names):
+    if isinstance(feature, numbers.Integral) and not isinstance(feature, bool) and 0 <= int(feature) < len(names):
         return int(feature)
     shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
     raise ValueError(f"feature {feature!r} is unknown; give an index 0..{len(names) - 1} or one of {shown}.")

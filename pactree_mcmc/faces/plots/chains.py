@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -199,7 +199,8 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
     import matplotlib.pyplot as plt
 
-    axes = np.ravel(plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes)
+    given: Any = plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes
+    axes = np.ravel(given)
     if len(axes) != 2:
         raise ValueError(f"axes has {len(axes)} entries; give two Axes, or leave it out.")
     return axes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,8 +73,8 @@ def _plot_law(posterior: Posterior, ax: Axes | None, truth: Posterior | None, wh
     ax.set(xlabel=words, ylabel="probability")
     if has_no_draws(posterior):
         return say_no_draws(ax)
-    laws = [getattr(p, pmf)() for p in (posterior, truth) if p is not None]
-    laws = np.array([np.pad(law, (0, max(map(len, laws)) - len(law))) for law in laws])
+    each = [getattr(p, pmf)() for p in (posterior, truth) if p is not None]
+    laws = np.array([np.pad(law, (0, max(map(len, each)) - len(law))) for law in each])
     shown = np.flatnonzero(laws.max(axis=0) > NEGLIGIBLE)
     values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(laws)
     place = values + width * (np.arange(len(laws))[:, None] - (len(laws) - 1) / 2.0)
@@ -135,7 +135,7 @@ def plot_inclusion(
         ax.errorbar(inclusion, place, xerr=error, **ERRORS)
     if truth is not None:
         known = truth.feature_inclusion()[order]
-        style = {"color": "C1", "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
+        style: dict[str, Any] = {"color": "C1", "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
         points = ax.plot(known, place, "|", label="exact", **style)[0]
         ax.legend(handles=[bars, points], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     ax.set_yticks(place, [shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")

@@ -99,7 +99,8 @@ def plot_surface(
     model's coding puts them, exactly so under LocalCuts without ``max_cuts``.
     """
     model = posterior.model
-    if spread and not hasattr(posterior, "predict_std_over_trees"):
+    std = getattr(posterior, "predict_std_over_trees", None)
+    if spread and std is None:
         raise TypeError(f"{type(posterior).__name__} does not know its spread; leave spread out.")
     column, pair = value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)
@@ -107,8 +108,8 @@ def plot_surface(
     if has_no_draws(posterior):
         return say_no_draws(ax)
     plane = _plane(model, pair, fixed, posterior.draw_trees(N_TREES, 0))
-    if spread:
-        values = posterior.predict_std_over_trees(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
+    if spread and std is not None:
+        values = std(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
     name = f"{'sd of ' if spread else ''}{value_name(model, column)}"
@@ -164,7 +165,7 @@ def plot_partition(
     tree = posterior.map_tree() if tree is None else tree
     plane = _plane(model, pair, fixed, [tree])
     leaf = tree.routes().leaves(plane.rows)
-    if fill:
+    if fill and tree.value is not None:
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
         _draw_surface(ax, plane, tree.value[leaf, column], value_name(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
@@ -188,12 +189,13 @@ def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: 
     ends = np.array([low - margin, high + margin])
     edges = np.concatenate([ends[:1], thresholds, ends[1:]])
     if len(edges) > most_pieces + 1:
-        edges = np.linspace(*ends, most_pieces + 1)
+        edges = np.linspace(ends[0], ends[1], most_pieces + 1)
     return Axis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
 
 
 def name_categories(axis: Any, ours: Axis) -> None:
     """Ticks of a nominal feature."""
+    assert ours.labels is not None
     axis.set_ticks(ours.middles, [shortened(text, 14) for text in ours.labels], parse_math=False)
     if axis.axis_name == "x" and sum(map(len, ours.labels)) > 40:
         axis.set_tick_params(rotation=45)
@@ -243,7 +245,9 @@ def _as_input(model: TreeModel, rows: np.ndarray) -> Any:
         return rows
     out = rows.astype(object)
     for k in np.flatnonzero(model.columns.is_nominal):
-        out[:, k] = np.array(model.columns.categories[k].tolist(), dtype=object)[rows[:, k].astype(np.int64)]
+        categories = model.columns.categories[k]
+        assert categories is not None
+        out[:, k] = np.array(categories.tolist(), dtype=np.object_)[rows[:, k].astype(np.int64)]
     return out
 
 

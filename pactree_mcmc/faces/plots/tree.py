@@ -69,9 +69,9 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
         return ax
     check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
     drawing = _Drawing(tree, ax, max_depth)
-    for node in drawing.inner:
+    for node in drawing.inner.tolist():
         drawing.draw_question(node)
-    for node in drawing.cut:
+    for node in drawing.cut.tolist():
         drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
     (drawing.draw_classes if drawing.labels else drawing.draw_means)()
     return drawing.ax
@@ -110,7 +110,7 @@ class _Drawing:
             children = [tree.left[i], tree.right[i]]
             self.n_leaves[i] = self.n_leaves[children].sum()
             self.x[i] = self.x[children].mean() if depth[i] < deepest else self.x[i]
-        self.questions = {i: _question_lines(tree, i) for i in self.inner}
+        self.questions = {i: _question_lines(tree, i) for i in self.inner.tolist()}
         self.height = max(map(len, self.questions.values()), default=0) * LINE
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
         below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + bool(self.labels) * BARS
@@ -126,7 +126,9 @@ class _Drawing:
         # a unit becomes an inch of the axes, or less when the drawing does not fit
         if ax is None:
             ax = plt.figure(figsize=(size[0], size[1] + 0.3)).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
-        room = ax.get_window_extent().size / ax.get_figure().dpi
+        figure = ax.get_figure()
+        assert figure is not None
+        room = np.asarray(ax.get_window_extent().size) / figure.dpi
         self.ax, self.scale = ax, min(1.0, float((room / size).min()))
         (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0
         ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
@@ -164,14 +166,16 @@ class _Drawing:
         value, at = self.tree.value, self.leaves
         mean = np.zeros(len(at)) if value is None else value[at, 0]
         shade = np.interp(mean, [mean.min(initial=np.inf), mean.max(initial=-np.inf)], [0.05, 0.65])
-        for node, number, color in zip(at, mean, self.colormaps["Blues"](shade), strict=True):
+        for node, number, color in zip(at.tolist(), mean, self.colormaps["Blues"](shade), strict=True):
             text, face = ("leaf", "none") if value is None else (f"{number:.4g}", color)
             lines = [text, *_rows_lines(self.tree, node)]
             self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), face)
 
     def draw_classes(self) -> None:
         """Leaves of a classification: a bar for each class, below them the most probable one; the legend."""
-        k, width, share = len(self.labels), 0.8 * SLOT, self.tree.value[self.leaves]
+        value = self.tree.value
+        assert value is not None
+        k, width, share = len(self.labels), 0.8 * SLOT, value[self.leaves]
         name = "tab10" if k <= 10 else "tab20" if k <= MOST_COLORS else "turbo"
         colors = self.colormaps[name](np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k))
         x, low = self.x[self.leaves], self.y[self.leaves] - BARS

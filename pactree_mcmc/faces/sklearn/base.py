@@ -310,6 +310,7 @@ class BayesianTree(WithParts):
     def _warn(self, run: Run) -> None:
         """Warn if the draws may not represent the posterior."""
         post, error = self.posterior_, self.monte_carlo_error_
+        assert isinstance(post, SampledPosterior)
         found = objections(post)
         if found:
             unit = "" if post.model.classes_ is not None else " standard deviations of y"

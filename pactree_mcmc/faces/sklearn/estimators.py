@@ -135,6 +135,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     def classes_(self) -> np.ndarray:
         """Sorted labels (K,)."""
         check_is_fitted(self, "posterior_")
+        assert self.posterior_.model.classes_ is not None
         return self.posterior_.model.classes_
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -41,7 +41,7 @@ class WithParts(BaseEstimator):
             inner.setdefault(name, {})[field] = params.pop(key)
         super().set_params(**params)
         for name, values in inner.items():
-            part = DEFAULTS[name] if getattr(self, name) is None else getattr(self, name)
+            part: Any = DEFAULTS[name] if getattr(self, name) is None else getattr(self, name)
             allowed = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
             unknown = sorted(set(values) - set(allowed))
             if unknown:

@@ -204,7 +204,7 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
         return out
     # local cuts see nothing of a cell but its rows, and a first question is soon found
     root, least = model.root_cell(), 0 if model.split_prior.trivial else 2 * model.split_prior.min_leaf
-    features = np.flatnonzero(model.split_prior.coordinate_weights(model.columns))
+    features = np.flatnonzero(model.split_prior.coordinate_weights(model.columns)).tolist()
     for t, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
         order, first = np.argsort(leaf, kind="stable"), trees.offset[t]
         ends = np.searchsorted(leaf[order], np.arange(first, trees.offset[t + 1] + 1))

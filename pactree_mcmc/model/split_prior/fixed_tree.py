@@ -10,7 +10,7 @@ import numpy as np
 from ...core.checks import BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
 from ...files.encoding import kept
-from ...table.coding import AnyScale, given_scale, nominal_scale
+from ...table.coding import AnyScale, Scale, given_scale, nominal_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ...table.values import ordered_values
@@ -154,7 +154,8 @@ class FixedTree(SplitPrior):
             if np.any((self.tree.categories[asked] >= 0) != (categories is not None)):
                 raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
             if self.tree.columns is not None and asked.any() and categories is not None:
-                known = self.tree.columns.categories[k].tolist()
+                own = self.tree.columns.categories[k]
+                known = None if own is None else own.tolist()
                 if known != categories.tolist():
                     raise ValueError(
                         f"the fixed tree knows the categories {known} of column {columns.names[k]!r}; "
@@ -179,14 +180,16 @@ class FixedTree(SplitPrior):
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
         tree = self.tree
         asked = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
-        asked.feature, asked.right, asked.cut, asked.categories = tree.feature, tree.right, -1, -1
+        asked.feature, asked.right = tree.feature, tree.right
+        asked["cut"] = asked["categories"] = -1
         for k, scale in enumerate(scales):
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
             threshold = tree.threshold[nodes]
-            asked.cut[nodes] = np.where(threshold == -np.inf, -1, np.searchsorted(scale.cuts, threshold))
+            assert isinstance(scale, Scale)
+            asked["cut"][nodes] = np.where(threshold == -np.inf, -1, np.searchsorted(scale.cuts, threshold))
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
             if len(nodes):
-                asked.categories[nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
+                asked["categories"][nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
         return _BoundFixedTree(tree, self.joint, asked)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:

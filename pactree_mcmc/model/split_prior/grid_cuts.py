@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_count, in_words, read_numbers
 from ...files.encoding import kept
-from ...table.coding import AnyScale, given_scale, nominal_scale, quantile_scale
+from ...table.coding import AnyScale, Scale, given_scale, nominal_scale, quantile_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ..cells import PlainCell, Question, bits
@@ -95,7 +95,9 @@ class GridCuts(BoxSplitPrior):
         # the second coordinate of a feature with missing values has the same cuts
         scales = cls(cuts).scales(table, columns)[: columns.n_features]
         known = zip(scales, columns.categories, strict=True)
-        return cls([scale.cuts if c is None else None for scale, c in known], feature_weights)
+        return cls(
+            [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in known], feature_weights
+        )
 
     @property
     def use_of_rows(self) -> str | None:

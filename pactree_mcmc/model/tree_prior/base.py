@@ -58,8 +58,8 @@ class FixedShape(NamedTuple):
 class TreePrior(Protocol):
     """What the tree priors of `known` offer: factors of nodes, one or many, by depth and number in the fixed tree."""
 
-    max_depth: int | None
-
+    @property
+    def max_depth(self) -> int | None: ...
     def log_split(self, depth: Any, node: Any) -> Any: ...
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any: ...
     def log_constant(self, shape: FixedShape | None) -> float: ...
@@ -69,6 +69,7 @@ class TreePrior(Protocol):
 def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
     """Lower ``prior`` to tables, for trees no deeper than ``natural_depth``, the depth the questions allow."""
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
+    joint: np.ndarray | bool
     if shape is None:
         depth, inner, joint = np.arange(limit + 1), np.arange(limit + 1) < limit, False
         node = np.full(limit + 1, -1)

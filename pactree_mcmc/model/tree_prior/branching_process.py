@@ -69,9 +69,11 @@ class BranchingProcess:
             return
         if shape is not None and len(rho) != len(shape.depth):
             raise ValueError(f"rho has {len(rho)} entries; the fixed tree has {len(shape.depth)} nodes: one a node.")
-        if shape is None and self.max_depth is None:
+        if shape is not None:
+            return
+        if self.max_depth is None:
             raise ValueError("rho by depth needs a max_depth: give max_depth, or one rho.")
-        if shape is None and len(rho) < self.max_depth + self.conditioned:
+        if len(rho) < self.max_depth + self.conditioned:
             raise ValueError(
                 f"rho has {len(rho)} entries; max_depth={self.max_depth} needs {self.max_depth + self.conditioned}."
             )
