@@ -404,6 +404,15 @@ def test_files_and_folders_that_are_not_there(capsys, data, tmp_path):
     assert "does not exist or cannot be written to; make it first" in err
 
 
+@needs_files
+def test_a_saved_model_is_no_run(capsys, tmp_path):
+    path = tmp_path / "model.nc"
+    model_of(shop(20), "bought").save(path)
+    code, out, err = run(capsys, "summary", path)
+    assert (code, out) == (2, "")
+    assert f"{path} is a saved model, which has no draws; give a saved run" in err
+
+
 def test_regression_on_text_is_refused(capsys, data):
     code, _, err = run(capsys, "fit", data, "--target", "bought", "--regression", *RUN)
     assert code == 1

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, TypeVar, assert_type
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,15 @@ from pactree_mcmc import certificates, plots
 
 Array = npt.NDArray[Any]
 Root = tuple[int, float] | tuple[int, float, str] | tuple[int, frozenset[Any]] | None
+# mypy reads a function of an AnyPosterior once for each of the classes
+AnyPosterior = TypeVar(
+    "AnyPosterior",
+    pt.Posterior,
+    pt.SampledPosterior,
+    pt.ProgressiveSample,
+    exact.ExactPosterior,
+    exact.ProgressiveMixture,
+)
 TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty
 
 X = np.random.default_rng(0).uniform(size=(16, 2))
@@ -143,9 +152,13 @@ def run_of_its_own_length(model: pt.TreeModel) -> pt.SampledPosterior:
     return pt.sample(model, 20, chains=2, rng=1, steps=40, seconds=10.0, work=1e4, progress=False)
 
 
-def questions_to_any_posterior(post: pt.Posterior) -> None:
-    assert_type(post.model, pt.TreeModel)
+def evidence(post: pt.Posterior) -> None:
     assert_type(post.log_evidence, float | None)
+
+
+def questions_to_any_posterior(post: AnyPosterior) -> None:
+    evidence(post)
+    assert_type(post.model, pt.TreeModel)
     assert_type(post.n_leaves_pmf(), Array)
     assert_type(post.feature_inclusion(), Array)
     assert_type(post.root_split_pmf(), dict[Root, float])
@@ -165,6 +178,7 @@ def questions_to_any_posterior(post: pt.Posterior) -> None:
 
 def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
     questions_to_any_posterior(post)
+    assert_type(post.log_evidence, float | None)
     for number in (post.n_chains, post.n_draws, post.n_distinct_trees):
         assert_type(number, int)
     for by_draw in (post.log_prior, post.log_score, post.n_leaves, post.depth, post.split_counts, post.root_feature):
@@ -276,6 +290,8 @@ def progressive_mixtures(frozen: pt.TreeModel) -> None:
     for array in (sampled.stage, sampled.stage_log_evidence, sampled.n_resampled):
         assert_type(array, Array)
     assert_type(sampled.predict_proba_se(ROWS), Array)
+    assert_type(sampled.log_evidence, float | None)
+    assert_type(sampled.log_evidence_se, float | None)
     mixture = exact.progressive_mixture(frozen, orders=2, resplit=False, rng=1, max_cells=100_000)
     assert_type(mixture, exact.ProgressiveMixture)
     assert_type(mixture.stage_log_evidence, Array)
@@ -432,7 +448,7 @@ def regressor(with_spread: bool) -> None:
     assert_type(fitted.predict_interval(ROWS, coverage=0.8), Array)
 
 
-def bounds_of_posterior(post: pt.Posterior) -> None:
+def bounds_of_posterior(post: AnyPosterior) -> None:
     found = post.certificate(delta=0.05)
     assert_type(found.n, int)
     for number in (found.delta, found.risk, found.tandem_loss, found.kl):
