@@ -3,7 +3,8 @@
 from math import inf, log
 
 import pytest
-from plain import plain_package
+
+from pactree_mcmc.testing.plain import plain_package
 
 from .problems import LEAVES, LOCAL, ORDERED, PRIORS, THREE, WIDE, build_model, problem
 from .transitions import KERNELS, explore, imbalance, posterior_of
