@@ -26,7 +26,8 @@ What may be proposed:
   belongs into the ratio; else it must be as probable to be proposed as the present one is from the new tree;
 - to replace a subtree (``replaces=True``, as for `replace_split`): ``top = begin(state, node)``, a leaf outside the
   tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `loosen_plan`,
-  `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or ``withdrawn(which, node, top)``;
+  `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or
+  ``withdrawn(which, node, top)``;
 - ``refused(which)``, where the proposal cannot be made and nothing was built; ``nothing()``, where there is nothing to
   pick from.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -32,7 +32,7 @@ def resume(
     progress: bool = True,
     checkpoint: Any = None,
     every: float = 60.0,
-    moves: Iterable[Move] = (),
+    moves: Sequence[Move] = (),
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
 
@@ -50,7 +50,7 @@ def resume(
         As for `sample`.
     checkpoint, every
         As for `sample`. A run that is resumed from a checkpoint goes on writing to it, as often as before.
-    moves : iterable of Move, optional
+    moves : list of Move, optional
         The moves of your own that the run's kernel has, where ``run`` comes from a file, which holds their names and
         none of their code. Others are not looked at.
 
@@ -159,13 +159,9 @@ def _resume_posterior(
 
 def _read_moves(moves: Any) -> list[Move]:
     """Check what is given as moves."""
-    if isinstance(moves, Move) or not isinstance(moves, Iterable):
+    if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
         raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
-    found = list(moves)
-    for move in found:
-        if not isinstance(move, Move):
-            raise TypeError(f"moves has {in_words(move)}; give a list of pt.Move.")
-    return found
+    return list(moves)
 
 
 def _with_moves(plan: Plan, moves: list[Move]) -> Plan:

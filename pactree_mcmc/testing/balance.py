@@ -15,6 +15,7 @@ from ..tree.tree import Tree
 from .plain import plain_package
 from .spaces import MOST_TREES, Snapshot, Stepper, TooMany, Walked, new_chain, posterior_of, row_of_numbers
 
+MOST_BY_FAR = 20_000
 SLIVERS = 1e-15
 """Flows below this come from ends of intervals that are equal but for rounding."""
 
@@ -62,7 +63,7 @@ def check_balance(
     beta : float, default 1.0
         Power of the score, from 0 to 1, as for a replica of a tempered chain.
     most_trees : int, default 500
-        Trees to be enumerated at most, >= 1.
+        Trees to be enumerated at most, 1 to 20,000.
     tolerance : float, default 1e-10
         Relative difference of flows that counts as rounding, > 0.
 
@@ -105,7 +106,7 @@ def check_balance(
             f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is no sum over them; "
             "check the move with another leaf."
         )
-    check_count("most_trees", most_trees)
+    check_count("most_trees", most_trees, 1, MOST_BY_FAR)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     return _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()

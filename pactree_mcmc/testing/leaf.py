@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_count, check_number, in_words, read_generator
+from ..core.checks import check_count, check_number, in_words, read_array, read_generator
 from ..model import TreeModel
 from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
 from ..model.split_prior.designs import kd_tree
 from ..model.split_prior.fixed_tree import FixedTree
+
+FEWEST_ROWS, MOST_CELLS = 8, 100_000
 
 
 class LeafError(AssertionError):
@@ -87,12 +89,15 @@ def check_leaf(
     """
     if not isinstance(leaf, Leaf):
         raise TypeError(f"leaf is {in_words(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
-    check_count("n_cells", n_cells)
+    check_count("n_cells", n_cells, 1, MOST_CELLS)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     generator = read_generator(rng)
     if y is None:
         y = np.arange(40) % 7 % 3 if leaf.is_classifier else generator.poisson(3.0, 40).astype(float)
-    n = len(y)
+    shape = read_array("y", y).shape
+    if len(shape) == 0 or shape[0] < FEWEST_ROWS:
+        raise ValueError(f"y has shape {shape}; give at least {FEWEST_ROWS} rows.")
+    n = shape[0]
     parts: dict[str, Any] = {"leaf": leaf, "sample_weight": sample_weight}
     X = np.arange(float(n))[:, None]
     if leaf.uses_estimation:

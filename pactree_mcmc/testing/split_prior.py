@@ -18,6 +18,7 @@ from .spaces import new_chain
 
 MOST_CATEGORIES = 8
 """In a column that is nominal: all its parts are tried."""
+MOST_DEPTH, MOST_WALKS = 20, 1000
 
 
 class SplitPriorError(AssertionError):
@@ -83,8 +84,8 @@ def check_split_prior(
     """
     if not isinstance(split_prior, SplitPrior):
         raise TypeError(f"split_prior is {in_words(split_prior)}; give a split prior, such as pt.LocalCuts().")
-    check_count("max_depth", max_depth)
-    check_count("n_walks", n_walks)
+    check_count("max_depth", max_depth, 1, MOST_DEPTH)
+    check_count("n_walks", n_walks, 1, MOST_WALKS)
     generator = read_generator(rng)
     if X is None:
         columns = [np.arange(12) % 4, np.arange(12) // 2 % 3, np.arange(12) // 3 % 4]

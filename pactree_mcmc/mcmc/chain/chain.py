@@ -60,7 +60,8 @@ class Chain:
             lines=lines,
             guided=kernel.guided,
         )
-        self.firsts = kernel.firsts
+        # made once: these are asked for at every call of compiled code
+        self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0
@@ -101,7 +102,7 @@ class Chain:
     def make(self, step: int, n: int) -> None:
         """Make ``n`` proposals of one step of the kernel, and count them and the rows they visit in ``cost``."""
         before, left = int(self.state.count[ROWS]), n
-        run, first = self.kernel.steps[step].run, self.firsts[step]
+        run, first = self.steps[step].run, self.firsts[step]
         while left > 0:
             left -= run(self.walk, left, first)
             if left > 0:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from ...core.checks import in_words
+from ...core.checks import check_flag, in_words
 from ...core.compile.cache import CodeCache
 from ...core.compile.digest import NOT_KEPT, is_known, key_of
 from ...core.compile.jit import jit
@@ -36,28 +36,40 @@ def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
 
 
 @jit
+def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
+    """`decide` for what grows, prunes or is refused."""
+    if proposal.edit == NOTHING:
+        return
+    at = first + proposal.which
+    state.moves[PROPOSED, at] += 1
+    if proposal.edit == REFUSED:
+        return
+    accepted = accept(rng, proposal)
+    state.moves[ACCEPTED, at] += accepted
+    if proposal.edit == GROW:
+        if accepted:
+            keep_growth(model, state, proposal.node)
+        else:
+            drop_children(state, proposal.node)
+    elif accepted:
+        prune(state, proposal.node)
+
+
+@jit
 def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
     """Accept or refuse a proposal, change the tree or leave it as it was; count it in column ``first + which``."""
     edit, node, top = proposal.edit, proposal.node, proposal.top
-    if edit == NOTHING:
+    if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
+        decide_growth(rng, model, state, first, proposal)
         return
-    state.moves[PROPOSED, first + proposal.which] += 1
-    if edit == REFUSED:
-        return
+    at = first + proposal.which
+    state.moves[PROPOSED, at] += 1
     if edit == WITHDRAW:
         drop(state, node, top)
         return
     accepted = edit == MADE or edit == TAKE or accept(rng, proposal)
-    state.moves[ACCEPTED, first + proposal.which] += accepted
-    if edit == GROW:
-        if accepted:
-            keep_growth(model, state, node)
-        else:
-            drop_children(state, node)
-    elif edit == PRUNE:
-        if accepted:
-            prune(state, node)
-    elif edit == REPLACE or edit == TAKE:
+    state.moves[ACCEPTED, at] += accepted
+    if edit == REPLACE or edit == TAKE:
         if accepted:
             adopt(model, state, node, top)
         else:
@@ -87,16 +99,19 @@ def room(state: ChainState) -> bool:
 
 def run(walk: Any, n: int, first: int) -> int:
     """Make ``n`` steps, or as many as there is room for, counting from column ``first``; how many were made."""
+    rng, model, state = walk.rng, walk.model, walk.state
     for i in range(n):
-        if not room(walk.state):
+        if not room(state):
             return i
-        decide(walk.rng, walk.model, walk.state, first, step(walk.rng, walk.model, walk.state))
+        decide(rng, model, state, first, step(rng, model, state))
     return n
 
 
 def loop_of(name: str, proposes: Any, replaces: bool, key: str) -> Any:
     """`run` for one move, compiled at its first call; ``key`` tells apart what the library's sources do not."""
-    own = {"step": proposes, "room": has_room if replaces else has_two}
+    # what only grows and prunes is spared the code of the rest
+    own = {"step": proposes, "room": has_room, "decide": decide} if replaces else {}
+    own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
     made = FunctionType(run.__code__, {**globals(), **own}, run.__name__)
     made.__module__, made.__doc__ = run.__module__, run.__doc__
     made.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
@@ -158,11 +173,13 @@ class Move:
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"name={in_words(name)}; give the move a name, by which its proposals are counted.")
-        counts = (name,) if counts is None else tuple(counts)
-        if len(set(counts)) not in (1, 2) or not all(isinstance(word, str) and word for word in counts):
+        counts = (name,) if counts is None else counts
+        is_list = isinstance(counts, tuple | list) and len(counts) in (1, 2)
+        if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
             raise ValueError(f"counts={in_words(counts)}; give one or two different names.")
-        self.name, self.counts = name, counts
-        self.replaces, self.scans, self.lines, self.guided = replaces, scans, lines, guided
+        self.name, self.counts = name, tuple(counts)
+        self.replaces, self.scans = check_flag("replaces", replaces), check_flag("scans", scans)
+        self.lines, self.guided = check_flag("lines", lines), check_flag("guided", guided)
         self.step = _compiled(name, step)
 
     @functools.cached_property
