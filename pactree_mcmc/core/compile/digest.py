@@ -56,8 +56,11 @@ def globals_of(function: FunctionType) -> dict[str, Any]:
 
 def is_known(value: Any) -> bool:
     """Whether an object belongs to the library or to one it is built on."""
-    name = value.__name__ if isinstance(value, ModuleType) else getattr(plain_of(value), "__module__", None)
-    return isinstance(name, str) and name.partition(".")[0] in LIBRARIES
+    plain = plain_of(value)
+    name = plain.__name__ if isinstance(plain, ModuleType) else getattr(plain, "__module__", None)
+    # a function made from text may say that it is of no module, or of the builtin ones
+    is_python = not isinstance(plain, FunctionType) or name != "builtins"
+    return is_python and isinstance(name, str) and name.partition(".")[0] in LIBRARIES
 
 
 class _Reader:
@@ -72,7 +75,7 @@ class _Reader:
             return
         self.met.add(id(plain_of(value)))
         plain = plain_of(value)
-        if isinstance(plain, FunctionType) and plain.__module__ is not None and not is_known(plain):
+        if isinstance(plain, FunctionType) and not is_known(plain):
             self._read_function(plain)
         elif isinstance(plain, bool | int | float | str | bytes | complex | np.generic | np.dtype | type(None)):
             self.hasher.update(repr(value).encode())
