@@ -15,7 +15,9 @@ from pactree_mcmc.posterior.convergence import (
     chains_apart,
     chains_drift,
     check_convergence,
+    fits_apart,
     lost_roots,
+    objections,
     training_points,
     verdict,
     warn_if_unconverged,
@@ -517,3 +519,51 @@ def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
         shares = np.log([1.0 - 2 * share, share, share])
         post.course = Course(read_kernel("whole"), 1, (), 1000, shares, np.zeros((4, 2), dtype=np.int32))
         assert len(lost_roots(post)) == is_lost
+
+
+# densities fitted to either half of the chains
+
+
+def with_fits(*fits):
+    """A posterior of draws that mix well, of a run in which two fits found this evidence."""
+    post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], mixed_roots(0.4))
+    gap = np.zeros((6, 2), dtype=np.int32)
+    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log([0.6, 0.4]), gap, np.array(fits))
+    return post
+
+
+def test_fits_that_disagree_are_told():
+    post = with_fits((-123.41, 0.1, 80.0), (-122.1, 0.08, 100.0))
+    (line,) = fits_apart(post)
+    assert line == (
+        "the trees of half of the chains in tuning and those of the other half were fitted apart: by draws of the two "
+        "fits the log evidence is -123.41 +- 0.10 and -122.10 +- 0.08; one fit lost part of the posterior, and so may "
+        "the chains have: try another rng=, or more chains="
+    )
+    found = check_convergence(post)
+    assert len(found) == 2 and found[1] == line == objections(post)[1]
+    assert found[0].startswith("the draws may not represent the posterior")
+    assert line in verdict(post) and line in warned(post)
+
+
+@pytest.mark.parametrize(
+    ("fits", "is_told"),
+    [
+        ([(-10.0, 0.1, 80.0), (-10.86, 0.1, 80.0)], False),
+        ([(-10.0, 0.1, 80.0), (-10.88, 0.1, 80.0)], True),
+        ([(-10.9, 0.1, 80.0), (-10.0, 0.1, 80.0)], True),
+        ([(-10.0, 0.0, 120.0), (-10.29, 0.0, 120.0)], False),
+        ([(-10.0, 0.0, 120.0), (-10.31, 0.0, 120.0)], True),
+        ([(-10.0, 0.1, 80.0), (-20.0, 0.1, 9.9)], False),
+        ([(-20.0, 0.1, 9.9), (-10.0, 0.1, 80.0)], False),
+        ([(-10.0, 0.1, 10.0), (-12.0, 0.1, 10.0)], True),
+        ([(-10.0, 0.9, 1.2), (-14.3, 0.1, 80.0)], False),
+        ([(-10.0, 0.9, 1.2), (-14.4, 0.1, 80.0)], True),
+        ([(-10.0, 0.9, 1.2), (-20.0, 0.9, 1.2)], False),
+    ],
+)
+def test_fits_disagree_beyond_their_errors_where_these_are_known(fits, is_told):
+    post = with_fits(*fits)
+    assert len(fits_apart(post)) == len(check_convergence(post)) / 2.0 == is_told
+    post.course = post.course._replace(fits=None)
+    assert fits_apart(post) == check_convergence(post) == []

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pactree_mcmc.certificates import Bound, dyadic_tree
+from pactree_mcmc.certificates import Bound, dyadic_tree_bound
 from pactree_mcmc.core.checks import check_choice
 from pactree_mcmc.table.validation import read_data
 
@@ -146,7 +146,7 @@ class DyadicTreeClassifier(_DyadicTree):
         # the tree's classes are the numbers 0..K-1 of the labels; a label it does not know is always wrong
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         labels = np.where(self.classes_[place] == y, place, -1)
-        return dyadic_tree(self.tree_, X, labels, n_classes=n_classes, delta=delta, cyclic=self.cyclic_)
+        return dyadic_tree_bound(self.tree_, X, labels, n_classes=n_classes, delta=delta, cyclic=self.cyclic_)
 
 
 class NeymanPearsonTreeClassifier(_DyadicTree):

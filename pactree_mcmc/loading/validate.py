@@ -36,7 +36,7 @@ from ..table.columns import MAX_CATEGORIES, Columns
 from ..table.values import KINDS
 from ..tree.arrays import LEAF, find_disorder
 from .require import array_of, between, require
-from .validate_learned import check_graph, check_guides, check_strata
+from .validate_learned import check_fits, check_graph, check_guides, check_strata
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
 ROUNDING = 1e-6
@@ -323,6 +323,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(type(course.steps) is int and 1 <= course.steps <= MOST, "steps is out of range")
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
     check_strata(course.strata, model)
+    check_fits(course.fits)
     array_of(course.gap, "i", (len(draws.trees.feature), 2), "gap")
     between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
@@ -434,6 +435,7 @@ def _check_length(length: Any, model: TreeModel) -> None:
         require(length.seconds is None or finite, "a plan has no length")
         require(type(length.work) is float and 1.0 <= length.work < np.inf, "a plan has no length")
         check_strata(length.strata, model)
+        check_fits(length.fits)
 
 
 def check_run(run: Any, model: TreeModel) -> None:

@@ -1,4 +1,4 @@
-"""Whether what a file says of a learned density makes sense: its guides and anchors, strata, and the graph."""
+"""Whether what a file says of a learned density makes sense: its guides and anchors, strata, fits, and the graph."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def check_strata(strata: Any, model: TreeModel) -> None:
     if strata is not None:
         array_of(strata, "f", (len(model.scales),), "strata")
         require(strata < np.inf, "the evidence of a stratum is none")
+
+
+def check_fits(fits: Any) -> None:
+    """Refuse evidences of two fits that are none."""
+    if fits is not None:
+        array_of(fits, "f", (2, 3), "fits")
+        require(np.isfinite(fits), "the evidence of a fit is not finite")
+        require((fits[:, 1] >= 0.0) & (fits[:, 2] >= 1.0 - 1e-9), "the evidence of a fit has no error")
 
 
 def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:

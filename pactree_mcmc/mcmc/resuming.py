@@ -144,7 +144,9 @@ def _resume_posterior(
         )
     total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
     # a length that is reached with the draws asked for
-    length = None if course.strata is None else Length(total, total * course.thin, None, course.strata)
+    length = (
+        None if course.strata is None else Length(total, total * course.thin, None, course.strata, fits=course.fits)
+    )
     plans = [
         Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length)
         for end in course.ends

@@ -137,12 +137,13 @@ def sample(
 
     Notes
     -----
-    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as
-    many more as there are and keeps every second draw, until steps that visit ``work`` rows are made or ``seconds``
-    are over. Where chains learn, what was drawn teaches them, and is dropped, each time before the number doubles. The
-    end is counted in steps, so that the same seed gives the same draws on any machine. With fewer than 1000 draws in
-    all the criterion is not waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel
-    "whole" tuning also sets the weights, and the proposals a step, by what these cost.
+    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something, but that
+    halves of the chains were fitted apart, which no further draw takes back, it makes as many more as there are and
+    keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. Where chains learn,
+    what was drawn teaches them, and is dropped, each time before the number doubles. The end is counted in steps, so
+    that the same seed gives the same draws on any machine. With fewer than 1000 draws in all the criterion is not
+    waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel "whole" tuning also sets the
+    weights, and the proposals a step, by what these cost.
 
     A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, the draws,
     each distinct successive tree once, and what is kept of cells: up to 16 MB a chain, in kernel "whole" 35 to 45 MB,
@@ -214,6 +215,9 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     seconds += time.perf_counter() - began
     saved = [result.saved for result in results]
     post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
+    if post.course is not None and first.length is not None:
+        # not in `holds`: no further draw takes back what two fits found
+        post.course = post.course._replace(fits=first.length.fits)
     if done.complete and work.checkpoint is not None:
         post.save(work.checkpoint.path)
     warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])

@@ -40,6 +40,10 @@ SLOW = 20.0
 """A run that must be so many times longer is advised to be tempered instead."""
 LOST, LOST_TIMES = 0.05, 50.0
 """A root feature is lost if its trees have this share of the evidence, and the draws so many times less."""
+FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
+"""Two fits disagree where both have so many effective draws and their log evidences differ by more than so many
+standard errors and so many nats; or where the one with the smaller evidence has, and the other finds so many times it.
+"""
 BLOCK = 1 << 20
 """Numbers diagnosed at a time."""
 
@@ -107,7 +111,9 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
     0.98), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
     400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
-    at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it.
+    at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it. Of a run
+    that learned whole trees two things more: whether the chains lost a root feature that draws of the learned density
+    find likely, and whether densities fitted to one half of the chains and to the other find the same evidence.
 
     Parameters
     ----------
@@ -124,7 +130,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     list of str
         Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
         Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
-        root features, of the features in the tree, of the predictions), advice. One line for fewer than 100 draws.
+        root features, of the features in the tree, of the predictions), what was lost,
+        advice. One line for fewer than 100 draws.
 
     Raises
     ------
@@ -151,7 +158,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     total = post.tree_of_draw.size
     if _are_too_few(post):
         return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
-    found, lost = _figures(post, max_points), lost_roots(post)
+    found, lost = _figures(post, max_points), [*lost_roots(post), *fits_apart(post)]
     if not (found.failed.any() or lost):
         return []
     return [HEADER, *_listed(found), *lost, *(_advice(post, found, levels) if found.failed.any() else [])]
@@ -161,7 +168,7 @@ def objections(post: SampledPosterior) -> list[str]:
     """What `check_convergence` finds, without what to do about it."""
     if _are_too_few(post):
         return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
-    found, lost = _figures(post, max_points=50), lost_roots(post)
+    found, lost = _figures(post, max_points=50), [*lost_roots(post), *fits_apart(post)]
     return [HEADER, *_listed(found), *lost] if found.failed.any() or lost else []
 
 
@@ -188,6 +195,32 @@ def lost_roots(post: SampledPosterior) -> list[str]:
         f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
         f"its trees have about {share[k]:.2f} of the evidence: the chains have lost it"
         for k in np.flatnonzero((share >= LOST) & (drawn < share / LOST_TIMES))
+    ]
+
+
+def fits_apart(post: SampledPosterior) -> list[str]:
+    """That densities fitted to one half of the chains and to the other find different evidence, in words.
+
+    Both are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of the
+    posterior, which its own weights, nearly constant then, do not show. Where they are worth fewer than 10 draws
+    without weights its error is not known, and nothing is said; nor where both lost the same. The error of the larger
+    one need not be known where it is 50 times the smaller: were that right, it would be so with a probability below 1
+    in 50 (Markov).
+    """
+    fits = None if post.course is None else post.course.fits
+    if fits is None:
+        return []
+    (first, second), (one, other), _ = fits.T
+    low, high = fits[np.argsort(fits[:, 0])]
+    bound = FIT_ERRORS * low[1] + math.log(FIT_TIMES)
+    if high[2] >= FIT_EFFECTIVE:
+        bound = min(bound, FIT_ERRORS * math.hypot(one, other) + FIT_FLOOR)
+    if low[2] < FIT_EFFECTIVE or high[0] - low[0] <= bound:
+        return []
+    return [
+        "the trees of half of the chains in tuning and those of the other half were fitted apart: by draws of the two "
+        f"fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of the "
+        "posterior, and so may the chains have: try another rng=, or more chains="
     ]
 
 

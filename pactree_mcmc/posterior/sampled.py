@@ -291,14 +291,14 @@ class SampledPosterior(Posterior):
         ValueError
             If X does not fit the model's columns.
         """
-        numbers = self.model.columns.numbers(X)
-        return spread(self.model, partial(self._averages, numbers), self.node_values)
+        return self._std_over_trees(self.model.columns.numbers(X))
 
-    def _values_se(self, X: np.ndarray, *, independent: bool = False) -> np.ndarray:
-        """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of the chains or of the draws."""
-        if independent:
-            apart = spread(self.model, partial(self._averages, X), self.node_values).reshape(len(X), -1)
-            return apart / np.sqrt(self.tree_of_draw.size)
+    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
+        """As `predict_std_over_trees`, for rows of numbers."""
+        return spread(self.model, partial(self._averages, X), self.node_values)
+
+    def _values_se(self, X: np.ndarray) -> np.ndarray:
+        """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of the chains."""
         by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
         for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
             weight = np.bincount(trees, minlength=self.n_distinct_trees) / self.n_draws

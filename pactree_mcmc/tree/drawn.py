@@ -52,6 +52,14 @@ class Course(NamedTuple):
     """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without."""
     gap: np.ndarray
     """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
+    fits: np.ndarray | None = None
+    """(2, 3) of two densities, each fitted in tuning to the trees of one half of the chains alone, those of even and of
+    odd number: log evidence by trees drawn from it, nats, its standard error, and how many draws without weights they
+    are worth.
+
+    None where the run did not find its own length, learned no whole trees or had one chain, where the variance of the
+    leaves is drawn, and in files of earlier releases.
+    """
 
 
 def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeArrays:

@@ -287,7 +287,11 @@ class BayesianTree(WithParts):
         self.split_counts_ = post.weight_of_tree @ post.split_counts_of_tree
         self.monte_carlo_error_ = math.nan
         if independent or post.n_chains > 1:
-            of_row = post._values_se(training_points(post.model, MOST_POINTS)[1], independent=independent)
+            points = training_points(post.model, MOST_POINTS)[1]
+            if independent:
+                of_row = post._std_over_trees(points).reshape(len(points), -1) / np.sqrt(post.tree_of_draw.size)
+            else:
+                of_row = post._values_se(points)
             error = float(np.quantile(of_row.max(axis=1), ROWS_WITHIN))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
 

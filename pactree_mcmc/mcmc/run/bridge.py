@@ -11,13 +11,15 @@ Journal* 7); that of the chains from the autocorrelation of their terms, or from
 
 from __future__ import annotations
 
-from math import inf
+import warnings
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...core.special import logsumexp, stdtrit
+from ...posterior.convergence import ConvergenceWarning
 from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import COVERED, prior_mass
 from ..chain.chain import Chain
@@ -33,6 +35,8 @@ from .learn import drawn_freely, set_density
 N_CHAINED, N_DRAWN = 400, 800
 """Draws of the chains that are weighed, and trees drawn from the density."""
 STEPS = 200
+MOST_ABOVE = 100.0
+"""Times the evidence that an unbiased estimate of it is with a probability of one in so many, at most (Markov)."""
 
 
 class Bridge(NamedTuple):
@@ -48,6 +52,11 @@ def bridge(post: Any) -> Bridge | None:
 
     So it is where the prior's own mass is not known, the variance of the leaves moves, or the whole table is too large
     a cell to be drawn.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If trees drawn in tuning from a density fitted to half of the chains find more than 100 times the evidence.
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.leaf.is_fixed:
@@ -64,7 +73,26 @@ def bridge(post: Any) -> Bridge | None:
     drawn = drawn_freely(chain, N_DRAWN)
     found = _bridged(_chained(chain, post), drawn)
     constant = float(model.lowered.prior.log_constant)
-    return found._replace(log_evidence=found.log_evidence + constant - mass)
+    found = found._replace(log_evidence=found.log_evidence + constant - mass)
+    _compare_fits(found, course.fits)
+    return found
+
+
+def _compare_fits(found: Bridge, fits: np.ndarray | None) -> None:
+    """Warn where one of two fits finds so much more that it is no chance, if the bridge is right.
+
+    However few draws it is worth: a mean of weights is seldom far above what it estimates.
+    """
+    if fits is None or found.se is None or fits[:, 0].max() <= found.log_evidence + 2.0 * found.se + log(MOST_ABOVE):
+        return
+    warnings.warn(
+        f"the log evidence is {found.log_evidence:.2f} +- {found.se:.2f} by the draws of the chains, but "
+        f"{fits[:, 0].max():.2f} by trees drawn in tuning from a density fitted to half of them, which is an unbiased "
+        f"estimate of the evidence and so much above it with a probability below {2.0 / MOST_ABOVE:g}: the chains have "
+        "lost part of the posterior.",
+        ConvergenceWarning,
+        stacklevel=6,
+    )
 
 
 def _chained(chain: Chain, post: Any) -> np.ndarray:

@@ -19,7 +19,7 @@ from ...model import TreeModel
 from ...model.not_finite import NotFinite
 from ..chain.chain import Chain
 from ..chain.draw_store import new_saved, trimmed
-from ..chain.snapshot import ARRAYS, Snapshot
+from ..chain.snapshot import ARRAYS, Snapshot, generator_from
 from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
 from ..learned.decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
@@ -30,6 +30,7 @@ from ..state.arrays import first_density
 from ..state.pieces import Graph, new_graph
 from ..state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE, ROWS
 from ..sums.split_sums import CODE_ROWS
+from .apart import fits_of, fitted_halves
 from .progress import Progress
 from .strata import balanced, draw_weights, log_evidences, root_shares_into, shares_of, visit
 from .task import Plan, Result, Run
@@ -45,6 +46,8 @@ REMEMBERED = 5
 """Rounds, the last ones, on whose decisions the density is fitted."""
 WEIGHTS = 24
 """Trees drawn of each stratum, to know its evidence."""
+FITTED = 30
+"""Trees drawn from a density fitted to half of the chains, for each chain there is."""
 CELLS_NOTED = 1500
 """Cells whose decisions a chain notes in a round, at most."""
 NOTES = 100
@@ -220,6 +223,30 @@ def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
     return Surveyed(run.snapshot, found, shares)
 
 
+class Fitted(NamedTuple):
+    """A density fitted to some chains, to be drawn from."""
+
+    plan: Plan
+    source: dict
+    """State of the generator of one of them."""
+    density: np.ndarray
+    n: int
+    """Times that `FITTED` trees are drawn."""
+
+
+def draw_fitted(given: Fitted, stopped: Event | None = None) -> tuple[np.ndarray, int]:
+    """Log weights of trees drawn from a density, and the rows visited; no chain moves."""
+    # drawn from another source than what the chain goes on with
+    seed = generator_from(given.source).integers(1 << 62)
+    chain = Chain(given.plan.model.lowered, given.plan.kernel, np.random.default_rng(seed))
+    set_density(chain, given.density, 1.0)
+    before, weights = int(chain.state.count[ROWS]), [np.empty(0)]
+    for _ in range(given.n):
+        if not (stopped is not None and stopped.is_set()):
+            weights.append(drawn_freely(chain, FITTED))
+    return np.concatenate(weights), int(chain.state.count[ROWS]) - before
+
+
 def weights_of(chain: Chain, feature: int, n: int) -> np.ndarray:
     """Log weights of ``n`` trees drawn from one stratum."""
     out, done = np.empty(n), 0
@@ -276,7 +303,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     n_features = len(work.plans[0].model.lowered.split_prior.feature)
     density = first_density(n_features)
     ends: list[Snapshot | None] = [None] * len(work.plans)
-    plans, rounds, spent = list(work.plans), [], 0.0
+    plans, rounds, by_chain, spent = list(work.plans), [], [], 0.0
     strata, noted, cost = None, np.zeros(n_features), np.zeros((2, len(plans[0].kernel.names)))
     length, graph, betas = plans[0].length, new_graph(), [*BETAS, *[1.0] * (_n_rounds(plans[0]) - len(BETAS))]
     n_rounds = len(betas)
@@ -319,11 +346,16 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
                 break
         elif tuned > PILOT or length is None:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
+            by_chain = [*by_chain, {c: result.decisions for c, result in found.items()}][-REMEMBERED:]
             density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
             if beta == 1.0:
                 noted = roots_noted(joined_decisions(rounds[-REMEMBERED:]), n_features)
                 density, strata = _surveyed(work._replace(plans=plans, lost=lost), submit, density, ends, noted)
-                plans = [_told(plan, strata) for plan in plans]
+                plans = [_told(plan, strata=strata) for plan in plans]
+            is_last = number == first_growth - 1 and strata is not None
+            if is_last and length is not None and spent <= LEARNING_AT_MOST * length.work:
+                fits, rows = _fitted_apart(work._replace(plans=plans, lost=lost), submit, by_chain, ends)
+                plans, by_chain, spent = [_told(plan, fits=fits) for plan in plans], [], spent + rows
     if length is not None and length.steps == 0:
         steps = int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans)))
         plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
@@ -409,15 +441,38 @@ def _surveyed(
     return balanced(density, shares, weights, noted), strata
 
 
+def _fitted_apart(
+    work: Work, submit: Submit, by_chain: list[dict[int, Decisions]], ends: list[Snapshot | None]
+) -> tuple[np.ndarray | None, int]:
+    """`Course.fits` by the decisions of each half of the chains alone, and the rows visited to know them.
+
+    None where one half is missing, or where the variance of the leaves moves: what trees weigh moves with it.
+    """
+    model, left = work.plans[0].model, [c for c in range(len(ends)) if c not in work.lost]
+    if not model.lowered.leaf.is_fixed:
+        return None, 0
+    densities = fitted_halves(by_chain, len(model.lowered.split_prior.feature))
+    sources = [next((c for c in left if c % 2 == half), None) for half in range(2)]
+    if len(densities) < 2 or None in sources:
+        return None, 0
+    tasks = {
+        half: Fitted(work.plans[c], ends[c].generator, density, len(left))
+        for half, (c, density) in enumerate(zip(sources, densities, strict=True))
+    }
+    found = done_by(work, submit, draw_fitted, tasks, {})
+    rows = sum(rows for _, rows in found.values())
+    return (fits_of([found[half][0] for half in range(2)], model) if len(found) == 2 else None), rows
+
+
 def roots_noted(decisions: Decisions, p: int) -> np.ndarray:
     """How often (p,) each feature is asked about at the root."""
     chosen = decisions.chosen[(decisions.level == 0) & (decisions.chosen >= 0)]
     return np.bincount(decisions.feature[chosen], minlength=p)
 
 
-def _told(plan: Plan, strata: np.ndarray | None) -> Plan:
+def _told(plan: Plan, **evidence: np.ndarray | None) -> Plan:
     """A plan that keeps the evidences, where its run finds its own length."""
-    return plan if plan.length is None else plan._replace(length=plan.length._replace(strata=strata))
+    return plan if plan.length is None else plan._replace(length=plan.length._replace(**evidence))
 
 
 def done_by(

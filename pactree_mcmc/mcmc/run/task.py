@@ -42,6 +42,8 @@ class Length(NamedTuple):
     """Steps of a chain made before those whose draws are kept, and after tuning."""
     work: float = WORK
     """Rows visited by all chains, at most about."""
+    fits: np.ndarray | None = None
+    """See `Course.fits`."""
 
 
 @kept
