@@ -75,7 +75,7 @@ def library(tmp_path, monkeypatch):
         for name, text in (files | {f"{name.replace('__', '/')}.py": text for name, text in texts.items()}).items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        monkeypatch.setattr(_code_cache, "__file__", str(tmp_path / "pactree_mcmc" / "_code_cache.py"))
+        monkeypatch.setattr(_code_cache, "__file__", str(tmp_path / "pactree_mcmc" / "core" / "compile" / "cache.py"))
         _code_cache._texts.cache_clear()
         return _code_cache.sources.__wrapped__(package)
 
