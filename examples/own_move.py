@@ -24,7 +24,7 @@ def draw_another_cut(rng, model, state):
     return moves.replace_split(rng, model, state, node, new.feature, new.cut, new.categories, False)
 
 
-another_cut = pt.Move("another cut", draw_another_cut, replaces=True)
+another_cut = pt.Move("another cut", draw_another_cut, scans=False)
 
 
 def small_models():

@@ -24,7 +24,7 @@ What may be proposed:
 - to give an internal node another split, those below staying as far as they can: ``return replace_split(rng, model,
   state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` where it comes from the split prior, whose R then
   belongs into the ratio; else it must be as probable to be proposed as the present one is from the new tree;
-- to replace a subtree (``replaces=True``, as for `replace_split`): ``top = begin(state, node)``, a leaf outside the
+- to replace a subtree: ``top = begin(state, node)``, a leaf outside the
   tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `loosen_plan`,
   `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or
   ``withdrawn(which, node, top)``;
@@ -39,6 +39,7 @@ or takes it back, and counts.
 from .core.compile.jit import jit
 from .mcmc.edits.carry_over import freedom, log_freedom
 from .mcmc.edits.grow import growth, pruning
+from .mcmc.edits.grow import guessed_score_ratio as split_gain
 from .mcmc.edits.grow import hang_children as attach_children
 from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
 from .mcmc.edits.replace_subtree import begin, build, loosen_plan, plan_copy, plan_node, replacement
@@ -104,6 +105,7 @@ __all__ = [
     "replacement",
     "scan",
     "sibling",
+    "split_gain",
     "subtree_log_prior",
     "subtree_log_score",
     "taken",

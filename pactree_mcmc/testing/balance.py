@@ -118,7 +118,7 @@ class _Check:
     def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
         self.model, self.tolerance, self.beta = model, tolerance, beta
         self.stepper = Stepper(move)
-        self.chain = new_chain(model, beta, own=(move,) if isinstance(move, Move) else ())
+        self.chain = new_chain(model, beta, only=move)
         try:
             self.walked = Walked(model, Stepper("grow-prune"), self.chain, most)
         except TooMany:
@@ -131,6 +131,9 @@ class _Check:
         self.law = posterior_of(model, trees, beta)
         self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.walked.snapshots]
         self.proposals: dict[tuple[int, int], Any] = {}
+        self.needs = STEPS[move] if isinstance(move, str) else move
+        edits = plain_package().module("mcmc.edits.proposal")
+        self.without_replacing = (edits.NOTHING, edits.REFUSED, edits.GROW, edits.PRUNE)
 
     def report(self) -> BalanceReport:
         """What was found; raises BalanceError."""
@@ -163,11 +166,21 @@ class _Check:
                     f"{self.stepper.name!r} leads from\n{self._text(i)}\nto a tree that the model does not have: {key}"
                 )
             proposal = self.stepper.proposal
+            if not self.needs.replaces and proposal.edit not in self.without_replacing:
+                raise BalanceError(f"{self.stepper.name!r} replaces subtrees, and said replaces=False.")
             if j != i:
                 self.proposals.setdefault((i, j), proposal)
             self._check_arrays(i, j)
 
-        return self.stepper.row(self.chain, snapshot, seen)
+        try:
+            return self.stepper.row(self.chain, snapshot, seen)
+        except IndexError as error:
+            if self.needs.replaces and self.needs.scans:
+                raise
+            said = ", ".join(f"{name}=False" for name in ("replaces", "scans") if not getattr(self.needs, name))
+            raise BalanceError(
+                f"{self.stepper.name!r} works on arrays that it said it does not need, by {said}, from\n{self._text(i)}"
+            ) from error
 
     def _check_arrays(self, i: int, j: int) -> None:
         """Refuse arrays that are not those of the tree."""

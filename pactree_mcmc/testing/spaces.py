@@ -53,14 +53,17 @@ def changed(module: Any, **values: Any) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def new_chain(model: Any, beta: float = 1.0, room: int = 64, own: tuple[Move, ...] = ()) -> Any:
-    """A plain chain at the stump, with what every step of the library and ``own`` need and ``room`` nodes at least."""
+def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | None = None) -> Any:
+    """A plain chain at the stump, ``room`` nodes at least, with what every step of the library needs.
+
+    ``only``: with what one move and grow-prune say they need.
+    """
     plain = plain_package()
     kernels, states = plain.module("mcmc.kernel"), plain.module("mcmc.state.arrays")
-    kernel = kernels.read_kernel(dict.fromkeys(kernels.STEPS, 1.0))
-    own_records = tuple(move.record for move in own)
-    names = kernel.names + tuple(move.name for move in own)
-    kernel = kernel._replace(names=names, weights=(1.0 / len(names),) * len(names), own=own_records)
+    names = [*kernels.STEPS] if only is None else ["grow-prune", only] if isinstance(only, str) else ["grow-prune"]
+    kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
+    if isinstance(only, Move):
+        kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
     with changed(states, **FEW), np.errstate(over="ignore"):
         chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
     while len(chain.state.node) < room:
@@ -68,6 +71,8 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, own: tuple[Move, ..
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
     chain.packed = states.pack_state(chain.state)
     chain.state.beta[0] = beta
+    if not kernel.guided:
+        return chain
     chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
     q = len(chain.lowered.split_prior.feature)
     chain.state.density[-1, -q:] = 1 + np.arange(q) % 3

@@ -60,12 +60,26 @@ def grow_or_prune(rng, model, state):
     return moves.pruning(model, state, 1, node, log(n) - log(there) + state.node[node].log_rule)
 
 
+def redraw_all(rng, model, state):
+    """The library's redraw, which weighs all splits of a prunable node."""
+    if moves.n_prunable(state) == 0:
+        return moves.nothing()
+    node = moves.prunable(state, moves.pick(rng, moves.n_prunable(state)))
+    if not moves.can_scan(model, state, node):
+        return moves.refused(0)
+    top = moves.begin(state, node)
+    moves.attach_children(model, state, top, moves.draw_scanned(rng, model, state, top))
+    way_back = state.node[node].log_rule + moves.split_gain(state, node)
+    way_there = state.node[top].log_rule + moves.split_gain(state, top)
+    return moves.replacement(model, state, 0, node, top, way_back - way_there)
+
+
 def own_cut():
-    return pt.Move("another cut", another_cut, replaces=True)
+    return pt.Move("another cut", another_cut, scans=False)
 
 
 def own_growth():
-    return pt.Move("half", grow_or_prune, counts=("half grow", "half prune"))
+    return pt.Move("half", grow_or_prune, counts=("half grow", "half prune"), replaces=False, scans=False)
 
 
 def small_model(**parts):
@@ -169,6 +183,16 @@ def test_a_wrong_move_is_named(name):
         pt.testing.check_balance(pt.Move(name, step, counts=("a", "b")), small_model())
     assert repr(name) in str(caught.value)
     assert "of posterior probability" in str(caught.value)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(("step", "words"), [(another_cut, "replaces=False"), (redraw_all, "scans=False")])
+def test_scratch_that_was_not_asked_for_is_named(step, words):
+    """Compiled code checks no bounds: it would write behind the arrays."""
+    flags = {words.partition("=")[0]: False}
+    with pytest.raises(pt.testing.BalanceError, match=words):
+        pt.testing.check_balance(pt.Move("mean", step, **flags), small_model())
+    assert pt.testing.check_balance(pt.Move("mean", step), small_model()).imbalance < 1e-10
 
 
 def test_codes_of_edits():
@@ -296,7 +320,7 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     with pytest.raises(TypeError, match=r"give a list of pt\.Move"):
         pt.resume(loaded, 20, progress=False, moves=["another cut"])
     with pytest.warns(UserWarning, match="has other code"):
-        pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", grow_or_prune, replaces=True)])
+        pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", grow_or_prune, scans=False)])
     for again in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
         assert np.array_equal(again.tree_of_draw, whole.tree_of_draw)
         assert np.array_equal(again.accepted, whole.accepted)
@@ -343,7 +367,7 @@ def step(rng, model, state):
     return moves.replace_split(rng, model, state, node, new.feature, new.cut, new.categories, False)
 
 if __name__ == "__main__":
-    move = pt.Move("scripted", step, replaces=True)
+    move = pt.Move("scripted", step)
     model = pt.TreeModel({X}, {Y})
     post = pt.sample(model, 5, tune=0, chains=1, rng=1, kernel={{move: 1.0}}, proposals=5, progress=False)
     print(sum(move.run.stats.cache_hits.values()), sum(move.run.stats.cache_misses.values()))

@@ -91,13 +91,13 @@ watchers: list[Callable[[CodeCache], None]] = []
 class CodeCache:
     """The compiled forms of one function on disk, in the terms of numba's caches; looked for at the first call."""
 
-    def __init__(self, function: Any, key: str = "") -> None:
+    def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
         self._function, self._key = function, key
 
     @functools.cached_property
     def _kept(self) -> FunctionCache | NullCache:
         """Numba's cache, or one that keeps nothing where no folder can be written."""
-        key = self._key or (key_of(self._function) if self._is_foreign else "")
+        key = self._key() if self._key is not None else key_of(self._function) if self._is_foreign else ""
         if key.startswith(NOT_KEPT):
             _warn(f"{self._function.__qualname__} reads {key.removeprefix(NOT_KEPT)}")
             return NullCache()

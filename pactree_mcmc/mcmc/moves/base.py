@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from collections.abc import Callable
@@ -107,15 +106,16 @@ def run(walk: Any, n: int, first: int) -> int:
     return n
 
 
-def loop_of(name: str, proposes: Any, replaces: bool, key: str) -> Any:
-    """`run` for one move, compiled at its first call; ``key`` tells apart what the library's sources do not."""
+def loop_of(move: Move) -> Any:
+    """`run` for one move, compiled at its first call; kept on disk by a key of the step, where that is not ours."""
+    proposes = move.step
     # what only grows and prunes is spared the code of the rest
-    own = {"step": proposes, "room": has_room, "decide": decide} if replaces else {}
+    own = {"step": proposes, "room": has_room, "decide": decide} if move.replaces else {}
     own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
     made = FunctionType(run.__code__, {**globals(), **own}, run.__name__)
     made.__module__, made.__doc__ = run.__module__, run.__doc__
-    made.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
-    return jit(made, key)
+    made.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
+    return jit(made, None if is_known(proposes) else lambda: key_of(proposes))
 
 
 class Move:
@@ -132,10 +132,12 @@ class Move:
         return a Proposal in every case and change the tree in none: the loop decides.
     counts : tuple of one or two str, optional
         What is counted apart, by ``which`` of the proposal; default ``(name,)``.
-    replaces : bool, default False
-        Whether it builds a subtree beside the old one (``moves.begin``), or plans one.
-    scans : bool, default False
-        Whether it weighs all splits of a cell (``moves.draw_scanned``).
+    replaces : bool, default True
+        Whether it builds subtrees beside the old ones, or plans them (``moves.begin``, ``moves.replace_split`` and
+        whatever works on a plan). False for one that grows and prunes alone spares memory and code; said wrongly of
+        another, it writes where it must not: `check_balance` sees that.
+    scans : bool, default True
+        Whether it weighs all splits of a cell (``moves.draw_scanned``). False spares up to 16 MB a chain.
     lines, guided : bool, default False
         Whether it needs the tables of a line, or the learned density: those of the library's own moves.
 
@@ -166,8 +168,8 @@ class Move:
         step: Callable[..., Any],
         *,
         counts: tuple[str, ...] | None = None,
-        replaces: bool = False,
-        scans: bool = False,
+        replaces: bool = True,
+        scans: bool = True,
         lines: bool = False,
         guided: bool = False,
     ) -> None:
@@ -181,11 +183,7 @@ class Move:
         self.replaces, self.scans = check_flag("replaces", replaces), check_flag("scans", scans)
         self.lines, self.guided = check_flag("lines", lines), check_flag("guided", guided)
         self.step = _compiled(name, step)
-
-    @functools.cached_property
-    def run(self) -> Any:
-        """The compiled loop, `run`."""
-        return loop_of(self.name, self.step, self.replaces, "" if is_known(self.step) else key_of(self.step))
+        self.run = loop_of(self)
 
     @property
     def record(self) -> AbsentMove:
@@ -206,6 +204,7 @@ def _unpacked(data: bytes) -> Move:
     cls, state = unpacked(data)
     move = cls.__new__(cls)
     move.__dict__.update(state)
+    move.run = loop_of(move)
     return move
 
 

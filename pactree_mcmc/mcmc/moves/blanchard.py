@@ -62,4 +62,4 @@ def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     return min(model.prior.table[prior_index(model, depth, design)].log_split + below - here, 0.0)
 
 
-MOVE = Move("blanchard", blanchard_step, counts=("grow", "prune"))
+MOVE = Move("blanchard", blanchard_step, counts=("grow", "prune"), replaces=False, scans=False)

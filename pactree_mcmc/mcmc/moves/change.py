@@ -111,5 +111,5 @@ def freedom_below(model: Lowered, state: ChainState, top: int) -> float:
     return total
 
 
-MOVE = Move("change", change_step, replaces=True)
-SHIFT = Move("shift", shift_step, replaces=True)
+MOVE = Move("change", change_step, scans=False)
+SHIFT = Move("shift", shift_step, scans=False)

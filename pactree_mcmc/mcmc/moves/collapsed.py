@@ -103,4 +103,4 @@ def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int,
     return prior + way_back - way_there + scan(model, state, node)
 
 
-MOVE = Move("collapsed", collapsed_step, counts=("collapsed grow", "collapsed prune"), scans=True)
+MOVE = Move("collapsed", collapsed_step, counts=("collapsed grow", "collapsed prune"), replaces=False)

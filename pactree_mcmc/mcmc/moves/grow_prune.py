@@ -88,4 +88,4 @@ def parent_is_prunable_without(state: ChainState, node: int) -> int:
     return 1 if other != NONE and is_leaf(state, other) else 0
 
 
-MOVE = Move("grow-prune", grow_prune_step, counts=("grow", "prune"))
+MOVE = Move("grow-prune", grow_prune_step, counts=("grow", "prune"), replaces=False, scans=False)

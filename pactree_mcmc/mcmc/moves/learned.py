@@ -115,4 +115,4 @@ def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray
     return len(start)
 
 
-MOVE = Move("learned", learned_step, scans=True, replaces=True, guided=True)
+MOVE = Move("learned", learned_step, guided=True)

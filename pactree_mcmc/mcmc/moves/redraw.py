@@ -36,4 +36,4 @@ def redraw_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     return replacement(model, state, 0, node, top, way_back - way_there)
 
 
-MOVE = Move("redraw", redraw_step, scans=True, replaces=True)
+MOVE = Move("redraw", redraw_step)

@@ -148,5 +148,5 @@ def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> 
     return split + here.log_rule + guessed_score_ratio(state, node) + children
 
 
-MOVE = Move("regrow-1", regrow_1_step, scans=True, replaces=True)
-FURTHER = Move("regrow-2", regrow_2_step, scans=True, replaces=True)
+MOVE = Move("regrow-1", regrow_1_step)
+FURTHER = Move("regrow-2", regrow_2_step)

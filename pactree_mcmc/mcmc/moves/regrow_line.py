@@ -134,4 +134,4 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
     return True
 
 
-MOVE = Move("regrow-line", regrow_line_step, scans=True, replaces=True, lines=True)
+MOVE = Move("regrow-line", regrow_line_step, lines=True)

@@ -257,4 +257,4 @@ def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
     relist_growable(state, top)
 
 
-MOVE = Move("reshape", reshape_step, replaces=True)
+MOVE = Move("reshape", reshape_step, scans=False)

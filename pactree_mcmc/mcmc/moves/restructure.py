@@ -257,4 +257,4 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
     return True
 
 
-MOVE = Move("restructure", restructure_step, replaces=True)
+MOVE = Move("restructure", restructure_step, scans=False)

@@ -245,4 +245,4 @@ def plan_option(
     return np.int64(0), np.int64(0), False
 
 
-MOVE = Move("rotate", rotate_step, replaces=True)
+MOVE = Move("rotate", rotate_step, scans=False)

@@ -155,4 +155,4 @@ def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
         node = next_node(state, node, top)
 
 
-MOVE = Move("subgraph", subgraph_step, scans=True, replaces=True, guided=True)
+MOVE = Move("subgraph", subgraph_step, guided=True)

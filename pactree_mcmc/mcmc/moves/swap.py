@@ -70,4 +70,4 @@ def same_question(state: ChainState, a: int, b: int) -> bool:
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
 
 
-MOVE = Move("swap", swap_step, replaces=True)
+MOVE = Move("swap", swap_step, scans=False)
