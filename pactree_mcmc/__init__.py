@@ -8,6 +8,8 @@ Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVari
 PoissonGamma, PacBayesLoss.
 Trees: Tree, check_tree, typical_tree.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
+Moves of your own: Move, and moves, a module of what their steps are written with.
+Checks of what you bring: testing, a module.
 Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
 Pictures: plots, a module of functions that draw on matplotlib axes.
@@ -19,6 +21,7 @@ from importlib import import_module
 from typing import Any
 
 from .loading.load import load
+from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
 from .mcmc.sampling import sample
 from .mcmc.simulation import simulate
@@ -49,7 +52,7 @@ from .tree.tree import Tree, check_tree
 
 _ESTIMATORS = "faces.sklearn.estimators"
 _LATE = {"BayesianTreeClassifier": _ESTIMATORS, "BayesianTreeRegressor": _ESTIMATORS}
-_LATE_MODULES = {"certificates": "certificates", "plots": "faces.plots"}
+_LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 """Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 
 

@@ -10,8 +10,8 @@ from ..core.checks import MOST
 from ..mcmc.chain.snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc.chain.start import Dispersed
 from ..mcmc.kernel import STEPS, Kernel
+from ..mcmc.moves.base import AbsentMove
 from ..mcmc.run.task import Length
-from ..mcmc.state.arrays import MOVES
 from ..mcmc.state.records import (
     CELL,
     N_CELL_TERMS,
@@ -328,13 +328,26 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
-        check_end(end, model)
+        check_end(end, model, len(course.kernel.moves))
 
 
 def check_kernel(kernel: Any) -> None:
     """Refuse a mixture that is none."""
     require(isinstance(kernel, Kernel) and isinstance(kernel.names, tuple), "the kernel is none")
-    require([name in STEPS for name in kernel.names], "the kernel has a move that is unknown")
+    require(isinstance(kernel.own, tuple), "the kernel is none")
+    for move in kernel.own:
+        require(isinstance(move, AbsentMove) and isinstance(move.counts, tuple), "the kernel has a move that is none")
+        words = (move.name, move.key, *move.counts)
+        require(len(move.counts) in (1, 2) and all(type(word) is str for word in words), "a move has no name")
+        flags = (move.replaces, move.scans, move.lines, move.guided)
+        require(all(type(flag) is bool for flag in flags), "a move is none")
+    own = [move.name for move in kernel.own]
+    require(len({*own, *STEPS}) == len(own) + len(STEPS), "a move has the name of another")
+    require([name in STEPS or name in own for name in kernel.names], "the kernel has a move that is unknown")
+    require(len(set(kernel.names)) == len(kernel.names), "the kernel has a move twice")
+    given = np.array(kernel.given, dtype=np.float64)
+    require(given.shape == (len(kernel.names),), "the kernel has no weights")
+    require((given > 0.0) & np.isfinite(given), "the kernel has no weights")
     weights = np.array(kernel.weights, dtype=np.float64)
     require(weights.shape == (len(kernel.names),) and len(weights) > 0, "the kernel has no weights")
     require((weights > 0.0) & (weights <= 1.0) & (abs(weights.sum() - 1.0) < 1e-9), "the kernel has no weights")
@@ -342,7 +355,7 @@ def check_kernel(kernel: Any) -> None:
     require(type(kernel.adapts) is bool, "the kernel is none")
 
 
-def check_end(end: Any, model: TreeModel) -> None:
+def check_end(end: Any, model: TreeModel, n_moves: int) -> None:
     """Refuse where a chain, or a ladder, is said to have stopped."""
     require(isinstance(end, Snapshot) and type(end.tuned) is int and 0 <= end.tuned <= MOST, "a chain has no end")
     check_generator(end.generator)
@@ -363,10 +376,10 @@ def check_end(end: Any, model: TreeModel) -> None:
         require(all(type(n) is int and 0 <= n < 1 << 62 for n in counts), "a ladder has no age")
     require(len(end.replicas) == levels, "a ladder is of other levels")
     for replica in end.replicas:
-        _check_replica(replica, model)
+        _check_replica(replica, model, n_moves)
 
 
-def _check_replica(replica: Any, model: TreeModel) -> None:
+def _check_replica(replica: Any, model: TreeModel, n_moves: int) -> None:
     state = dict(zip(ARRAYS, replica.state, strict=True))
     node = state["node"]
     require(node.dtype == NODE and node.ndim == 1 and len(node) >= 1, "the nodes are none")
@@ -376,7 +389,7 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     require(state["box"].shape[1] in (0, p), "box has another shape")
     array_of(state["count"], "i", (ROWS + 1,), "count")
     array_of(state["beta"], "f", (1,), "beta")
-    array_of(state["moves"], "i", (2, len(MOVES)), "moves")
+    array_of(state["moves"], "i", (2, n_moves), "moves")
     learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
     array_of(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
     require(np.isfinite(state["density"]), "the density is not finite")
@@ -439,4 +452,4 @@ def check_run(run: Any, model: TreeModel) -> None:
         if isinstance(plan.seed, dict):
             check_generator(plan.seed)
         if result is not None and result.end is not None:
-            check_end(result.end, model)
+            check_end(result.end, model, len(plan.kernel.moves))

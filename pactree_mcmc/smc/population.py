@@ -22,7 +22,6 @@ from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ..mcmc.chain.stopped import cells_named
 from ..mcmc.edits.grow import hang_children, keep_growth
 from ..mcmc.kernel import Kernel
-from ..mcmc.state.arrays import MOVES
 from ..mcmc.state.lists import is_leaf
 from ..mcmc.state.noise import conditional_score
 from ..mcmc.state.random import flip
@@ -232,7 +231,7 @@ class Stages:
             if not finished:
                 break
         return StageResult(
-            self._of_kernel(self.saved),
+            trimmed(self.saved),
             np.array(self.stage, dtype=np.int64),
             self._best() if finished else None,
             np.array(self.evidence if plan.particles > 0 else []),
@@ -257,11 +256,10 @@ class Stages:
 
     def _propose(self, n: int) -> None:
         """Make ``n`` proposals in each tree, shared out so that over time each step of the kernel makes its share."""
-        kernel = self.plan.kernel
-        shares = kernel.shares_of(self.n_proposed, n)
+        shares = self.plan.kernel.shares_of(self.n_proposed, n)
         for chain in self.chains:
-            for run, share in zip(kernel.runs, shares, strict=True):
-                chain.make(run, share)
+            for step, share in enumerate(shares):
+                chain.make(step, share)
         self.n_proposed += n
 
     def _resample(self) -> None:
@@ -301,13 +299,7 @@ class Stages:
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
         chain.save(anew=True)
-        return self._of_kernel(chain.saved)
-
-    def _of_kernel(self, saved: Saved) -> Saved:
-        """Draws without spare room, with the counts of the kernel's own moves."""
-        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
-        cut = trimmed(saved)
-        return cut._replace(moves=cut.moves[:, :, columns])
+        return trimmed(chain.saved)
 
 
 def run_stages(plan: StagePlan) -> StageResult:

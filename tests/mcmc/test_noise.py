@@ -6,9 +6,9 @@ from math import log, pi
 import numpy as np
 import pytest
 from everyday import everyday
-from plain import plain_package
 
 from pactree_mcmc.mcmc.state.records import SCAN
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import check_balance
 from .planting import BALANCED, BREACH, Bug, least_flow, plant

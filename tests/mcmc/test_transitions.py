@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 from everyday import everyday
-from plain import plain_package
 from reference.enumeration import LEAF, Reference
 
 from pactree_mcmc.mcmc.state import random as _random
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import TOLERANCE, check_balance
 from .naive_kernels import blanchard_row, grow_prune_row

@@ -49,27 +49,6 @@ MOST_GUIDES = 1 << 14
 """Cells of which it is kept what the density says, at most."""
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
-MOVES = (
-    "grow",
-    "prune",
-    "collapsed grow",
-    "collapsed prune",
-    "redraw",
-    "change",
-    "shift",
-    "swap",
-    "rotate",
-    "regrow-1",
-    "regrow-2",
-    "restructure",
-    "reshape",
-    "regrow-line",
-    "learned",
-    "subgraph",
-)
-"""What is counted, by its place in ``ChainState.moves``."""
-GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP = range(8)
-ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE, REGROW_LINE, LEARNED_REDRAW, SUBGRAPH = range(8, len(MOVES))
 
 
 class ChainState(NamedTuple):
@@ -89,7 +68,7 @@ class ChainState(NamedTuple):
     beta: np.ndarray
     """(1,) float64: power of the score, 1 unless tempered."""
     moves: np.ndarray
-    """(2, len(MOVES)) int64: proposals by move since the last saved draw, and those accepted."""
+    """(2, m) int64: proposals since the last saved draw, and those accepted, by what the kernel's steps count."""
     cell: np.recarray
     """(N_CELLS,) records of dtype CELL: what was computed of cells, by their hash; (1,) where no move keeps it."""
     ways: np.ndarray
@@ -293,8 +272,10 @@ def log_table(model: Lowered) -> np.ndarray:
     return np.stack([x * np.log(np.maximum(x, 1.0)), np.log1p(x)])
 
 
-def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool, guided: bool) -> ChainState:
-    """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree.
+def new_state(
+    model: Lowered, cap: int, moves: int, *, scans: bool, replaces: bool, lines: bool, guided: bool
+) -> ChainState:
+    """State of a chain with room for ``cap`` nodes and ``moves`` numbers to count; ``plant_root`` makes it a tree.
 
     ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees; ``lines``: some sums over lines;
     ``guided``: some draws from a learned density.
@@ -314,7 +295,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         box=np.zeros((cap, p if uses_box else 0, 2), dtype=np.int64),
         count=np.zeros(8, dtype=np.int64),
         beta=np.ones(1),
-        moves=np.zeros((2, len(MOVES)), dtype=np.int64),
+        moves=np.zeros((2, moves), dtype=np.int64),
         cell=np.full(n_cells, NONE, dtype=np.int64).astype(CELL).view(np.recarray),
         ways=np.zeros((n_cells, p)),
         table=np.zeros((n_cells, p)),
