@@ -15,6 +15,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED
+from ...model.unit_stats import add_unit, stats_of
 from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
 from ..state.splits import n_ways_of
@@ -162,22 +163,15 @@ def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_fe
     right[:n_features] = 0.0
     here, rows_left = state.node[node], np.int64(0)
     units = model.units
-    codes, rows, weights, label, moments = units.codes, units.rows, units.weight, units.label, units.moments
-    rows_all, weight_all, counts = units.rows_all, units.weight_all, units.counts
+    codes, rows, rows_all, own = units.codes, units.rows, units.rows_all, stats_of(units)
     for i in range(here.stop - here.start):
         u = order[here.start + i]
         code = np.int64(codes[k, u])
         goes_left = (categories >> code) & 1 == 1 if categories >= 0 else code <= cut
         rows_left += rows[u & rows_all] if goes_left else 0
-        side, weight = left if goes_left else right, weights[u & weight_all]
+        side = left if goes_left else right
         for f in range(n_features):
-            b = sketch[i, f]
-            if counts:
-                side[f, b, label[u]] += weight
-            else:
-                side[f, b, 0] += weight
-                side[f, b, 1] += moments[0, u]
-                side[f, b, 2] += moments[1, u]
+            add_unit(side, (np.int64(f), np.int64(sketch[i, f])), own, u)
     depth = here.depth + 1
     total = _log_z1(model, state, node, left, n_features, rows_left, depth)
     return total + _log_z1(model, state, node, right, n_features, here.rows - rows_left, depth)
