@@ -5,7 +5,7 @@ Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
-PoissonGamma, PacBayesLoss.
+PoissonGamma, PacBayesLoss, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Files: load, and the method save of posteriors and models.
@@ -25,6 +25,7 @@ from .mcmc.simulation import simulate
 from .model import (
     BranchingProcess,
     ChipmanPrior,
+    CustomLeaf,
     DirichletMultinomial,
     DyadicCuts,
     FixedTree,

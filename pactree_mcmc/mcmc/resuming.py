@@ -11,6 +11,7 @@ import numpy as np
 from ..core.checks import check_count
 from ..files.store import check_target
 from ..loading.load import load, load_unfinished
+from ..model import CustomLeaf
 from ..posterior.sampled import SampledPosterior
 from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved
@@ -29,6 +30,7 @@ def resume(
     progress: bool = True,
     checkpoint: Any = None,
     every: float = 60.0,
+    leaf: CustomLeaf | None = None,
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
 
@@ -46,6 +48,8 @@ def resume(
         As for `sample`.
     checkpoint, every
         As for `sample`. A run that is resumed from a checkpoint goes on writing to it, as often as before.
+    leaf : CustomLeaf, optional
+        As for `load`, if ``run`` is the path of a file that was written with a leaf of your own.
 
     Returns
     -------
@@ -75,18 +79,20 @@ def resume(
     """
     check_executor(executor)
     if isinstance(run, str | os.PathLike):
-        return _resume_file(run, draws, executor, progress, checkpoint, every)
+        return _resume_file(run, draws, executor, progress, checkpoint, every, leaf)
+    if leaf is not None:
+        raise ValueError("leaf= is for the path of a file; a posterior has its leaf.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
     return _resume_posterior(run, draws, executor, progress, checkpoint, every)
 
 
 def _resume_file(
-    path: Any, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
+    path: Any, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float, leaf: Any
 ) -> SampledPosterior:
-    found = load_unfinished(path)
+    found = load_unfinished(path, leaf)
     if found is None:
-        post = load(path)
+        post = load(path, leaf=leaf)
         if not isinstance(post, SampledPosterior):
             raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
         return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every)

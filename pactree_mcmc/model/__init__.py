@@ -2,6 +2,7 @@
 
 from .compiled import Lowered, pack_model
 from .leaf.base import Leaf
+from .leaf.custom import CustomLeaf
 from .leaf.dirichlet import DirichletMultinomial
 from .leaf.frozen_laplace import FrozenLaplace
 from .leaf.known_variance import NormalKnownVariance

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .leaf.base import Leaf
+from .leaf.custom import CustomLeaf
 from .leaf.dirichlet import DirichletMultinomial
 from .leaf.frozen_laplace import FrozenLaplace
 from .leaf.known_variance import NormalKnownVariance
@@ -30,6 +31,7 @@ SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)
 LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
+    CustomLeaf,
 )
 FREE = frozenset({"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw"})
 """Methods of a leaf that have no compiled form."""
