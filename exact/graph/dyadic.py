@@ -16,7 +16,7 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import Lowered, TreeModel, pack_model
 from pactree_mcmc.model.split_prior.base import CYCLIC
-from pactree_mcmc.model.unit_stats import add_unit, stats_of
+from pactree_mcmc.model.unit_stats import add_unit
 
 from .build import pack_cut
 from .limits import Limit, refuse_bytes
@@ -222,12 +222,12 @@ def link_into(
 @jit
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
     """Statistics and rows of the cells of a layer, ``first_cell`` counted from the layer's first."""
-    units, own = model.units, stats_of(model.units)
+    units = model.units
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
             cell = np.int64(first_cell[v] + groups[v, i])
             rows[cell] += units.rows[i & units.rows_all]
-            add_unit(stats, (cell,), own, i)
+            add_unit(stats, cell, units, np.int64(i))
 
 
 @jit

@@ -8,7 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model.unit_stats import add_unit, stats_of
+from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
 from .build import UPPER_BITS
@@ -47,13 +47,13 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
     """Add every unit to each node it passes."""
-    design, feature, units, own = model.split_prior.design, model.split_prior.feature, model.units, stats_of(model.units)
+    design, feature, units = model.split_prior.design, model.split_prior.feature, model.units
     codes = units.codes
     for i in range(codes.shape[1]):
         node = 0
         while True:
             rows[node] += units.rows[i & units.rows_all]
-            add_unit(stats, (np.int64(node),), own, i)
+            add_unit(stats, np.int64(node), units, np.int64(i))
             k = design[node].feature
             if k == LEAF:
                 break

@@ -1,14 +1,18 @@
-"""What merged rows add to the statistics of the cell that holds them: the one place that adds."""
+"""What merged rows add to the statistics of the cell that holds them: the one place that adds.
+
+Whole loops stand here: compiled code counts the arrays that it hands to a function, which inside the innermost loop
+takes longer than the work.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.compile.jit import inlined
+from ..core.compile.jit import jit
 
 
 class UnitStats(NamedTuple):
-    """The statistics of units, in local variables of a loop; those of `Units`, which describes them."""
+    """The statistics of units; the fields are those of `Units`, which describes them and serves as well."""
 
     counts: bool
     label: np.ndarray
@@ -17,24 +21,59 @@ class UnitStats(NamedTuple):
     moments: np.ndarray
 
 
-@inlined
-def stats_of(units: Any) -> UnitStats:
-    """The statistics of units, taken out of their record once for a loop over many."""
-    return UnitStats(units.counts, units.label, units.weight, units.weight_all, units.moments)
-
-
-@inlined
-def add_unit(stats: np.ndarray, at: tuple, own: UnitStats, u: int) -> None:
-    """Add the statistics of unit ``u`` to the row ``stats[at]``, of an array with one axis more than ``at`` is long."""
-    weight = own.weight[u & own.weight_all]
-    if own.counts:
-        stats[at + (np.int64(own.label[u]),)] += weight
+@jit
+def add_unit(stats: np.ndarray, row: int, units: Any, u: int) -> None:
+    """Add the statistics of unit ``u`` to ``stats[row]``."""
+    weight, moments = units.weight[u & units.weight_all], units.moments
+    if units.counts:
+        stats[row, units.label[u]] += weight
     else:
-        stats[at + (np.int64(0),)] += weight
-        if len(own.moments) == 2:
-            # unrolled: the loop takes twice as long
-            stats[at + (np.int64(1),)] += own.moments[0, u]
-            stats[at + (np.int64(2),)] += own.moments[1, u]
-        else:
-            for j in range(len(own.moments)):
-                stats[at + (np.int64(j + 1),)] += own.moments[j, u]
+        stats[row, 0] += weight
+        for j in range(len(moments)):
+            stats[row, j + 1] += moments[j, u]
+
+
+@jit
+def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add those of the units ``order[start:stop]``, in this order, to ``stats[row]``."""
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
+        for i in range(start, stop):
+            u = order[i]
+            stats[row, label[u]] += weight[u & weight_all]
+    elif len(moments) == 2:
+        total, first, second = stats[row, 0], stats[row, 1], stats[row, 2]
+        for i in range(start, stop):
+            u = order[i]
+            total += weight[u & weight_all]
+            first += moments[0, u]
+            second += moments[1, u]
+        stats[row, 0], stats[row, 1], stats[row, 2] = total, first, second
+    else:
+        for i in range(start, stop):
+            u = order[i]
+            stats[row, 0] += weight[u & weight_all]
+            for j in range(len(moments)):
+                stats[row, j + 1] += moments[j, u]
+
+
+@jit
+def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add those of the units ``order[start:stop]`` to the rows ``to[0], to[1], ...`` of ``stats``."""
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
+        for i in range(start, stop):
+            u = order[i]
+            stats[to[i - start], label[u]] += weight[u & weight_all]
+    elif len(moments) == 2:
+        for i in range(start, stop):
+            u, row = order[i], to[i - start]
+            stats[row, 0] += weight[u & weight_all]
+            stats[row, 1] += moments[0, u]
+            stats[row, 2] += moments[1, u]
+    else:
+        for i in range(start, stop):
+            u, row = order[i], to[i - start]
+            stats[row, 0] += weight[u & weight_all]
+            for j in range(len(moments)):
+                stats[row, j + 1] += moments[j, u]

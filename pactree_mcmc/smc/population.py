@@ -48,13 +48,14 @@ class Incoming(NamedTuple):
     """What each adds to its cell."""
 
 
-_incoming = struct(Incoming)
+_incoming, _own = struct(Incoming), struct(UnitStats)
 
 
 @jit
 def pack_incoming(rows: Incoming) -> Any:
     """The rows as one pointer."""
-    return _incoming(rows.unit, rows.own)
+    own = rows.own
+    return _incoming(rows.unit, _own(own.counts, own.label, own.weight, own.weight_all, own.moments))
 
 
 @jit
@@ -76,7 +77,7 @@ def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> floa
     for i in range(first, last):
         u, node = rows.unit[i], np.int64(0)
         while True:
-            add_unit(state.stats, (node,), own, i)
+            add_unit(state.stats, node, own, np.int64(i))
             here = state.node[node]
             before = here.score
             score_node(model, state, node)

@@ -106,13 +106,13 @@ def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, 
         stop = routed.first[cell + 1]
         start = stop - routed.n_staged[cell]
         for at in range(routed.first[cell], start):
-            add_unit(stats, (v,), rows.own, np.int64(routed.place[at]))
+            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
         score[v] = leaf_score(model.leaf, stats, v)
         for at in range(start, stop):
             v += 1
             for a in range(stats.shape[1]):
                 stats[v, a] = stats[v - 1, a]
-            add_unit(stats, (v,), rows.own, np.int64(routed.place[at]))
+            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
             score[v] = leaf_score(model.leaf, stats, v)
         v += 1
 

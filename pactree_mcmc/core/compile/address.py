@@ -26,16 +26,22 @@ SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.
 _lock = threading.Lock()
 _kept: dict[tuple[Callable[..., float], bool], Any] = {}
 """What has an address stays as long as the process does."""
+_own: set[Callable[..., float]] = set()
 _plain: dict[int, Callable[..., float]] = {}
 """By address, where nothing is compiled."""
 
 
-def address_of(function: Callable[..., float], with_params: bool, *, on_disk: bool = False) -> int:
+def by_address(function: Callable[..., float]) -> Callable[..., float]:
+    """A function of this library to be called by its address: its code is kept on disk. It must raise no exception."""
+    _own.add(function)
+    return function
+
+
+def address_of(function: Callable[..., float], with_params: bool) -> int:
     """The address of ``function``, compiled when first asked for.
 
     Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed an exception: a function
-    that raises one returns NaN. ``on_disk`` keeps the code between processes, for functions of this library, which
-    raise none.
+    that raises one returns NaN.
     """
     with _lock:
         if numba.config.DISABLE_JIT:
@@ -44,9 +50,9 @@ def address_of(function: Callable[..., float], with_params: bool, *, on_disk: bo
         key = function, with_params
         if key not in _kept:
             signature = SIGNATURES[with_params]
-            guarded = function if on_disk else _guarded(function, with_params)
+            guarded = function if function in _own else _guarded(function, with_params)
             made = CFunc(guarded, (signature.args, signature.return_type), {}, {"error_model": "numpy"})
-            if on_disk:
+            if function in _own:
                 made._cache = CodeCache(function)
             made.compile()
             _kept[key] = made

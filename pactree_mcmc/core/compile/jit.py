@@ -40,14 +40,6 @@ def jit(function: Callable[..., Any]) -> Any:
     return entry
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """Put the body of ``function`` in place of each call by compiled code, for the few that stand in innermost loops.
-
-    Arrays handed to a function that is called are counted at each call, which there takes longer than the work.
-    """
-    return numba.njit(inline="always", error_model="numpy")(function)
-
-
 def by_class(function: Callable[..., Any]) -> Any:
     """Let ``function`` be another one for each class of its first argument, a NamedTuple of arrays.
 

@@ -10,7 +10,7 @@ from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit, struct
 from ...model import Lowered, pack_model
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
-from ...model.unit_stats import add_unit, stats_of
+from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
 from ..state.arrays import ChainState, enlarged, new_state, pack_state
@@ -161,12 +161,12 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.node[0].growable_at = state.node[0].prunable_at = state.node[0].internal_at = NONE
     state.node[0].categories, state.node[0].hash = NONE, 0
     state.node[0].start, state.node[0].stop = 0, len(state.order)
-    units, rule, own = model.units, model.split_prior, stats_of(model.units)
+    units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]
         if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
             state.node[0].hash += mixed(np.int64(u))
-        add_unit(state.stats, (np.int64(0),), own, u)
+        add_unit(state.stats, np.int64(0), units, np.int64(u))
     for k in range(state.box.shape[1]):
         if rule.feature[k].nominal:
             state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)

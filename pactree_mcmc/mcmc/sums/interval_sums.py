@@ -20,7 +20,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import GRID, LOCAL
-from ...model.unit_stats import add_unit, stats_of
+from ...model.unit_stats import scatter_units
 from ..state.arrays import ChainState, line_levels
 from ..state.records import NONE, SCAN
 from ..state.splits import collect_codes, is_admissible, span
@@ -79,7 +79,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
         n = collect_codes(model, state, node, k)
         for i in range(n):
             at[CODE, i] = state.codes[0, i]
-    number, kept, n_units, own = state.codes[1], state.kept, here.stop - here.start, stats_of(units)
+    number, kept, n_units, to = state.codes[1], state.kept, here.stop - here.start, state.side
     for i in range(n):
         number[at[CODE, i]] = i
         at[ROWS_BEFORE, i + 1] = 0
@@ -92,7 +92,8 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
         u = kept[i]
         j = number[units.codes[k, u]]
         at[ROWS_BEFORE, j + 1] += units.rows[u & units.rows_all]
-        add_unit(bins, (j,), own, u)
+        to[i] = j
+    scatter_units(bins, to, units, kept, np.int64(0), n_units)
     at[ROWS_BEFORE, 0] = 0
     for i in range(n):
         number[at[CODE, i]] = 0

@@ -19,7 +19,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
-from ...model.unit_stats import add_unit, stats_of
+from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
 from ..state.random import pick, pick_weighted
@@ -175,7 +175,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
             bins[j, i] = 0.0
     if not two_sides and n > 0:
         number[lowest], number[highest] = 0, n - 1
-    codes, rows, rows_all, own = units.codes, units.rows, units.rows_all, stats_of(units)
+    codes, rows, rows_all, to = units.codes, units.rows, units.rows_all, state.side
     for i in range(start, stop):
         u = order[i]
         code = np.int64(codes[k, u])
@@ -186,7 +186,8 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
         else:
             j = np.int64(code > cut)
         rows_of[j] += rows[u & rows_all]
-        add_unit(bins, (j,), own, u)
+        to[i - start] = j
+    scatter_units(bins, to, units, order, start, stop)
     if not two_sides:
         number[lowest] = number[highest] = 0
         for j in range(n):

@@ -25,8 +25,6 @@ class AddressedLeaf(Leaf):
 
     kind = codes.BY_ADDRESS
     is_classifier: Any = False
-    on_disk = True
-    """Whether the compiled score is kept between processes."""
 
     @abstractmethod
     def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
@@ -56,7 +54,7 @@ class AddressedLeaf(Leaf):
 
     def params(self, target: Target) -> np.ndarray:
         own = np.asarray(self.score_params(target), dtype=np.float64)
-        address = address_of(self.score_function, len(own) > 0, on_disk=self.on_disk)
+        address = address_of(self.score_function, len(own) > 0)
         if not 0 < address < EXACT_INTEGERS:
             raise RuntimeError(f"the compiled score lies at address {address}, which a float64 does not hold exactly.")
         return np.array([address, 0.0 if self.is_classifier else 1.0, len(own) > 0, *own], dtype=np.float64)

@@ -119,8 +119,6 @@ class CustomLeaf(AddressedLeaf):
     -9.7755
     """
 
-    on_disk = False
-
     def __init__(
         self,
         score: Any,
@@ -144,7 +142,7 @@ class CustomLeaf(AddressedLeaf):
         check_flag("whole", whole)
         self.is_classifier, self.whole = bool(classes), bool(whole)
         self.y_columns = check_count("y_columns", y_columns)
-        self.x_columns = _read_x_columns(x_columns)
+        self.x_columns = read_x_columns("x_columns", x_columns)
         given = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
         self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw}
         for which, function in self._given.items():
@@ -473,12 +471,13 @@ def _python_function(score: Any) -> Callable[..., float]:
     return score
 
 
-def _read_x_columns(x_columns: Any) -> list | None:
+def read_x_columns(argument: str, x_columns: Any) -> list | None:
+    """Columns of X by name or index; None: none."""
     if x_columns is None:
         return None
     if isinstance(x_columns, str) or not isinstance(x_columns, Sequence | np.ndarray) or len(x_columns) == 0:
-        raise TypeError(f"x_columns is {in_words(x_columns)}; give a list of column names or indices.")
+        raise TypeError(f"{argument} is {in_words(x_columns)}; give a list of column names or indices.")
     out = [int(c) if isinstance(c, int | np.integer) and not isinstance(c, bool) else c for c in x_columns]
     if not all(isinstance(c, int | str) for c in out) or len(set(out)) < len(out):
-        raise ValueError(f"x_columns is {in_words(x_columns)}; give different column names or indices.")
+        raise ValueError(f"{argument} is {in_words(x_columns)}; give different column names or indices.")
     return out
