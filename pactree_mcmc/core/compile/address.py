@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from .cache import CodeCache
 
+COMPILES = not numba.config.DISABLE_JIT
 NUMBERS = types.CPointer(types.float64)
 SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))
 """Of a function without parameters, and of one with parameters."""
@@ -44,7 +45,7 @@ def address_of(function: Callable[..., float], with_params: bool) -> int:
     that raises one returns NaN.
     """
     with _lock:
-        if numba.config.DISABLE_JIT:
+        if not COMPILES:
             _plain[id(function)] = function
             return id(function)
         key = function, with_params
@@ -118,7 +119,7 @@ def _call_plain_with(
     return float(_plain[address](numbers[row, first:], n, params[at:]))
 
 
-call_at: Any = _call_plain if numba.config.DISABLE_JIT else _call
+call_at: Any = _call if COMPILES else _call_plain
 """``call_at(address, numbers, row, first, n)``: for compiled code, the function's value at ``numbers[row, first:]``."""
-call_at_with: Any = _call_plain_with if numba.config.DISABLE_JIT else _call_with
+call_at_with: Any = _call_with if COMPILES else _call_plain_with
 """``call_at_with(..., params, at)``: that of a function with the parameters ``params[at:]``."""
