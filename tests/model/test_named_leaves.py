@@ -1,4 +1,4 @@
-"""Leaves scored by address: scores equal quadrature, both forms each other, predictions the posterior by brute force."""
+"""Leaves scored by address: scores equal quadrature, both forms each other, predictions brute force."""
 
 import math
 
@@ -126,7 +126,10 @@ def test_compiled_score_is_the_plain_one(name, weighted):
 def test_the_law_of_a_new_y_is_the_mean_over_the_parameter(name):
     model, rows = model_of(name), [1, 2, 3, 5]
     stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
-    law, whole = model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target), posterior_mean(name, lambda p: 1, rows)
+    law, whole = (
+        model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target),
+        posterior_mean(name, lambda p: 1, rows),
+    )
     given = {
         "exponential": lambda p: stats.expon(scale=1.0 / p),
         "weibull": lambda p: stats.weibull_min(1.6, scale=p ** (-1.0 / 1.6)),
@@ -171,7 +174,9 @@ def test_linear_regression_is_a_joint_student_law():
     law = leaf.predictive(own[rows].sum(axis=0)[None], np.zeros(1, dtype=int), model.target).at(X[row : row + 1])
     gained = leaf.log_density(np.tile(own[rows].sum(axis=0), (N, 1)), REALS, model.target)[row]
     assert math.log(law.density(REALS[row : row + 1])[0]) == pytest.approx(gained, abs=1e-10)
-    assert leaf.value(own[rows].sum(axis=0)[None], model.target, X[row : row + 1])[0, 0] == pytest.approx(law.location[0])
+    assert leaf.value(own[rows].sum(axis=0)[None], model.target, X[row : row + 1])[0, 0] == pytest.approx(
+        law.location[0]
+    )
 
 
 def test_without_slopes_it_is_the_normal_leaf():
@@ -205,7 +210,7 @@ def test_multivariate_normal_rows_follow_each_other_as_student_laws():
 def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     model, rng = model_of(name), np.random.default_rng(3)
     stats_ = model.leaf.row_stats(model.target).sum(axis=0)[None]
-    at = (X[:1],) if name.startswith("linear") else ()
+    at = (X[:1, model.leaf.columns],) if name.startswith("linear") else ()
     tiled = [np.tile(x, (20_000, 1)) for x in at]
     y = model.leaf.draw(rng, stats_, np.zeros(20_000, dtype=int), model.target, None, *tiled)
     # one leaf has one parameter: leaves of the same statistics have their own

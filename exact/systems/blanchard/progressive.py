@@ -107,8 +107,8 @@ def progressive_mixture(
     check_flag("resplit", resplit)
     if model.leaf.x_columns is not None or not model.leaf.predicts:
         raise ValueError(
-            f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean over "
-            "stages keeps what cells predict: ask pt.progressive_mixture(model)."
+            f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
+            "over stages keeps what cells predict: ask pt.progressive_mixture(model)."
         )
     if not model.leaf.separates:
         raise ValueError(

@@ -182,9 +182,7 @@ def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_fe
 
 
 @jit
-def _log_z1(
-    model: Lowered, state: ChainState, node: int, side: int, n_features: int, rows: int, depth: int
-) -> float:
+def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features: int, rows: int, depth: int) -> float:
     """`_ahead.log_z1` of a child by its sketch."""
     index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.split_prior.min_leaf, 1)
     if rows < least:

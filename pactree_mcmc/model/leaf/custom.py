@@ -150,7 +150,8 @@ class CustomLeaf(AddressedLeaf):
                 raise TypeError(f"{which} is {in_words(function)}; give a function.")
         if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
             raise ValueError(
-                "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= out."
+                "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "
+                "out."
             )
         if not self.is_classifier and stats is None:
             raise ValueError("stats is missing; give a function of y that returns what each row adds, (n, k).")
@@ -188,7 +189,11 @@ class CustomLeaf(AddressedLeaf):
         with np.errstate(all="ignore"):
             if own is not None:
                 return float(own(sums.copy()))
-            return float(self._score(sums.copy(), len(sums), *_copies(self._params if len(self._params) else None)))
+            try:
+                return float(self._score(sums.copy(), len(sums), *_copies(self._params if len(self._params) else None)))
+            except (ValueError, ArithmeticError):
+                # as in compiled code, where math.log(-1.0) is NaN
+                return float("nan")
 
     def labels(self, target: Target) -> np.ndarray:
         return target.values

@@ -68,7 +68,9 @@ class GammaGamma(AddressedLeaf):
         shape = 3.0 if self.shape is None else self.shape
         if not shape > 1.0:
             raise ValueError(f"shape={shape} makes the mean of y infinite; give shape > 1.")
-        return replace(self, shape=shape, rate=(shape - 1.0) * target.center / self.k if self.rate is None else self.rate)
+        return replace(
+            self, shape=shape, rate=(shape - 1.0) * target.center / self.k if self.rate is None else self.rate
+        )
 
     @property
     def score_function(self) -> Callable[..., float]:
@@ -87,9 +89,7 @@ class GammaGamma(AddressedLeaf):
         return float((self.k - 1.0) * logs - n * gammaln(self.k) + ratio - rest)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CompoundGamma:
-        return CompoundGamma(
-            np.full(len(stats), self.k), self.shape + self.k * stats[:, 1], self.rate + stats[:, 2]
-        )
+        return CompoundGamma(np.full(len(stats), self.k), self.shape + self.k * stats[:, 1], self.rate + stats[:, 2])
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
         return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]

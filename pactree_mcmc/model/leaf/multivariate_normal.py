@@ -136,8 +136,8 @@ class MultivariateNormal(AddressedLeaf):
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
         raise ValueError(
-            f"y has {self.outputs} outputs, which have no quantiles, intervals or standard deviation: sample_predictive "
-            "draws them jointly."
+            f"y has {self.outputs} outputs, which have no quantiles, intervals or standard deviation: "
+            "sample_predictive draws them jointly."
         )
 
     def draw(

@@ -28,8 +28,8 @@ class NormalLinear(AddressedLeaf):
 
     Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, z the chosen columns less their means over their standard
     deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 / k0)``, ``cj ~
-    Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F`` and
-    ``bn = b0 + (r'r - r'F L^-1 F'r) / 2`` (Gelman et al. 2013, section 14.8; Chipman, George and McCulloch 2002)
+    Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F``
+    and ``bn = b0 + (r'r - r'F L^-1 F'r) / 2`` (Gelman et al. 2013, section 14.8; Chipman, George and McCulloch 2002)
 
     ``score = log Gamma(a0 + n/2) - log Gamma(a0) + a0 log b0 - (a0 + n/2) log bn - n/2 log(2 pi)
     + log |diag(k0, k1, ...)| / 2 - log |L| / 2``.
@@ -60,7 +60,8 @@ class NormalLinear(AddressedLeaf):
     --------
     >>> import numpy as np, pactree_mcmc as pt
     >>> x = np.arange(60.0)
-    >>> model = pt.TreeModel(x[:, None], np.where(x < 30, x, 60.0 - x) + 0.1 * np.sin(9.0 * x), leaf=pt.NormalLinear([0]))
+    >>> y = np.where(x < 30, x, 60.0 - x) + 0.1 * np.sin(9.0 * x)
+    >>> model = pt.TreeModel(x[:, None], y, leaf=pt.NormalLinear([0]))
     >>> post = pt.sample(model, 100, tune=100, chains=2, rng=1, kernel="grow-prune")
     >>> post.predict([[10.0], [50.0]]).round(0).tolist()
     [10.0, 10.0]
