@@ -290,7 +290,7 @@ def refuse_loss(model: TreeModel) -> None:
 def draw_new_y(
     post: SampledPosterior, trees: np.ndarray, X: np.ndarray, rng: np.random.Generator, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """New y (len(trees), n[, d]) at rows of numbers (n, p), one draw for each number of a distinct tree; labels by number.
+    """New y (len(trees), n[, d]) at rows of numbers (n, p), a draw for each number of a tree; labels by number.
 
     ``rows`` (n,) the training rows whose exposure the y have; None for new rows.
     """

@@ -47,7 +47,7 @@ class BetaBinomial(AddressedLeaf):
     >>> leaf = pt.BetaBinomial(a=1.0, b=1.0)
     >>> model = pt.TreeModel([[0.0], [1.0]], [[3, 10], [9, 10]], leaf=leaf)
     >>> round(model.log_score(pt.Tree([-1], [0], [0], [0])), 4)
-    -7.0241
+    -7.6982
     """
 
     a: float = 1.0

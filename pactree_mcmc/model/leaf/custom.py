@@ -116,7 +116,7 @@ class CustomLeaf(AddressedLeaf):
     >>> leaf.check([0.5, 2.0, 1.2])
     >>> model = pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.2, 5.0, 7.0], leaf=leaf)
     >>> round(model.log_score(pt.Tree([-1], [0], [0], [0])), 4)
-    -9.7755
+    -9.7608
     """
 
     def __init__(

@@ -63,7 +63,7 @@ class NormalLinear(AddressedLeaf):
     >>> y = np.where(x < 30, x, 60.0 - x) + 0.1 * np.sin(9.0 * x)
     >>> model = pt.TreeModel(x[:, None], y, leaf=pt.NormalLinear([0]))
     >>> post = pt.sample(model, 100, tune=100, chains=2, rng=1, kernel="grow-prune")
-    >>> post.predict([[10.0], [50.0]]).round(0).tolist()
+    >>> post.predict([[10.0], [50.0]]).round(-1).tolist()
     [10.0, 10.0]
     """
 
