@@ -5,7 +5,8 @@ Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
-PoissonGamma, PacBayesLoss.
+PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
+MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Moves of your own: Move, and moves, a module of what their steps are written with.
@@ -26,21 +27,29 @@ from .mcmc.resuming import resume
 from .mcmc.sampling import sample
 from .mcmc.simulation import simulate
 from .model import (
+    BetaBinomial,
     BranchingProcess,
     ChipmanPrior,
+    CustomLeaf,
     DirichletMultinomial,
     DyadicCuts,
+    ExponentialGamma,
     FixedTree,
     FrozenLaplace,
+    GammaGamma,
     GridCuts,
     LeafPenalty,
     LocalCuts,
+    MultivariateNormal,
+    NegativeBinomialBeta,
     NormalInverseGamma,
     NormalKnownVariance,
+    NormalLinear,
     NormalSharedVariance,
     PacBayesLoss,
     PoissonGamma,
     TreeModel,
+    WeibullGamma,
 )
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .posterior.base import Posterior

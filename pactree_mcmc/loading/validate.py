@@ -28,6 +28,7 @@ from ..mcmc.state.records import (
 from ..model import TreeModel
 from ..model.data import Units, number_target, summed_units
 from ..model.leaf.base import Leaf
+from ..model.leaf.custom import LeafOutline
 from ..model.leaf.target import Target
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
@@ -62,12 +63,14 @@ def check_parts(parts: ModelParts) -> None:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
     classifier = target.classes is not None
     require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
-    array_of(target.values, "i" if classifier else "f", (n,), "y")
+    outputs = parts.leaf.y_columns
+    array_of(target.values, "i" if classifier else "f", (n, outputs) if outputs > 1 else (n,), "y")
+    _check_regressors(parts)
     if target.classes is not None:
         require(target.classes.ndim == 1, "classes has another shape")
         between(target.values, 0, len(target.classes), "y")
     numbers = [target.center, target.variance]
-    require(np.isfinite(target.values) & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
+    require(np.isfinite(target.values).all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
     if target.weight is not None:
         array_of(target.weight, "f", (n,), "sample_weight")
         require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")
@@ -79,6 +82,31 @@ def check_parts(parts: ModelParts) -> None:
         _check_scale(scale, columns.categories[columns.source[k]])
     _check_units(parts, q, len(target.values))
     _check_bound(parts)
+
+
+def _check_regressors(parts: ModelParts) -> None:
+    """Refuse columns of X that the leaf does not look at, or lacks."""
+    given, wanted = parts.target.regressors, parts.leaf.x_columns
+    require((given is None) == (wanted is None), "the leaf looks at other columns")
+    if given is not None:
+        array_of(given, "f", (parts.n_rows, len(wanted)), "regressors")
+        require(np.isfinite(given), "a regressor is not finite")
+        parts.columns.ordered_places("x_columns", wanted)
+
+
+def check_outline(outline: LeafOutline, target: Target) -> None:
+    """Refuse what a file says of a leaf, and the data it would be asked about, if they are none."""
+    require(isinstance(target, Target), "a part of the model is missing")
+    require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
+    require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
+    for what in ("params", "stats", "scores"):
+        array_of(getattr(outline, what), "f", (-1, -1) if what == "stats" else (-1,), what)
+    array_of(target.values, "i" if outline.classes else "f", (-1, -1) if outline.y_columns > 1 else (-1,), "y")
+    require(np.isfinite(target.values).all() and len(target.values) >= 1, "y is not finite")
+    if target.regressors is not None:
+        array_of(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
+    if target.classes is not None:
+        between(target.values, 0, len(target.classes), "y")
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
@@ -118,7 +146,7 @@ def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
     array_of(units.rows, "i", (m if units.rows_all else 1,), "rows")
     require(units.rows.dtype == np.int32, "rows is of another type")
     between(units.rows, 1, parts.n_rows + 1, "a number of rows")
-    array_of(units.moments, "f", (2, 1 if units.counts else m), "moments")
+    array_of(units.moments, "f", (2, 1) if units.counts else (n_stats - 1, m), "moments")
     require(np.isfinite(units.moments), "a moment is not finite")
     rows = int(units.rows.sum()) if units.rows_all else m
     require(rows == parts.n_rows == n_values, "the units are not those of the rows")

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.checks import check_count, in_words
 from ..files.store import check_target
 from ..loading.load import load, load_unfinished
+from ..model import CustomLeaf
 from ..posterior.sampled import SampledPosterior
 from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved
@@ -33,6 +34,7 @@ def resume(
     checkpoint: Any = None,
     every: float = 60.0,
     moves: Sequence[Move] = (),
+    leaf: CustomLeaf | None = None,
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
 
@@ -53,6 +55,8 @@ def resume(
     moves : list of Move, optional
         The moves of your own that the run's kernel has, where ``run`` comes from a file, which holds their names and
         none of their code. Others are not looked at.
+    leaf : CustomLeaf, optional
+        As for `load`, if ``run`` is the path of a file that was written with a leaf of your own.
 
     Returns
     -------
@@ -89,7 +93,9 @@ def resume(
     check_executor(executor)
     found = _read_moves(moves)
     if isinstance(run, str | os.PathLike):
-        return _resume_file(run, draws, executor, progress, checkpoint, every, found)
+        return _resume_file(run, draws, executor, progress, checkpoint, every, found, leaf)
+    if leaf is not None:
+        raise ValueError("leaf= is for the path of a file; a posterior has its leaf.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
     return _resume_posterior(run, draws, executor, progress, checkpoint, every, found)
@@ -103,10 +109,11 @@ def _resume_file(
     checkpoint: Any,
     every: float,
     moves: list[Move],
+    leaf: CustomLeaf | None,
 ) -> SampledPosterior:
-    found = load_unfinished(path)
+    found = load_unfinished(path, leaf)
     if found is None:
-        post = load(path)
+        post = load(path, leaf=leaf)
         if not isinstance(post, SampledPosterior):
             raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
         return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every, moves)

@@ -62,6 +62,14 @@ def test_balance(kernel, case, prior, leaf):
     check_balance(case_problem(case, prior, leaf), kernel)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "case", "prior"),
+    [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")],
+)
+def test_balance_with_a_leaf_of_ones_own(kernel, case, prior):
+    check_balance(case_problem(case, prior, "own"), kernel)
+
+
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize(
     "prior",

@@ -19,6 +19,19 @@ from pactree_mcmc import moves
 N, P = 12, 3
 
 
+def own_score(s: Any, n: int) -> float:
+    """The score of a leaf of one's own."""
+    return -0.1 * s[0] * s[0]
+
+
+def own_sums(y: np.ndarray) -> np.ndarray:
+    """What its rows add."""
+    return y.reshape(len(y), -1)
+
+
+OWN_LEAF = pt.CustomLeaf(own_score, stats=own_sums, predict=lambda sums: sums[:, 0])
+
+
 class World:
     """The tables, models, posteriors and trees that valid arguments are chosen from."""
 
@@ -214,7 +227,12 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     "leaf": _const(
         *(None, pt.DirichletMultinomial(), pt.NormalInverseGamma(), pt.NormalKnownVariance(), pt.PoissonGamma()),
         *(pt.NormalSharedVariance(), pt.FrozenLaplace(), pt.PacBayesLoss(2.0)),
+        *(pt.GammaGamma(), pt.NormalLinear([0]), OWN_LEAF),
     ),
+    "score": _const(own_score),
+    "sizes": _const((), [0.5], [1, 2.0]),
+    "sums": _const(own_sums),
+    "x columns": _const([0], [0, 1]),
     "kernel": _const("default", "cgm", "grow-prune", "blanchard", {"grow-prune": 1.0, "change": 2}),
     "start": [*_const("dispersed", "grown", "prior", "stump"), lambda w: w.trees[0]],
     "betas": _const(None, None, 3, [1.0, 0.5, 0.0]),

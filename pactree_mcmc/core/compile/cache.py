@@ -24,7 +24,7 @@ ADVICE = "it is compiled again in every process; set NUMBA_CACHE_DIR to a folder
 
 
 IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-COMPILED = re.compile(r"^@jit|^@by_class|struct\(", re.MULTILINE)
+COMPILED = re.compile(r"^@jit|^@by_address|^@by_class|struct\(", re.MULTILINE)
 
 
 @functools.cache

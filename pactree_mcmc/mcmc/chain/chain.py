@@ -10,6 +10,7 @@ from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit, struct
 from ...model import Lowered, pack_model
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
 from ..state.arrays import ChainState, enlarged, new_state, pack_state
@@ -168,16 +169,10 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.node[0].start, state.node[0].stop = 0, len(state.order)
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
-        weight = units.weight[u & units.weight_all]
         state.node[0].rows += units.rows[u & units.rows_all]
         if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
             state.node[0].hash += mixed(np.int64(u))
-        if units.counts:
-            state.stats[0, units.label[u]] += weight
-        else:
-            state.stats[0, 0] += weight
-            state.stats[0, 1] += units.moments[0, u]
-            state.stats[0, 2] += units.moments[1, u]
+        add_unit(state.stats, np.int64(0), units, np.int64(u))
     for k in range(state.box.shape[1]):
         if rule.feature[k].nominal:
             state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)

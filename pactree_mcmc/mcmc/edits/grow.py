@@ -9,6 +9,7 @@ from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.unit_stats import add_units
 from ...tree.arrays import LEAF
 from ..state.arrays import ChainState
 from ..state.lists import (
@@ -100,9 +101,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
     """
     order, side, stats = state.order, state.side, state.stats
-    codes, rows, weights = model.units.codes, model.units.rows, model.units.weight
-    rows_all, weight_all, counts = model.units.rows_all, model.units.weight_all, model.units.counts
-    label, moments = model.units.label, model.units.moments
+    codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
     k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
     children = (state.node[node].left, state.node[node].right)
     for j in range(stats.shape[1]):
@@ -124,18 +123,14 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
         rows_left += (1 - right) * rows[u & rows_all]
         if hashes and right == 0:
             hash_left += mixed(np.int64(u))
-        weight = weights[u & weight_all]
-        if counts:
-            stats[children[right], label[u]] += weight
-        else:
-            stats[children[right], 0] += weight
-            stats[children[right], 1] += moments[0, u]
-            stats[children[right], 2] += moments[1, u]
     for i in range(n_right):
         order[start + n_left + i] = side[i]
+    middle = start + n_left
+    add_units(stats, children[0], model.units, order, start, middle)
+    add_units(stats, children[1], model.units, order, middle, middle + n_right)
     state.node[children[0]].rows = rows_left
     state.node[children[0]].hash = hash_left
-    return start + n_left
+    return middle
 
 
 @jit

@@ -129,7 +129,7 @@ class ChainState(NamedTuple):
     sketch: np.ndarray
     """(m, N_SKETCHED) uint8 scratch: bins of the cell's units, at most ``MOST_VALUES``."""
     sketch_sides: np.ndarray
-    """(2, N_SKETCHED, N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
+    """(2 * N_SKETCHED * N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
     sketch_stats: np.ndarray
     """(2, N_SKETCH_BINS, n_stats) float64 scratch."""
     sketch_gains: np.ndarray
@@ -324,7 +324,7 @@ def new_state(
         n_bins=np.zeros(N_SKETCHED, dtype=np.int64),
         bin_of=np.zeros((N_SKETCHED, widest if guided else 1), dtype=np.int64),
         sketch=np.zeros((min(n_units, MOST_VALUES) if guided else 1, N_SKETCHED), dtype=np.uint8),
-        sketch_sides=np.zeros((2, N_SKETCHED, N_SKETCH_BINS, n_stats)),
+        sketch_sides=np.zeros((2 * N_SKETCHED * N_SKETCH_BINS, n_stats)),
         sketch_stats=np.zeros((2, N_SKETCH_BINS, n_stats)),
         sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),
         anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),
