@@ -16,7 +16,7 @@ Scikit-learn estimators: PACBayesTreeClassifier, PrunedTreeClassifier, HSVoteCla
 NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
@@ -35,18 +35,74 @@ from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdap
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
 
+if TYPE_CHECKING:
+    from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
+    from .estimators.progressive import ProgressiveMixtureClassifier
+    from .estimators.voting_trees import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+
+__all__ = [
+    "AdditivePenalty",
+    "BestTrees",
+    "CellGraph",
+    "CellProbabilities",
+    "Comparison",
+    "ContextTreeWeighting",
+    "DesignCounts",
+    "DyadicTreeClassifier",
+    "ExactPosterior",
+    "Guarantee",
+    "HSVoteClassifier",
+    "Intractable",
+    "KLBound",
+    "MeanAndVariance",
+    "NeymanPearsonTree",
+    "NeymanPearsonTreeClassifier",
+    "PACBayesTreeClassifier",
+    "PenalisedTree",
+    "ProgressiveMixture",
+    "ProgressiveMixtureClassifier",
+    "PrunedTreeClassifier",
+    "PruningFamily",
+    "Prunings",
+    "SizePenalty",
+    "SpatiallyAdaptive",
+    "SquareRoot",
+    "TreeSource",
+    "best_by_size",
+    "best_log_weight",
+    "build_graph",
+    "by_slot",
+    "compare",
+    "context_tree_weighting",
+    "count_global_splittings",
+    "count_trees",
+    "hull_by_size",
+    "kl_bound",
+    "log_sum",
+    "minimise_risk",
+    "neyman_pearson_tree",
+    "occurrences",
+    "oracle_bound",
+    "progressive_mixture",
+    "solve",
+    "solve_global_splitting",
+    "with_terms",
+]
+
 _ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
 _ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
 _ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive"}
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ESTIMATORS:
-        raise AttributeError(f"module 'exact' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
-    return getattr(import_module(f".estimators.{_ESTIMATORS[name]}", __name__), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _ESTIMATORS:
+            raise AttributeError(f"module 'exact' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(f".estimators.{_ESTIMATORS[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -159,9 +159,9 @@ def _spare(occurs: np.ndarray) -> np.ndarray:
 class MeanAndVariance(NamedTuple):
     """Of a function of the tree under the posterior."""
 
-    mean: Any
+    mean: float | np.ndarray
     """float, or (m,) for m functions."""
-    variance: Any
+    variance: float | np.ndarray
     """Likewise."""
 
 

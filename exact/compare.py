@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from pactree_mcmc.tree.drawn import root_key
 from pactree_mcmc.tree.words import one_of, ordered_words
 
 from .posterior import ExactPosterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 LEAST_PROBABILITY = 0.001
 N_POINTS = 8
@@ -51,13 +55,13 @@ class Comparison:
         """Largest absolute z; 0 when nothing could be compared."""
         return max((abs(row.z) for row in self.rows if math.isfinite(row.z)), default=0.0)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """The table as a pandas DataFrame indexed by quantity."""
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("quantity")
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Sampled against exact probabilities with two standard errors; returns the matplotlib axes.
 
         Predictive means of a regression, which have units of their own, are in the table only.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import check_count, read_generator, read_numbers
+from pactree_mcmc.core.checks import Seed, check_count, read_generator, read_numbers
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model.split_prior.base import CYCLIC, LOCAL, LOCAL_TRIVIAL
@@ -17,7 +17,7 @@ from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.posterior.predictive import BLOCK
 from pactree_mcmc.posterior.sampled import SampledPosterior, refuse_by_row, spread, spread_by_row
 from pactree_mcmc.table.coding import DyadicScale, Scale
-from pactree_mcmc.tree.drawn import ordered_key
+from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
 from .answers import (
@@ -42,6 +42,9 @@ from .recursion.k_best import rank_trees
 from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .recursion.terms import by_slot, with_terms
 from .semirings.algebras import Best, BestBySize, LogSum
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class CellProbabilities(NamedTuple):
@@ -284,7 +287,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
     def _occurrences(self) -> Occurrences:
         return occurrences(self.graph, self.log_inside)
 
-    def root_split_pmf(self) -> dict:
+    def root_split_pmf(self) -> dict[RootKey, float]:
         """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
         graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))
@@ -295,14 +298,15 @@ class ExactPosterior(WithPackedGraph, Posterior):
         log_share = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
         return self.name_root_law(stop, np.exp(log_share - self.log_inside[0]))
 
-    def name_root_law(self, stop: float, share: np.ndarray) -> dict:
+    def name_root_law(self, stop: float, share: np.ndarray) -> dict[RootKey, float]:
         """A law of the root as `root_split_pmf` gives it, from the probability of each question of the root cell."""
-        graph, model, out = self.graph, self.model, {None: stop}
+        graph, model = self.graph, self.model
+        out: dict[RootKey, float] = {None: stop}
         for e, probability in enumerate(share.tolist()):
             c, question = int(graph.feature[e]), int(graph.question[e])
             k = int(model.columns.source[c])
             if model.columns.categories[k] is not None:
-                key: tuple = (k, model.columns.label_set(k, question))
+                key: RootKey = (k, model.columns.label_set(k, question))
             else:
                 cut, upper = np.array([question >> UPPER_BITS]), np.array([question & 0xFFFFFFFF])
                 key = ordered_key(model, k, float(model.scales[c].threshold(cut, upper)[0]), c < model.n_features)
@@ -335,7 +339,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
         return self._occurrences.question.copy()
 
-    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         """``n`` independent trees from the posterior."""
         if check_count("n", n, 0) == 0:
             return []
@@ -343,7 +347,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
-    def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:
+    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Independent draws as a SampledPosterior of one chain.
 
         Parameters
@@ -361,7 +365,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         wanted = np.zeros(check_count("draws", draws), dtype=np.int64)
         return self._grown(LogSum(self.log_inside, np.empty(0)), wanted, rng)
 
-    def _grown(self, semiring: Any, wanted: Any, rng: Any = None) -> SampledPosterior:
+    def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior:
         """The trees that the semiring chooses, as draws of one chain."""
         return as_draws(self.model, self.graph, grow(self.model, self.graph, semiring, wanted, rng))
 
@@ -468,14 +472,14 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return spread(self.model, partial(self._averages, numbers), self.cell_values)
 
     def to_arviz(
-        self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+        self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
     ) -> Any:
         """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
         rng = read_generator(rng)
         given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
         return self.sample(draws, rng).to_arviz(rng=rng, **given)
 
-    def summary(self) -> Any:
+    def summary(self) -> pd.DataFrame:
         """Table (a DataFrame) of log_evidence, n_leaves, and the most probable tree's leaves and log joint."""
         import pandas as pd
 

@@ -19,7 +19,7 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .loading.load import load
 from .mcmc.moves.base import Move
@@ -59,18 +59,64 @@ from .posterior.typical import typical_tree
 from .smc.progressive import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree
 
+if TYPE_CHECKING:
+    from . import certificates
+    from .faces import plots
+    from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
+
+__all__ = [
+    "BayesianTreeClassifier",
+    "BayesianTreeRegressor",
+    "BranchingProcess",
+    "ChipmanPrior",
+    "Contexts",
+    "ConvergenceWarning",
+    "DirichletMultinomial",
+    "DyadicCuts",
+    "FixedTree",
+    "FrozenLaplace",
+    "GridCuts",
+    "LeafPenalty",
+    "LocalCuts",
+    "NormalInverseGamma",
+    "NormalKnownVariance",
+    "NormalSharedVariance",
+    "PacBayesLoss",
+    "PoissonGamma",
+    "Posterior",
+    "ProgressiveSample",
+    "SampledPosterior",
+    "Tree",
+    "TreeModel",
+    "certificates",
+    "check_tree",
+    "context_tree",
+    "contexts",
+    "dyadic_tree",
+    "kd_tree",
+    "load",
+    "plots",
+    "progressive_mixture",
+    "resume",
+    "sample",
+    "simulate",
+    "typical_tree",
+]
+
 _ESTIMATORS = "faces.sklearn.estimators"
 _LATE = {"BayesianTreeClassifier": _ESTIMATORS, "BayesianTreeRegressor": _ESTIMATORS}
 _LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 """Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATE_MODULES:
-        return import_module(f".{_LATE_MODULES[name]}", __name__)
-    if name in _LATE:
-        return getattr(import_module(f".{_LATE[name]}", __name__), name)
-    raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
+if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATE_MODULES:
+            return import_module(f".{_LATE_MODULES[name]}", __name__)
+        if name in _LATE:
+            return getattr(import_module(f".{_LATE[name]}", __name__), name)
+        raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

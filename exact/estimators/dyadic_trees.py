@@ -21,6 +21,9 @@ from .rows import read_rows
 class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     """What both classifiers share: the tree, prediction."""
 
+    classes_: np.ndarray
+    levels_: int
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, K) of the leaves that rows reach; columns follow ``classes_``."""
         check_is_fitted(self)
@@ -85,6 +88,10 @@ class DyadicTreeClassifier(_DyadicTree):
     >>> round(fitted.risk_bound(X, X[:, 0] > 49.5).raw, 2)
     1.07
     """
+
+    risk_: float
+    penalty_: float
+    cyclic_: bool
 
     def __init__(
         self,
@@ -197,6 +204,9 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     >>> fitted.predict([[10.0], [390.0]]).tolist(), fitted.false_alarm_
     (['ham', 'spam'], 0.0)
     """
+
+    false_alarm_: float
+    miss_: float
 
     def __init__(
         self,

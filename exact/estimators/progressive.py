@@ -17,7 +17,7 @@ from pactree_mcmc.model.tree_prior.base import DEPTH_CEILING
 from pactree_mcmc.posterior.sampled import shares
 from pactree_mcmc.table.validation import read_data
 
-from ..systems.blanchard.progressive import progressive_mixture
+from ..systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .rows import read_rows
 
 
@@ -79,6 +79,11 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     >>> fitted.predict([[3.0], [60.0]]).tolist()
     [False, True]
     """
+
+    mixture_: ProgressiveMixture
+    rows_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def __init__(
         self,

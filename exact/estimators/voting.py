@@ -40,6 +40,13 @@ class Fold(NamedTuple):
 class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     """A base tree, weights of its subtrees, and their vote: what differs is the weights, and what a node votes for."""
 
+    classes_: np.ndarray
+    labels_: np.ndarray
+    weights_: np.ndarray
+    gibbs_risk_: float
+    n_counted_: int
+    cv_errors_: dict[str, np.ndarray]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._binary
@@ -162,7 +169,7 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     def _search(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> dict[str, float]:
         """The parameters given, the others by 2-fold cross-validation; sets ``cv_errors_``."""
         given = {name: getattr(self, name) for name in self._searched}
-        self.cv_errors_: dict[str, np.ndarray] = {}
+        self.cv_errors_ = {}
         if None not in given.values():
             return {name: float(value) for name, value in given.items()}
         n = len(X)

@@ -113,6 +113,9 @@ class PACBayesTreeClassifier(VotingTree):
     [[0.979, 0.021], [0.0, 1.0]]
     """
 
+    lambda1_: float
+    lambda2_: float
+    counted_rows_: np.ndarray
     _searched = ("lambda1", "lambda2")
 
     def __init__(
@@ -252,6 +255,7 @@ class PrunedTreeClassifier(VotingTree):
     (3, 0.0)
     """
 
+    price_: float
     _searched = ("price",)
 
     def __init__(
@@ -323,6 +327,7 @@ class HSVoteClassifier(VotingTree):
     [[0.0, 1.0]]
     """
 
+    eta_: float
     _searched = ("eta",)
     _binary = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import exp, inf, log, log1p
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -16,7 +16,11 @@ HALVINGS = 80
 """Steps of bisection: an interval of length 1 shrinks below 1e-24."""
 
 
-def binary_kl(p: Any, q: Any) -> Any:
+@overload
+def binary_kl(p: float, q: float) -> float: ...
+@overload
+def binary_kl(p: Any, q: Any) -> np.ndarray: ...
+def binary_kl(p: Any, q: Any) -> float | np.ndarray:
     """Divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, arrays allowed.
 
     Raises
@@ -36,7 +40,11 @@ def binary_kl(p: Any, q: Any) -> Any:
     return np.array([_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
 
 
-def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> Any:
+@overload
+def kl_inverse(p: float, complexity: float, *, upper: bool = True) -> float: ...
+@overload
+def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> np.ndarray: ...
+def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> float | np.ndarray:
     """Largest (or smallest) q whose divergence ``kl(p || q)`` is at most ``complexity``.
 
     Parameters

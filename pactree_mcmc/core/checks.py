@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numbers
 import reprlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
+"""A source of randomness, as callers give it."""
 MOST = 2**31 - 1
 """The largest count that means something: draws, rows and cells are numbered with 31 bits."""
 

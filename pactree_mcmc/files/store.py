@@ -19,6 +19,7 @@ import numpy as np
 from ..core.checks import in_words, is_integer
 from .encoding import Encoded
 
+AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
 LONGEST_PATH = 4000
 FORMAT = 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.checks import check_type
 from ..files.encoding import CODEC, Encoded, Unknown
-from ..files.store import read
+from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, TreeModel
 from ..model.leaf.custom import LeafOutline
@@ -20,7 +20,7 @@ from .require import Nonsense
 from .validate import check_course, check_draws, check_outline, check_parts, check_run
 
 
-def load(path: Any, *, leaf: CustomLeaf | None = None) -> Any:
+def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior | TreeModel:
     """Read what the method ``save`` has written: a posterior, or a model.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count, in_words
-from ..files.store import check_target
+from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf
 from ..posterior.sampled import SampledPosterior
@@ -26,12 +26,12 @@ from .sampling import check_executor, run_plans
 
 
 def resume(
-    run: Any,
+    run: SampledPosterior | AnyPath,
     draws: int | None = None,
     *,
     executor: Executor | None = None,
     progress: bool = True,
-    checkpoint: Any = None,
+    checkpoint: AnyPath | None = None,
     every: float = 60.0,
     moves: Sequence[Move] = (),
     leaf: CustomLeaf | None = None,

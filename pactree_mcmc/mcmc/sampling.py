@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import MOST, check_count, check_number, in_words, is_integer
+from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
+from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
 from ..posterior.evidence import bridges, gather, prior_mass
@@ -41,18 +42,18 @@ def sample(
     *,
     tune: int | None = None,
     chains: int = 4,
-    rng: Any = None,
+    rng: Seed | Sequence[Seed] = None,
     kernel: Any = "default",
     thin: int | None = None,
     proposals: int | None = None,
     steps: int | None = None,
     seconds: float | None = None,
     work: float | None = None,
-    start: Any = "dispersed",
-    betas: Any = None,
+    start: str | Tree | list[Tree] | tuple[Tree, ...] = "dispersed",
+    betas: int | Sequence[float] | np.ndarray | None = None,
     executor: Executor | None = None,
     progress: bool = True,
-    checkpoint: Any = None,
+    checkpoint: AnyPath | None = None,
     every: float = 60.0,
 ) -> SampledPosterior:
     """Draw trees from the posterior by Metropolis sampling.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..core.checks import check_type, read_generator
+from ..core.checks import Seed, check_type, read_generator
 from ..model import TreeModel
 from ..model.leaf.base import Leaf
 from ..tree.arrays import LEAF
@@ -14,7 +12,7 @@ from ..tree.tree import Tree
 from .chain.start import draw_prior_tree
 
 
-def simulate(model: TreeModel, rng: Any = None) -> tuple[Tree, np.ndarray]:
+def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     """Draw a tree from the prior of ``model``, then y given the tree at the model's X.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.checks import check_flag, in_words
 from ..files.encoding import kept
+from ..files.store import AnyPath
 from ..files.write import write_parts
 from ..table.coding import AnyScale, encode
 from ..table.columns import Columns, learn_columns
@@ -212,7 +213,7 @@ class TreeModel:
         model._rules = parts.split_prior.bind(parts.scales)
         return model
 
-    def save(self, path: Any) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""
         write_parts({"model": self.parts_in_file}, path)
 

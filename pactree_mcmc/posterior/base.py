@@ -12,7 +12,10 @@ from .certificate import certify, certify_holdout
 from .predictive import PredictsNewY
 
 if TYPE_CHECKING:
+    from ..core.checks import Seed
+    from ..files.store import AnyPath
     from ..model import TreeModel
+    from ..tree.drawn import RootKey
     from .certificate import Certificate, HoldoutCertificate
 
 
@@ -35,7 +38,7 @@ class Posterior(PredictsNewY):
         """Probability (p,) that a feature is asked about at least once."""
 
     @abstractmethod
-    def root_split_pmf(self) -> dict:
+    def root_split_pmf(self) -> dict[RootKey, float]:
         """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
 
     @abstractmethod
@@ -43,10 +46,10 @@ class Posterior(PredictsNewY):
         """The most probable tree."""
 
     @abstractmethod
-    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         """``n`` trees drawn from the posterior."""
 
-    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+    def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
         """Write a sampled posterior to one file; of another kind save the model, or draws."""
         raise ValueError(
             f"a {type(self).__name__} is not saved: save its model, post.model.save(path), and find the posterior "

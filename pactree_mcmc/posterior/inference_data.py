@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import check_flag, read_generator
+from ..core.checks import Seed, check_flag, read_generator
 from .convergence import features_judged, verdict
 from .left_out import log_likelihoods
 from .predictive import draw_new_y, refuse_loss
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .sampled import SampledPosterior
 
 FEWEST_DRAWS = 4
@@ -31,7 +33,7 @@ def load_arviz() -> Any:
 
 
 def to_arviz(
-    posterior: SampledPosterior, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Any = 0
+    posterior: SampledPosterior, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0
 ) -> Any:
     """The draws for ArviZ.
 
@@ -222,7 +224,7 @@ def _diagnose(name: str, values: np.ndarray) -> float:
         return float(getattr(load_arviz(), name)(values))
 
 
-def summary(posterior: SampledPosterior) -> Any:
+def summary(posterior: SampledPosterior) -> pd.DataFrame:
     """Table of the scalars and features of the draws, and how well the chains know them.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import check_count, check_number, read_generator, read_numbers
+from ..core.checks import Seed, check_count, check_number, read_generator, read_numbers
 from ..model.leaf.distributions import Mixture, NegativeBinomial, StudentT
 from ..tree.arrays import LEAF
 
@@ -97,7 +97,7 @@ class PredictsNewY(ABC):
         """
         return np.sqrt(Predictive(self).mean_and_variance(self.model.columns.numbers(X))[1])
 
-    def sample_predictive(self, X: Any, draws: int = 1000, rng: Any = None) -> np.ndarray:
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
         """Draws of a new y for each row, from the posterior predictive law.
 
         Parameters

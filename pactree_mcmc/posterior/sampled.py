@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_count, read_generator
+from ..core.checks import Seed, check_count, read_generator
 from ..files.encoding import kept
-from ..files.store import check_target
+from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
 from ..model.obstacles import unknown_constant
 from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
-from ..tree.drawn import Course, Saved, root_key, tree_arrays
+from ..tree.drawn import Course, RootKey, Saved, root_key, tree_arrays
 from ..tree.tree import Tree
 from .base import Posterior
 from .divergence import as_divergence, same_trees
@@ -24,6 +24,8 @@ from .inference_data import as_datasets, summary, to_arviz
 from .predictive import BLOCK
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..model import TreeModel
     from ..model.leaf.distributions import NegativeBinomial, StudentT
 
@@ -75,7 +77,7 @@ class SampledPosterior(Posterior):
         moves: tuple[str, ...],
         seconds: float,
         noise_variance: np.ndarray | None = None,
-        tempering: Any = None,
+        tempering: Tempering | None = None,
         course: Course | None = None,
     ) -> None:
         self.model, self.distinct_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
@@ -91,7 +93,7 @@ class SampledPosterior(Posterior):
         chains: Sequence[Saved],
         moves: tuple[str, ...],
         seconds: float,
-        tempering: Any = None,
+        tempering: Tempering | None = None,
         *,
         by_stats: bool = False,
         course: tuple | None = None,
@@ -356,9 +358,9 @@ class SampledPosterior(Posterior):
     def feature_inclusion(self) -> np.ndarray:
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
-    def root_split_pmf(self) -> dict:
+    def root_split_pmf(self) -> dict[RootKey, float]:
         roots = self.distinct_trees.offset[:-1]
-        out: dict = {}
+        out: dict[RootKey, float] = {}
         for t, i in enumerate(roots):
             key = root_key(self.model, self.distinct_trees, int(i))
             out[key] = out.get(key, 0.0) + float(self.weight_of_tree[t])
@@ -380,12 +382,12 @@ class SampledPosterior(Posterior):
             rows=self.model.leaf.weight(self.node_stats[nodes]),
         )
 
-    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         chosen = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
         made = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
         return [made[int(t)] for t in chosen]
 
-    def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Any = 0) -> Any:
+    def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0) -> Any:
         """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
         Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature), ``sample_stats``
@@ -408,7 +410,7 @@ class SampledPosterior(Posterior):
         """
         return to_arviz(self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng)
 
-    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+    def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
         """Write the posterior to one file: netCDF (.nc, .nc4, .netcdf), or a Zarr store (.zarr).
 
         The file holds the groups of `to_arviz`, for ArviZ and xarray, and in a group ``pactree_mcmc`` the model with
@@ -454,7 +456,7 @@ class SampledPosterior(Posterior):
         parts = {"model": self.model.parts_in_file, "draws": draws_of(self), "course": self.course}
         write_parts(parts, path, as_datasets(to_arviz(self, log_likelihood=log_likelihood)))
 
-    def summary(self) -> Any:
+    def summary(self) -> pd.DataFrame:
         """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.
 
         ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.

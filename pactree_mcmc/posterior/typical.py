@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..core.checks import check_count, check_type
+from ..core.checks import Seed, check_count, check_type
 from ..tree.arrays import leaf_values
 from ..tree.tree import Tree, stack_trees
 from .base import Posterior
@@ -18,7 +16,7 @@ AT_ONCE = 256
 """Trees whose predictions are held at a time."""
 
 
-def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Any = 0) -> Tree:
+def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0) -> Tree:
     """The tree of the posterior whose predictions are nearest to the posterior's own.
 
     Nearest in mean square over up to 200 training rows. Of the trees drawn it is also the one whose mean squared

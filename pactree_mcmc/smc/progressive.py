@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, check_count, check_flag, check_number
+from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.special import logsumexp
 from ..mcmc.kernel import read_kernel
 from ..mcmc.run.workers import n_cores
@@ -39,7 +39,7 @@ def progressive_mixture(
     block: int | None = None,
     shuffle: bool = False,
     kernel: Any = "default",
-    rng: Any = None,
+    rng: Seed = None,
     executor: Executor | None = None,
 ) -> ProgressiveSample:
     """Mean of the posteriors after 0, 1, ..., all test examples, by Monte Carlo (Blanchard 1999, section 6).

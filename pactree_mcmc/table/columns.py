@@ -121,7 +121,7 @@ class Columns:
             out[:, c] = in_coordinate(out[:, c], c >= self.n_features)
         return out
 
-    def label_set(self, feature: int, mask: int) -> frozenset:
+    def label_set(self, feature: int, mask: int) -> frozenset[Any]:
         """Categories of a nominal ``feature`` whose bit is set in ``mask``."""
         categories = self.categories[feature]
         if categories is None:

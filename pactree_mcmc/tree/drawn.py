@@ -12,6 +12,11 @@ from .arrays import CODED_NODE, LEAF, TreeArrays
 if TYPE_CHECKING:
     from ..model import TreeModel
 
+OrderedKey = tuple[int, float] | tuple[int, float, str]
+RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
+"""How a root question is named: None without one, (feature, threshold), the same with the side of missing values, or
+(feature, categories going left)."""
+
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
 
 
@@ -88,7 +93,7 @@ def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeAr
     )
 
 
-def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
+def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
     """How a root question is named in ``root_split_pmf``."""
     k = int(trees.feature[node])
     if k == LEAF:
@@ -98,7 +103,7 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> Any:
     return (k, model.columns.label_set(k, int(trees.categories[node])))
 
 
-def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> tuple:
+def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> OrderedKey:
     """How an ordered root question is named: with the side of missing values if the feature has some."""
     if feature in model.columns.twins:
         return (feature, threshold, "missing left" if missing_left else "missing right")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -70,12 +70,28 @@ class Tree:
     threshold: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    categories: np.ndarray | None = None
-    default_left: np.ndarray | None = None
+    categories: np.ndarray = None  # type: ignore[assignment]
+    default_left: np.ndarray = None  # type: ignore[assignment]
     value: np.ndarray | None = None
     columns: Columns | None = field(default=None, repr=False)
     classes: np.ndarray | None = field(default=None, repr=False)
     rows: np.ndarray | None = field(default=None, repr=False)
+
+    if TYPE_CHECKING:
+        # more may be given than is kept
+        def __init__(
+            self,
+            feature: Any,
+            threshold: Any,
+            left: Any,
+            right: Any,
+            categories: Any = None,
+            default_left: Any = None,
+            value: Any = None,
+            columns: Columns | None = None,
+            classes: Any = None,
+            rows: Any = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         m = read_array("feature", self.feature).size

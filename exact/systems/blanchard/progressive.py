@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import check_count, check_flag, read_generator
+from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generator
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model.leaf.target import Target
 from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.model.unit_stats import UnitStats
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.tree.drawn import RootKey
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import mean_products, occurrences, size_law
@@ -45,7 +46,7 @@ def progressive_mixture(
     *,
     orders: int = 1,
     resplit: bool = False,
-    rng: Any = None,
+    rng: Seed = None,
     max_cells: int = 20_000_000,
 ) -> ProgressiveMixture:
     """Mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
@@ -275,7 +276,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
             out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
         return out[route.reshape(-1)] / len(self._orders)
 
-    def root_split_pmf(self) -> dict:
+    def root_split_pmf(self) -> dict[RootKey, float]:
         """Law of the root, the mean over the stages."""
         stop, share = self._root_law
         return self._marginals.name_root_law(float(stop), share)
@@ -310,7 +311,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         """The most probable tree at the last stage, all of the model's S seen."""
         return ExactPosterior(self.model, self.graph).map_tree()
 
-    def draw_trees(self, n: int, rng: Any = None) -> list[Tree]:
+    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         """``n`` independent trees, each from a stage drawn uniformly."""
         if check_count("n", n, 0) == 0:
             return []
@@ -318,7 +319,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
-    def sample(self, draws: int = 1000, rng: Any = None) -> SampledPosterior:
+    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
 
         Scores and leaf values of the draws are those of the whole data; with frozen leaves values are the stage's too.
@@ -365,7 +366,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
     def to_arviz(
-        self, *, draws: int = 1000, rng: Any = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+        self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
     ) -> Any:
         """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
         rng = read_generator(rng)

@@ -14,3 +14,17 @@ from .dependence import plot_partial_dependence
 from .laws import plot_depth, plot_inclusion, plot_n_leaves
 from .plane import plot_partition, plot_surface
 from .tree import plot_tree
+
+__all__ = [
+    "plot_depth",
+    "plot_inclusion",
+    "plot_ladder",
+    "plot_n_leaves",
+    "plot_partial_dependence",
+    "plot_partition",
+    "plot_posterior",
+    "plot_ranks",
+    "plot_surface",
+    "plot_trace",
+    "plot_tree",
+]

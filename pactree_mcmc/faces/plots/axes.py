@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from ...posterior.base import Posterior
 from ...posterior.inference_data import ess
 from ...posterior.sampled import SampledPosterior
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 ERRORS = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 
 
-def axes_or_new(ax: Any, width: float, height: float) -> Any:
+def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """The axes given, or those of a new figure of this size in inches."""
     import matplotlib.pyplot as plt
 
@@ -32,7 +35,7 @@ def has_no_draws(posterior: Posterior) -> bool:
     return is_sampled(posterior) and posterior.tree_of_draw.size == 0
 
 
-def say_no_draws(ax: Any) -> Any:
+def say_no_draws(ax: Axes) -> Axes:
     """Axes that say that there is nothing to show."""
     ax.text(0.5, 0.5, "no draws", ha="center", va="center", transform=ax.transAxes, color="0.4")
     ax.set(xticks=[], yticks=[])

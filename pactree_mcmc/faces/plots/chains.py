@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +14,15 @@ from ...posterior.sampled import SampledPosterior
 from .axes import axes_or_new, check_sampled, has_no_draws, say_no_draws
 from .laws import plot_inclusion, plot_n_leaves
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 MOST_CHAINS = 10
 """Chains told apart by colour and listed in a legend."""
 
 
-def plot_trace(posterior: SampledPosterior, axes: Any = None) -> Any:
+def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
     """Log posterior and number of leaves, draw by draw, a line for each chain.
 
     Parameters
@@ -54,7 +59,9 @@ def plot_trace(posterior: SampledPosterior, axes: Any = None) -> Any:
     return axes
 
 
-def plot_ranks(posterior: SampledPosterior, axes: Any = None, n_bins: int = 20) -> Any:
+def plot_ranks(
+    posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | None = None, n_bins: int = 20
+) -> np.ndarray:
     """Histograms of the ranks of each chain's draws among those of all, flat when the chains agree.
 
     Parameters
@@ -102,7 +109,7 @@ def plot_ranks(posterior: SampledPosterior, axes: Any = None, n_bins: int = 20) 
     return axes
 
 
-def plot_ladder(posterior: SampledPosterior, ax: Any = None) -> Any:
+def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
     """Share of exchanges accepted between neighbours of a tempered run, a line for each chain.
 
     Parameters
@@ -145,7 +152,7 @@ def plot_ladder(posterior: SampledPosterior, ax: Any = None) -> Any:
     return ax
 
 
-def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) -> Any:
+def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) -> Figure:
     """Four pictures of a sampled posterior: traces, law of the number of leaves, feature inclusion.
 
     Parameters
@@ -189,7 +196,7 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return out.reshape(values.shape)
 
 
-def _two_axes(axes: Any) -> Any:
+def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
     import matplotlib.pyplot as plt
 
     axes = np.ravel(plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes)

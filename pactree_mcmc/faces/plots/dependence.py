@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_count
+from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
 from ...tree.arrays import leaf_values
 from ...tree.tree import stack_trees
 from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, value_column, value_name
 from .plane import Axis, axis_of, name_categories
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 N_ROWS, MOST_PIECES = 60, 250
 
@@ -31,13 +34,13 @@ class Dependence(NamedTuple):
 def plot_partial_dependence(
     posterior: Posterior,
     feature: Any,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     label: Any = None,
     coverage: float = 0.9,
     n_trees: int = 200,
-    rng: Any = 0,
-) -> Any:
+    rng: Seed = 0,
+) -> Axes:
     """Prediction averaged over training rows when one feature is set to each of its values.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,10 +10,13 @@ from ...core.checks import check_count
 from ...posterior.base import Posterior
 from .axes import ERRORS, axes_or_new, has_no_draws, is_sampled, say_no_draws, shortened, two_errors
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 NEGLIGIBLE = 1e-4
 
 
-def plot_n_leaves(posterior: Posterior, ax: Any = None, truth: Posterior | None = None) -> Any:
+def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
     """Bars of the law of the number of leaves; an end below 1e-4 is left out.
 
     Parameters
@@ -39,7 +42,7 @@ def plot_n_leaves(posterior: Posterior, ax: Any = None, truth: Posterior | None 
     return _plot_law(posterior, ax, truth, ("n_leaves", "n_leaves_pmf", "number of leaves"))
 
 
-def plot_depth(posterior: Posterior, ax: Any = None, truth: Posterior | None = None) -> Any:
+def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
     """Bars of the law of the depth, that of the deepest leaf; an end below 1e-4 is left out.
 
     Parameters
@@ -62,7 +65,7 @@ def plot_depth(posterior: Posterior, ax: Any = None, truth: Posterior | None = N
     return _plot_law(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
 
 
-def _plot_law(posterior: Posterior, ax: Any, truth: Posterior | None, what: tuple[str, str, str]) -> Any:
+def _plot_law(posterior: Posterior, ax: Axes | None, truth: Posterior | None, what: tuple[str, str, str]) -> Axes:
     """Bars of the law of a whole number of the tree: its name by draw, the name of its law, its name in words."""
     from matplotlib.ticker import MaxNLocator
 
@@ -91,7 +94,9 @@ def _label(posterior: Posterior) -> str:
     return "sampled" if is_sampled(posterior) else "posterior"
 
 
-def plot_inclusion(posterior: Posterior, ax: Any = None, max_features: int = 20, truth: Posterior | None = None) -> Any:
+def plot_inclusion(
+    posterior: Posterior, ax: Axes | None = None, max_features: int = 20, truth: Posterior | None = None
+) -> Axes:
     """Bars of the probability that each feature is asked about, the largest on top.
 
     Parameters

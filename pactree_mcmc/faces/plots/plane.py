@@ -7,7 +7,7 @@ on a regular grid only where there are too many.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
 from ...tree.tree import Tree
 from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, shortened, value_column, value_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_PIECES = 150
 """Pieces of an axis; beyond, a regular grid of as many."""
@@ -52,13 +55,13 @@ class Plane(NamedTuple):
 def plot_surface(
     posterior: Posterior,
     features: Sequence[Any] = (0, 1),
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     spread: bool = False,
     label: Any = None,
     at: Mapping[Any, Any] | None = None,
     points: bool | None = None,
-) -> Any:
+) -> Axes:
     """Prediction of the posterior over two features, or how much its trees disagree.
 
     Parameters
@@ -119,13 +122,13 @@ def plot_surface(
 def plot_partition(
     posterior: Posterior,
     features: Sequence[Any] = (0, 1),
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     tree: Tree | None = None,
     label: Any = None,
     at: Mapping[Any, Any] | None = None,
     fill: bool = True,
-) -> Any:
+) -> Axes:
     """The cells of one tree over two features, filled by what their leaves predict.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ...tree.export import rows_words
 from ...tree.tree import Tree
 from .axes import shortened
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 # points and letters a line; inches
 FONT, LETTERS = 8.0, 22
 LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
@@ -27,7 +30,7 @@ SLOT, QUESTION, BARS = 0.8, 1.5, 0.36
 MOST_COLORS = 20
 
 
-def plot_tree(tree: Tree | Posterior, ax: Any = None, max_depth: int | None = None) -> Any:
+def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | None = None) -> Axes:
     """Draw a tree: questions in the nodes, yes to the left, no to the right.
 
     Parameters
@@ -91,7 +94,7 @@ def _most_probable(post: Posterior) -> tuple[Tree, str]:
 class _Drawing:
     """Where the visible nodes of a tree go, the middle and the top of their boxes in inches; and how they look."""
 
-    def __init__(self, tree: Tree, ax: Any, max_depth: int | None) -> None:
+    def __init__(self, tree: Tree, ax: Axes | None, max_depth: int | None) -> None:
         import matplotlib as mpl
         import matplotlib.pyplot as plt
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ...core.checks import MOST, check_choice, check_count, check_number, in_words, is_integer, read_numbers
+from ...core.checks import MOST, Seed, check_choice, check_count, check_number, in_words, is_integer, read_numbers
 from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
@@ -25,6 +25,9 @@ from ...table.reader import Table, is_frame
 from ...table.validation import read_data
 from .parts import WithParts, check_leaf, leaf_of_rows, stated_split_prior, stated_tree_prior, thinned
 from .prior_search import Choice, choose, choose_power, tree_priors
+
+if TYPE_CHECKING:
+    from exact import ExactPosterior
 
 MOST_POINTS = 200
 """Training rows at which the Monte-Carlo error is measured, at most."""
@@ -100,7 +103,7 @@ def default_trees(n_rows: int) -> int:
     return max(FEWEST_TREES, TREES * TREES_ROWS // max(n_rows, TREES_ROWS))
 
 
-def solved(model: TreeModel, run: Run) -> Any:
+def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | None:
     """The sum over all trees, or independent draws by it where predicting takes long; None where summing does."""
     if not model.leaf.separates:
         return None
@@ -115,6 +118,15 @@ def solved(model: TreeModel, run: Run) -> Any:
 
 class BayesianTree(WithParts):
     """What both estimators share: the input, the model, the run, which features matter."""
+
+    posterior_: SampledPosterior | ExactPosterior
+    prior_: Choice
+    rows_: np.ndarray
+    feature_importances_: np.ndarray
+    split_counts_: np.ndarray
+    monte_carlo_error_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def __init__(
         self,
@@ -347,7 +359,7 @@ class BayesianTree(WithParts):
         read_data(self, X, reset=False, skip_check_array=True)
         return columns.numbers(X)
 
-    def sample_predictive(self, X: Any, draws: int = 1000, rng: Any = None) -> np.ndarray:
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
         """Draws (draws, n) of a new y for each row: labels, or numbers; `SampledPosterior.sample_predictive` says how.
 
         Parameters

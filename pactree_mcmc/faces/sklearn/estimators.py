@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -215,6 +215,12 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     def _read_y(self, y: Any) -> np.ndarray:
         return read_column(y, warn=True, dtype=np.float64)
 
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
+    def predict(self, X: Any, return_std: bool) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
 
