@@ -36,7 +36,8 @@ def models() -> list[pt.TreeModel]:
     penalty = pt.LeafPenalty(cost=1.0, max_depth=3)
     local, grid = pt.LocalCuts(trivial=False, min_leaf=1, max_cuts=3, feature_weights=[1.0, 2.0]), pt.GridCuts(2)
     assert_type(pt.GridCuts.from_table(X, 3), pt.GridCuts)
-    dyadic = pt.DyadicCuts(2, cyclic=True, bounds=[[0.0, 1.0], [0.0, 1.0]])
+    dyadic = pt.DyadicCuts(2, cyclic=True)
+    boxes = pt.DyadicCuts(2, bounds=[[0.0, 1.0], [0.0, 1.0]])
     tree = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
     assert_type(pt.FixedTree(tree), pt.FixedTree)
     design = assert_type(pt.kd_tree(X, 2, y=None, rule="median", coordinate="cycling"), pt.FixedTree)
@@ -56,7 +57,9 @@ def models() -> list[pt.TreeModel]:
         pt.TreeModel(X, NUMBERS, split_prior=design, leaf=pt.NormalSharedVariance(), sample_weight=np.ones(16)),
         pt.TreeModel(X, [1, 2] * 8, leaf=pt.PoissonGamma(shape=1.0, rate=1.0), missing="branch"),
         pt.TreeModel(X, LABELS, leaf=pt.FrozenLaplace(pseudocount=1.0), estimation=0.5),
-        pt.TreeModel(X, LABELS, leaf=pt.PacBayesLoss(lambda1=4.0, lambda2=0.0), estimation=[True, False] * 8),
+        pt.TreeModel(
+            X, LABELS, split_prior=boxes, leaf=pt.PacBayesLoss(4.0, lambda2=0.0), estimation=[True, False] * 8
+        ),
         pt.TreeModel(words.X, words.y, split_prior=pt.context_tree(2, 2), tree_prior=pt.BranchingProcess(0.5, None)),
         pt.TreeModel(pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 8}), LABELS, nominal=["b"]),
     ]
