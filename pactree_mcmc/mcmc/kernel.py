@@ -150,7 +150,7 @@ class Kernel(NamedTuple):
         """Place in ``moves`` of the first of what each step counts."""
         return [self.moves.index(step.counts[0]) for step in self.steps]
 
-    def in_file(self) -> Kernel:
+    def for_file(self) -> Kernel:
         """The kernel as a file holds it, without code."""
         return self._replace(own=tuple(move.record for move in self.own))
 
