@@ -15,7 +15,7 @@ from pactree_mcmc.model.split_prior.base import CYCLIC, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.posterior.predictive import BLOCK
-from pactree_mcmc.posterior.sampled import SampledPosterior, spread
+from pactree_mcmc.posterior.sampled import SampledPosterior, refuse_by_row, spread, spread_by_row
 from pactree_mcmc.table.coding import DyadicScale, Scale
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
@@ -373,6 +373,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
     @cached_property
     def cell_values(self) -> np.ndarray:
         """What each cell predicts as a leaf, (n_cells, d)."""
+        refuse_by_row(self.model)
         return np.ascontiguousarray(self.model.leaf.value(self.graph.stats, self.model.target))
 
     @cached_property
@@ -396,7 +397,13 @@ class ExactPosterior(WithPackedGraph, Posterior):
         leaf, split = self.cell_probabilities()
         return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
 
+    @property
+    def _stats_by_place(self) -> np.ndarray:  # type: ignore[override]
+        return self.graph.stats
+
     def _values(self, X: np.ndarray) -> np.ndarray:
+        if self.model.leaf.x_columns is not None:
+            return self._values_by_row(X)[0]
         return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
@@ -461,6 +468,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
         Values are taken relative to the root's; accurate to about 1e-8 of their range.
         """
         numbers = self.model.columns.numbers(X)
+        if self.model.leaf.x_columns is not None:
+            return spread_by_row(*self._values_by_row(numbers))
         return spread(self.model, partial(self._averages, numbers), self.cell_values)
 
     def to_arviz(

@@ -5,9 +5,12 @@ Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
-PoissonGamma, PacBayesLoss.
+PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
+MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
+Moves of your own: Move, and moves, a module of what their steps are written with.
+Checks of what you bring: testing, a module.
 Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
 Pictures: plots, a module of functions that draw on matplotlib axes.
@@ -19,25 +22,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .loading.load import load
+from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
 from .mcmc.sampling import sample
 from .mcmc.simulation import simulate
 from .model import (
+    BetaBinomial,
     BranchingProcess,
     ChipmanPrior,
+    CustomLeaf,
     DirichletMultinomial,
     DyadicCuts,
+    ExponentialGamma,
     FixedTree,
     FrozenLaplace,
+    GammaGamma,
     GridCuts,
     LeafPenalty,
     LocalCuts,
+    MultivariateNormal,
+    NegativeBinomialBeta,
     NormalInverseGamma,
     NormalKnownVariance,
+    NormalLinear,
     NormalSharedVariance,
     PacBayesLoss,
     PoissonGamma,
     TreeModel,
+    WeibullGamma,
 )
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .posterior.base import Posterior
@@ -48,26 +60,34 @@ from .smc.progressive import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree
 
 if TYPE_CHECKING:
-    from . import certificates
+    from . import certificates, moves, testing
     from .faces import plots
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
 __all__ = [
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
+    "BetaBinomial",
     "BranchingProcess",
     "ChipmanPrior",
     "Contexts",
     "ConvergenceWarning",
+    "CustomLeaf",
     "DirichletMultinomial",
     "DyadicCuts",
+    "ExponentialGamma",
     "FixedTree",
     "FrozenLaplace",
+    "GammaGamma",
     "GridCuts",
     "LeafPenalty",
     "LocalCuts",
+    "Move",
+    "MultivariateNormal",
+    "NegativeBinomialBeta",
     "NormalInverseGamma",
     "NormalKnownVariance",
+    "NormalLinear",
     "NormalSharedVariance",
     "PacBayesLoss",
     "PoissonGamma",
@@ -76,6 +96,7 @@ __all__ = [
     "SampledPosterior",
     "Tree",
     "TreeModel",
+    "WeibullGamma",
     "certificates",
     "check_tree",
     "context_tree",
@@ -83,17 +104,19 @@ __all__ = [
     "dyadic_tree",
     "kd_tree",
     "load",
+    "moves",
     "plots",
     "progressive_mixture",
     "resume",
     "sample",
     "simulate",
+    "testing",
     "typical_tree",
 ]
 
 _ESTIMATORS = "faces.sklearn.estimators"
 _LATE = {"BayesianTreeClassifier": _ESTIMATORS, "BayesianTreeRegressor": _ESTIMATORS}
-_LATE_MODULES = {"certificates": "certificates", "plots": "faces.plots"}
+_LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 """Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 
 

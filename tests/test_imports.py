@@ -18,7 +18,7 @@ LAYERS = (
         "pactree_mcmc.loading",
         "pactree_mcmc.mcmc.resuming",
     ),
-    *("pactree_mcmc.smc", "exact", "pactree_mcmc.faces"),
+    *("pactree_mcmc.moves", "pactree_mcmc.smc", "pactree_mcmc.testing", "exact", "pactree_mcmc.faces"),
 )
 """From what knows nothing upwards; no module imports one of a layer above its own, wherever in its file."""
 EXACT_LAYERS = tuple(f"exact.{name}" for name in ("graph", "semirings", "recursion", "answers", "posterior"))

@@ -9,6 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
+from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.table.columns import Columns
 from pactree_mcmc.tree.tree import stack_trees
 
@@ -351,7 +352,7 @@ def test_inclusion_is_sorted_with_names_and_intervals():
     assert bottom > top
     ends = ax.containers[1].lines[2][0].get_segments()
     p = asked.mean()
-    error = 2.0 * np.sqrt(p * (1.0 - p) / pt.inference_data.ess(asked))
+    error = 2.0 * np.sqrt(p * (1.0 - p) / ess(asked))
     np.testing.assert_allclose(ends[0][:, 0], [p - error, p + error])
     assert np.size(ends[1]) == 0
 

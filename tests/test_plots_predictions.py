@@ -19,6 +19,7 @@ from pactree_mcmc.faces.plots import (
     plot_surface,
     plot_trace,
 )
+from pactree_mcmc.posterior.convergence import training_points
 from pactree_mcmc.posterior.evidence import Tempering
 from pactree_mcmc.posterior.inference_data import load_arviz
 from pactree_mcmc.tree.tree import stack_trees
@@ -240,7 +241,7 @@ class TestPartialDependence:
         steps = ax.patches[-1].get_data()
         assert steps.edges[1:-1].tolist() == [2.5]
         # every tree weighs as often as it was drawn; one row for each combination of codes
-        X = pt.convergence.training_points(post.model, 60)[1]
+        X = training_points(post.model, 60)[1]
         for value, edge in zip(steps.values, (0.0, 4.0), strict=True):
             rows = X.copy()
             rows[:, 0] = edge

@@ -278,7 +278,8 @@ class TestHostile:
 class TestPlanted:
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        monkeypatch.setattr("pactree_mcmc.model.leaf.of_numbers.drawn_normal", planted_plug_in)
+        for name in ("known_variance", "normal", "shared_variance"):
+            monkeypatch.setattr(f"pactree_mcmc.model.leaf.{name}.drawn_normal", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_law()
 

@@ -9,7 +9,8 @@ import exact
 import pactree_mcmc as pt
 
 HERE = Path(__file__).parent / "typing"
-PUBLIC = {"pt": pt, "exact": exact, "certificates": pt.certificates, "plots": pt.plots}
+PUBLIC = {"pt": pt, "exact": exact, "certificates": pt.certificates, "plots": pt.plots, "testing": pt.testing}
+MODULES = {("pt", name) for name in ("certificates", "moves", "plots", "testing")}
 
 
 def used(path):
@@ -35,7 +36,7 @@ def test_what_a_package_takes_is_what_it_exports(name):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_program_of_types_uses_every_public_name(name):
-    uses = used(HERE / "face.py") | {("pt", "certificates"), ("pt", "plots")}
+    uses = used(HERE / "face.py") | MODULES
     assert [known for known in PUBLIC[name].__all__ if (name, known) not in uses] == []
 
 

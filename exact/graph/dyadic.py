@@ -16,10 +16,11 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import Lowered, TreeModel, pack_model
 from pactree_mcmc.model.split_prior.base import CYCLIC
+from pactree_mcmc.model.unit_stats import add_unit
 
 from .build import pack_cut
 from .limits import Limit, refuse_bytes
-from .units import add_unit, cell_scores
+from .units import cell_scores
 
 NO_CHILD = -1
 
@@ -221,9 +222,12 @@ def link_into(
 @jit
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
     """Statistics and rows of the cells of a layer, ``first_cell`` counted from the layer's first."""
+    units = model.units
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
-            add_unit(stats, rows, first_cell[v] + groups[v, i], model.units, i)
+            cell = np.int64(first_cell[v] + groups[v, i])
+            rows[cell] += units.rows[i & units.rows_all]
+            add_unit(stats, cell, units, np.int64(i))
 
 
 @jit

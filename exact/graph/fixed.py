@@ -8,10 +8,11 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
 from .build import UPPER_BITS
-from .units import add_unit, cell_scores
+from .units import cell_scores
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
@@ -46,11 +47,13 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
     """Add every unit to each node it passes."""
-    design, feature, codes = model.split_prior.design, model.split_prior.feature, model.units.codes
+    design, feature, units = model.split_prior.design, model.split_prior.feature, model.units
+    codes = units.codes
     for i in range(codes.shape[1]):
         node = 0
         while True:
-            add_unit(stats, rows, node, model.units, i)
+            rows[node] += units.rows[i & units.rows_all]
+            add_unit(stats, np.int64(node), units, np.int64(i))
             k = design[node].feature
             if k == LEAF:
                 break

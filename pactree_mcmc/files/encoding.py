@@ -65,7 +65,8 @@ class Codec:
     Parameters
     ----------
     classes : iterable of classes
-        NamedTuples and dataclasses, which are made from their fields when reading.
+        NamedTuples and dataclasses, which are made from their fields when reading. One with a method ``for_file`` is
+        written as what that returns, another value of the class.
     records : mapping of str to dtype
         Record types by name.
     apart : sequence of str
@@ -116,6 +117,7 @@ class Codec:
         if type(value) is dict and all(type(key) is str for key in value):
             return {"dict": {key: self._encode(x, f"{at}.{key}", arrays) for key, x in value.items()}}
         if self.classes.get(type(value).__name__) is type(value):
+            value = value.for_file() if hasattr(value, "for_file") else value
             fields = {name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in _fields(type(value))}
             return {"class": type(value).__name__, "fields": fields}
         if hasattr(value, "__array__") and not isinstance(value, np.generic):

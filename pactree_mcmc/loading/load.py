@@ -8,22 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import check_type
 from ..files.encoding import CODEC, Encoded, Unknown
 from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
-from ..model import TreeModel
+from ..model import CustomLeaf, TreeModel
+from ..model.leaf.custom import LeafOutline
+from ..model.model import ModelParts
 from ..posterior.sampled import Draws, SampledPosterior, draws_of
 from .require import Nonsense
-from .validate import check_course, check_draws, check_parts, check_run
+from .validate import check_course, check_draws, check_outline, check_parts, check_run
 
 
-def load(path: AnyPath) -> SampledPosterior | TreeModel:
+def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior | TreeModel:
     """Read what the method ``save`` has written: a posterior, or a model.
 
     Parameters
     ----------
     path : path-like
         A file or Zarr store.
+    leaf : CustomLeaf, optional
+        The leaf of your own that the file was written with. A file holds no code: of such a leaf it says the name, the
+        parameters, and the scores of some cells, with which the one given must agree.
 
     Returns
     -------
@@ -34,10 +40,11 @@ def load(path: AnyPath) -> SampledPosterior | TreeModel:
     ------
     ValueError
         If the file does not exist, is of another kind, of a later format, damaged or altered, or a checkpoint from
-        before every chain had a draw; the message names the file and says what is wrong.
+        before every chain had a draw; the message names the file and says what is wrong. If ``leaf`` is missing, not
+        wanted, or another one than the file was written with.
     """
     parts = _parts(path)
-    model = _model(parts, path)
+    model = _model(parts, path, leaf)
     if "run" in parts:
         return _draws_so_far(model, _run(parts, model, path), path)
     if "draws" not in parts:
@@ -54,20 +61,41 @@ def load(path: AnyPath) -> SampledPosterior | TreeModel:
     return SampledPosterior(model, *draws, course=course)
 
 
-def load_unfinished(path: Any) -> Unfinished | None:
+def load_unfinished(path: Any, leaf: CustomLeaf | None = None) -> Unfinished | None:
     """The run on its way in a checkpoint; None if the file holds something finished."""
     parts = _parts(path)
     if "run" not in parts:
         return None
-    model = _model(parts, path)
+    model = _model(parts, path, leaf)
     run = _run(parts, model, path)
     return run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
 
 
-def _model(parts: dict[str, Encoded], path: Any) -> TreeModel:
+def _model(parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None) -> TreeModel:
     content = _decoded(parts["model"], path)
+    if isinstance(getattr(content, "leaf", None), LeafOutline):
+        content = _with_leaf(content, leaf, path)
+    elif leaf is not None:
+        raise ValueError(f"{path} says all of its leaf model, {content.leaf!r}; leave leaf= out.")
     _sensible(path, check_parts, content)
     return TreeModel.from_parts(content)
+
+
+def _with_leaf(content: ModelParts, leaf: Any, path: Any) -> ModelParts:
+    """The parts of a model with the leaf that the caller gives, if it is the one that the file was written with."""
+    outline: Any = content.leaf
+    if leaf is None:
+        raise ValueError(
+            f"{path} was written with a leaf of one's own, {outline.name!r}, and a file holds no code: give the leaf, "
+            "as leaf=."
+        )
+    check_type("leaf", leaf, CustomLeaf, "the CustomLeaf that the file was written with")
+    found: list[str | None] = []
+    _sensible(path, check_outline, outline, content.target)
+    _sensible(path, lambda: found.append(leaf.mismatch(outline, content.target)))
+    if found[0] is not None:
+        raise ValueError(f"{path} was written with another leaf than {leaf!r}: {found[0]}.")
+    return content._replace(leaf=leaf)
 
 
 def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:

@@ -10,8 +10,8 @@ from ..core.checks import MOST
 from ..mcmc.chain.snapshot import ARRAYS, GENERATORS, Snapshot, generator_from
 from ..mcmc.chain.start import Dispersed
 from ..mcmc.kernel import STEPS, Kernel
+from ..mcmc.moves.base import AbsentMove
 from ..mcmc.run.task import Length
-from ..mcmc.state.arrays import MOVES
 from ..mcmc.state.records import (
     CELL,
     N_CELL_TERMS,
@@ -28,6 +28,7 @@ from ..mcmc.state.records import (
 from ..model import FixedTree, TreeModel
 from ..model.data import Units, number_target, summed_units
 from ..model.leaf.base import Leaf
+from ..model.leaf.custom import LeafOutline
 from ..model.leaf.target import Target
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
@@ -63,12 +64,14 @@ def check_parts(parts: ModelParts) -> None:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
     classifier = target.classes is not None
     require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
-    array_of(target.values, "i" if classifier else "f", (n,), "y")
+    outputs = parts.leaf.y_columns
+    array_of(target.values, "i" if classifier else "f", (n, outputs) if outputs > 1 else (n,), "y")
+    _check_regressors(parts)
     if target.classes is not None:
         require(target.classes.ndim == 1, "classes has another shape")
         between(target.values, 0, len(target.classes), "y")
     numbers = [target.center, target.variance]
-    require(np.isfinite(target.values) & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
+    require(np.isfinite(target.values).all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
     if target.weight is not None:
         array_of(target.weight, "f", (n,), "sample_weight")
         require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")
@@ -80,6 +83,31 @@ def check_parts(parts: ModelParts) -> None:
         _check_scale(scale, columns.categories[columns.source[k]])
     _check_units(parts, q, len(target.values))
     _check_bound(parts)
+
+
+def _check_regressors(parts: ModelParts) -> None:
+    """Refuse columns of X that the leaf does not look at, or lacks."""
+    given, wanted = parts.target.regressors, parts.leaf.x_columns
+    require((given is None) == (wanted is None), "the leaf looks at other columns")
+    if given is not None:
+        array_of(given, "f", (parts.n_rows, len(wanted)), "regressors")
+        require(np.isfinite(given), "a regressor is not finite")
+        parts.columns.ordered_places("x_columns", wanted)
+
+
+def check_outline(outline: LeafOutline, target: Target) -> None:
+    """Refuse what a file says of a leaf, and the data it would be asked about, if they are none."""
+    require(isinstance(target, Target), "a part of the model is missing")
+    require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
+    require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
+    for what in ("params", "stats", "scores"):
+        array_of(getattr(outline, what), "f", (-1, -1) if what == "stats" else (-1,), what)
+    array_of(target.values, "i" if outline.classes else "f", (-1, -1) if outline.y_columns > 1 else (-1,), "y")
+    require(np.isfinite(target.values).all() and len(target.values) >= 1, "y is not finite")
+    if target.regressors is not None:
+        array_of(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
+    if target.classes is not None:
+        between(target.values, 0, len(target.classes), "y")
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
@@ -119,7 +147,7 @@ def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
     array_of(units.rows, "i", (m if units.rows_all else 1,), "rows")
     require(units.rows.dtype == np.int32, "rows is of another type")
     between(units.rows, 1, parts.n_rows + 1, "a number of rows")
-    array_of(units.moments, "f", (2, 1 if units.counts else m), "moments")
+    array_of(units.moments, "f", (2, 1) if units.counts else (n_stats - 1, m), "moments")
     require(np.isfinite(units.moments), "a moment is not finite")
     rows = int(units.rows.sum()) if units.rows_all else m
     require(rows == parts.n_rows == n_values, "the units are not those of the rows")
@@ -331,13 +359,26 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
-        check_end(end, model)
+        check_end(end, model, len(course.kernel.moves))
 
 
 def check_kernel(kernel: Any) -> None:
     """Refuse a mixture that is none."""
     require(isinstance(kernel, Kernel) and isinstance(kernel.names, tuple), "the kernel is none")
-    require([name in STEPS for name in kernel.names], "the kernel has a move that is unknown")
+    require(isinstance(kernel.own, tuple), "the kernel is none")
+    for move in kernel.own:
+        require(isinstance(move, AbsentMove) and isinstance(move.counts, tuple), "the kernel has a move that is none")
+        words = (move.name, move.key, *move.counts)
+        require(len(move.counts) in (1, 2) and all(type(word) is str for word in words), "a move has no name")
+        flags = (move.replaces, move.scans, move.lines, move.guided)
+        require(all(type(flag) is bool for flag in flags), "a move is none")
+    own = [move.name for move in kernel.own]
+    require(len({*own, *STEPS}) == len(own) + len(STEPS), "a move has the name of another")
+    require([name in STEPS or name in own for name in kernel.names], "the kernel has a move that is unknown")
+    require(len(set(kernel.names)) == len(kernel.names), "the kernel has a move twice")
+    given = np.array(kernel.given, dtype=np.float64)
+    require(given.shape == (len(kernel.names),), "the kernel has no weights")
+    require((given > 0.0) & np.isfinite(given), "the kernel has no weights")
     weights = np.array(kernel.weights, dtype=np.float64)
     require(weights.shape == (len(kernel.names),) and len(weights) > 0, "the kernel has no weights")
     require((weights > 0.0) & (weights <= 1.0) & (abs(weights.sum() - 1.0) < 1e-9), "the kernel has no weights")
@@ -345,7 +386,7 @@ def check_kernel(kernel: Any) -> None:
     require(type(kernel.adapts) is bool, "the kernel is none")
 
 
-def check_end(end: Any, model: TreeModel) -> None:
+def check_end(end: Any, model: TreeModel, n_moves: int) -> None:
     """Refuse where a chain, or a ladder, is said to have stopped."""
     require(isinstance(end, Snapshot) and type(end.tuned) is int and 0 <= end.tuned <= MOST, "a chain has no end")
     check_generator(end.generator)
@@ -366,10 +407,10 @@ def check_end(end: Any, model: TreeModel) -> None:
         require(all(type(n) is int and 0 <= n < 1 << 62 for n in counts), "a ladder has no age")
     require(len(end.replicas) == levels, "a ladder is of other levels")
     for replica in end.replicas:
-        _check_replica(replica, model)
+        _check_replica(replica, model, n_moves)
 
 
-def _check_replica(replica: Any, model: TreeModel) -> None:
+def _check_replica(replica: Any, model: TreeModel, n_moves: int) -> None:
     state = dict(zip(ARRAYS, replica.state, strict=True))
     node = state["node"]
     require(node.dtype == NODE and node.ndim == 1 and len(node) >= 1, "the nodes are none")
@@ -379,7 +420,7 @@ def _check_replica(replica: Any, model: TreeModel) -> None:
     require(state["box"].shape[1] in (0, p), "box has another shape")
     array_of(state["count"], "i", (ROWS + 1,), "count")
     array_of(state["beta"], "f", (1,), "beta")
-    array_of(state["moves"], "i", (2, len(MOVES)), "moves")
+    array_of(state["moves"], "i", (2, n_moves), "moves")
     learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
     array_of(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
     require(np.isfinite(state["density"]), "the density is not finite")
@@ -442,4 +483,4 @@ def check_run(run: Any, model: TreeModel) -> None:
         if isinstance(plan.seed, dict):
             check_generator(plan.seed)
         if result is not None and result.end is not None:
-            check_end(result.end, model)
+            check_end(result.end, model, len(plan.kernel.moves))

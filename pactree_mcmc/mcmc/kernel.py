@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from .moves import (
     subgraph,
     swap,
 )
-from .state.arrays import MOVES
+from .moves.base import AbsentMove, Move
 
 PROPOSALS_PER_DRAW = 100
 STEP_ROWS = 50.0
@@ -36,39 +37,27 @@ FEWEST_PROPOSALS = 10
 """Between two draws, where a run finds the number itself."""
 
 
-class Step(NamedTuple):
-    """One way of making proposals."""
-
-    run: Any
-    moves: tuple[str, ...]
-    """What it counts."""
-    scans: bool = True
-    """Whether it keeps tables of scores."""
-    replaces: bool = True
-    """Whether it replaces subtrees."""
-    lines: bool = False
-    """Whether it sums over lines."""
-    guided: bool = False
-    """Whether it draws from a learned density."""
-
-
 STEPS = {
-    "grow-prune": Step(grow_prune.run, ("grow", "prune"), False, False),
-    "blanchard": Step(blanchard.run, ("grow", "prune"), False, False),
-    "collapsed": Step(collapsed.run, ("collapsed grow", "collapsed prune"), True, False),
-    "redraw": Step(redraw.run, ("redraw",)),
-    "change": Step(change.run_change, ("change",), False),
-    "shift": Step(change.run_shift, ("shift",), False),
-    "swap": Step(swap.run, ("swap",), False),
-    "rotate": Step(rotate.run, ("rotate",), False),
-    "regrow-1": Step(regrow.run_1, ("regrow-1",)),
-    "regrow-2": Step(regrow.run_2, ("regrow-2",)),
-    "restructure": Step(restructure.run, ("restructure",), False),
-    "reshape": Step(reshape.run, ("reshape",), False),
-    "regrow-line": Step(regrow_line.run, ("regrow-line",), lines=True),
-    "learned": Step(learned.run, ("learned",), guided=True),
-    "subgraph": Step(subgraph.run, ("subgraph",), guided=True),
+    move.name: move
+    for move in (
+        grow_prune.MOVE,
+        blanchard.MOVE,
+        collapsed.MOVE,
+        redraw.MOVE,
+        change.MOVE,
+        change.SHIFT,
+        swap.MOVE,
+        rotate.MOVE,
+        regrow.MOVE,
+        regrow.FURTHER,
+        restructure.MOVE,
+        reshape.MOVE,
+        regrow_line.MOVE,
+        learned.MOVE,
+        subgraph.MOVE,
+    )
 }
+"""The library's own moves by name."""
 LOCAL = {
     "collapsed": 0.45,
     "redraw": 0.08,
@@ -114,11 +103,16 @@ class Kernel(NamedTuple):
     """Proposals a block."""
     adapts: bool = False
     """Whether weights and block may be set by what the proposals cost."""
+    own: tuple[Move | AbsentMove, ...] = ()
+    """The steps that are not the library's."""
+    given: tuple[float, ...] = ()
+    """Weights as they were given, before any were set by cost."""
 
     @property
-    def runs(self) -> list[Any]:
-        """The compiled loop of each step."""
-        return [STEPS[name].run for name in self.names]
+    def steps(self) -> list[Move | AbsentMove]:
+        """The moves."""
+        own = {move.name: move for move in self.own}
+        return [STEPS[name] if name in STEPS else own[name] for name in self.names]
 
     @property
     def is_single(self) -> bool:
@@ -128,28 +122,37 @@ class Kernel(NamedTuple):
     @property
     def scans(self) -> bool:
         """Whether some step keeps tables of scores."""
-        return any(STEPS[name].scans for name in self.names)
+        return any(step.scans for step in self.steps)
 
     @property
     def replaces(self) -> bool:
         """Whether some step replaces subtrees."""
-        return any(STEPS[name].replaces for name in self.names)
+        return any(step.replaces for step in self.steps)
 
     @property
     def lines(self) -> bool:
         """Whether some step sums over lines."""
-        return any(STEPS[name].lines for name in self.names)
+        return any(step.lines for step in self.steps)
 
     @property
     def guided(self) -> bool:
         """Whether some step draws from a learned density."""
-        return any(STEPS[name].guided for name in self.names)
+        return any(step.guided for step in self.steps)
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """What the steps count, in the order of MOVES."""
-        counted = {move for name in self.names for move in STEPS[name].moves}
-        return tuple(move for move in MOVES if move in counted)
+        """What the steps count: the library's own first, in the order of STEPS."""
+        ordered = [STEPS[name] for name in STEPS if name in self.names]
+        return tuple(dict.fromkeys(count for step in (*ordered, *self.own) for count in step.counts))
+
+    @property
+    def firsts(self) -> list[int]:
+        """Place in ``moves`` of the first of what each step counts."""
+        return [self.moves.index(step.counts[0]) for step in self.steps]
+
+    def for_file(self) -> Kernel:
+        """The kernel as a file holds it, without code."""
+        return self._replace(own=tuple(move.record for move in self.own))
 
     def by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
         """The weights and proposals a block that share out the work: ``rows`` visited a block.
@@ -157,7 +160,7 @@ class Kernel(NamedTuple):
         ``cost`` (2, steps): proposals of each step, and rows they visited.
         """
         each = _rows_each(cost)
-        given = np.array([WHOLE[name] for name in self.names])
+        given = np.array(self.given)
         others = np.array([name not in WORK_SHARES for name in self.names])
         weights = np.array([WORK_SHARES.get(name, 0.0) for name in self.names]) / each
         rest = 1.0 - sum(WORK_SHARES.values())
@@ -165,7 +168,7 @@ class Kernel(NamedTuple):
         weights /= weights.sum()
         most = MOST_LEARNED / weights[self.names.index("learned")]
         block = int(min(max(rows / (weights * each).sum(), FEWEST_PROPOSALS), most))
-        return Kernel(self.names, tuple(weights.tolist()), block, True)
+        return self._replace(weights=tuple(weights.tolist()), block=block)
 
     def rows_per_block(self, cost: np.ndarray) -> float:
         """What a block costs, in rows."""
@@ -202,37 +205,93 @@ def _made(weights: tuple[float, ...], n: int) -> np.ndarray:
     return made + np.bincount(np.argsort(due, axis=None, kind="stable")[:left] // max(left, 1), minlength=len(given))
 
 
-def read_kernel(kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False) -> Kernel:
-    """Check a kernel: a name, or weights of steps by name; ``block`` proposals are a draw.
+def read_kernel(
+    kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False, best: str = "local"
+) -> Kernel:
+    """Check a kernel: a name, or weights of moves and of kernels by name; ``block`` proposals are a draw.
 
     ``is_line``: the model is of one ordered feature, whose table is made once. ``adapts``: weights and block may be set
-    by cost.
+    by cost. ``best``: what "default" stands for.
     """
-    if isinstance(kernel, str):
-        if kernel != "default" and kernel not in WEIGHTS:
-            raise ValueError(
-                f"kernel={kernel!r} is unknown; give one of {['default', *sorted(WEIGHTS)]}, or {{move: weight}}."
-            )
-        kernel = LINE_WEIGHTS if is_line and kernel in ("default", "local") else WEIGHTS.get(kernel, LOCAL)
+    if isinstance(kernel, str) and (kernel == "default" or kernel in WEIGHTS):
+        kernel = {kernel: 1.0}
     if not isinstance(kernel, Mapping):
         raise ValueError(
             f"kernel={in_words(kernel)} is unknown; give one of {['default', *sorted(WEIGHTS)]}, or {{move: weight}}."
         )
-    for name, weight in kernel.items():
-        if not isinstance(name, str) or name not in STEPS:
-            raise ValueError(_unknown(name))
+    weights: dict[str, float] = {}
+    own: list[Move] = []
+    for key, weight in kernel.items():
         number = as_number(weight)
+        parts = _parts(key, is_line, best)
         if number is None or not 0.0 <= number < np.inf:
-            raise ValueError(f"the weight of {name!r} is {in_words(weight)}; give a finite number >= 0.")
-    total = math.fsum(float(weight) for weight in kernel.values())
+            raise ValueError(f"the weight of {_name(key)!r} is {in_words(weight)}; give a finite number >= 0.")
+        if isinstance(key, Move) and number > 0.0:
+            _check_names(key, weights, own)
+            own.append(key)
+        for name, part in parts.items():
+            weights[name] = weights.get(name, 0.0) + float(number) * part
+    total = math.fsum(weights.values())
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
-    used = {name: float(weight) / total for name, weight in kernel.items() if weight > 0.0}
-    return Kernel(tuple(used), tuple(used.values()), block, adapts)
+    given = {name: weight for name, weight in weights.items() if weight > 0.0}
+    used = tuple(weight / total for weight in given.values())
+    return Kernel(tuple(given), used, block, adapts, tuple(own), tuple(given.values()))
+
+
+def _name(key: Any) -> Any:
+    return key.name if isinstance(key, Move) else key
+
+
+def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
+    """Weights of moves by name that an entry of a kernel stands for."""
+    if isinstance(key, Move):
+        return {key.name: 1.0}
+    if isinstance(key, str):
+        if is_line and key in ("default", "local"):
+            return LINE_WEIGHTS
+        if key in STEPS:
+            return {key: 1.0}
+        if key == "default" or key in WEIGHTS:
+            return WEIGHTS[best if key == "default" else key]
+    raise ValueError(_unknown(key))
+
+
+def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
+    """Refuse a move of somebody's own that could be taken for another."""
+    counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
+    taken = {*STEPS, *WEIGHTS, "default", *weights}
+    twice = [word for word in (move.name,) if word in taken] + [count for count in move.counts if count in counted]
+    if twice:
+        raise ValueError(f"{move!r} has the name {twice[0]!r}, which another move of the library or kernel has.")
+
+
+def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
+    """The kernel of a file with moves of somebody's own in the places of their names."""
+    found = {move.name: move for move in moves}
+    own = []
+    for known in kernel.own:
+        move = found.get(known.name, known)
+        if isinstance(move, AbsentMove):
+            raise ValueError(
+                f"the kernel of this run has a move {move.name!r} that is not the library's, and files hold no code; "
+                "give it: pt.resume(run, draws, moves=[...])."
+            )
+        old, new = known.record, move.record
+        if old[:-1] != new[:-1]:
+            raise ValueError(f"{move!r} is not the move of that name in this run: {new[:-1]}, and it was {old[:-1]}.")
+        if old.key and new.key and old.key != new.key and old.key.split()[0] == new.key.split()[0]:
+            warnings.warn(
+                f"{move!r} has other code than the move of that name in this run; draws go on by the new one.",
+                stacklevel=4,
+            )
+        own.append(move)
+    return kernel._replace(own=tuple(own))
 
 
 def _unknown(name: Any) -> str:
     lookahead = re.fullmatch(r"regrow-(-?\d+)", name) if isinstance(name, str) else None
     if lookahead:
         return f"{name!r} looks {lookahead[1]} levels ahead; the lookahead of regrow is 1 or 2."
-    return f"the move {in_words(name)} is unknown; the moves are {', '.join(STEPS)}."
+    moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
+    return f"the move {in_words(name)} is unknown; {moves}."

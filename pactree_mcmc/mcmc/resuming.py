@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_count
+from ..core.checks import check_count, in_words
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
+from ..model import CustomLeaf
 from ..posterior.sampled import SampledPosterior
 from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
+from .kernel import complete
+from .moves.base import Move
 from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.task import Length, Plan, Result
 from .run.workers import Work
@@ -29,6 +33,8 @@ def resume(
     progress: bool = True,
     checkpoint: AnyPath | None = None,
     every: float = 60.0,
+    moves: Sequence[Move] = (),
+    leaf: CustomLeaf | None = None,
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
 
@@ -46,6 +52,11 @@ def resume(
         As for `sample`.
     checkpoint, every
         As for `sample`. A run that is resumed from a checkpoint goes on writing to it, as often as before.
+    moves : list of Move, optional
+        The moves of your own that the run's kernel has, where ``run`` comes from a file, which holds their names and
+        none of their code. Others are not looked at.
+    leaf : CustomLeaf, optional
+        As for `load`, if ``run`` is the path of a file that was written with a leaf of your own.
 
     Returns
     -------
@@ -56,10 +67,16 @@ def resume(
     Raises
     ------
     ValueError
-        If draws is out of range or missing, the posterior holds independent draws or those of an interrupted run, or a
-        file cannot be used.
+        If draws is out of range or missing, the posterior holds independent draws or those of an interrupted run, a
+        file cannot be used, or a move of the kernel is missing or counts other than it did.
     TypeError
-        If ``run`` is neither a SampledPosterior nor a path.
+        If ``run`` is neither a SampledPosterior nor a path, or ``moves`` holds what is no Move.
+
+    Warns
+    -----
+    UserWarning
+        If a move given for one of the same name has other code, as far as the file can tell: the draws from before
+        were made by the other.
 
     Notes
     -----
@@ -74,23 +91,33 @@ def resume(
     300
     """
     check_executor(executor)
+    found = _read_moves(moves)
     if isinstance(run, str | os.PathLike):
-        return _resume_file(run, draws, executor, progress, checkpoint, every)
+        return _resume_file(run, draws, executor, progress, checkpoint, every, found, leaf)
+    if leaf is not None:
+        raise ValueError("leaf= is for the path of a file; a posterior has its leaf.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-    return _resume_posterior(run, draws, executor, progress, checkpoint, every)
+    return _resume_posterior(run, draws, executor, progress, checkpoint, every, found)
 
 
 def _resume_file(
-    path: Any, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
+    path: Any,
+    draws: int | None,
+    executor: Executor | None,
+    progress: bool,
+    checkpoint: Any,
+    every: float,
+    moves: list[Move],
+    leaf: CustomLeaf | None,
 ) -> SampledPosterior:
-    found = load_unfinished(path)
+    found = load_unfinished(path, leaf)
     if found is None:
-        post = load(path)
+        post = load(path, leaf=leaf)
         if not isinstance(post, SampledPosterior):
             raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
-        return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every)
-    plans, before = list(found.plans), list(found.results)
+        return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every, moves)
+    plans, before = [_with_moves(plan, moves) for plan in found.plans], list(found.results)
     if draws is not None:
         raise ValueError(
             f"{path} is a checkpoint of a run on its way to {plans[0].draws} draws; leave draws out, and resume what "
@@ -105,7 +132,13 @@ def _resume_file(
 
 
 def _resume_posterior(
-    post: SampledPosterior, draws: int | None, executor: Executor | None, progress: bool, checkpoint: Any, every: float
+    post: SampledPosterior,
+    draws: int | None,
+    executor: Executor | None,
+    progress: bool,
+    checkpoint: Any,
+    every: float,
+    moves: list[Move],
 ) -> SampledPosterior:
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
@@ -116,13 +149,13 @@ def _resume_posterior(
             "the posterior holds independent draws, or those of chains interrupted at different draws; there is "
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
-    total = post.n_draws + int(draws)
+    total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
     # a length that is reached with the draws asked for
     length = (
         None if course.strata is None else Length(total, total * course.thin, None, course.strata, fits=course.fits)
     )
     plans = [
-        Plan(post.model, total, end.tuned, course.thin, course.kernel, end.generator, None, None, length)
+        Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length)
         for end in course.ends
     ]
     before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
@@ -131,6 +164,17 @@ def _resume_posterior(
         written = Checkpoint(read_target(checkpoint), every, plans, post.seconds)
         written.write(before)
     return run_plans(Work(plans, before, executor, progress, written), post.seconds)
+
+
+def _read_moves(moves: Any) -> list[Move]:
+    """Check what is given as moves."""
+    if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
+        raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
+    return list(moves)
+
+
+def _with_moves(plan: Plan, moves: list[Move]) -> Plan:
+    return plan._replace(kernel=complete(plan.kernel, moves))
 
 
 def _result(post: SampledPosterior, c: int) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -30,8 +30,8 @@ from .state.arrays import line_sums
 
 TUNE = 1000
 """Draws dropped first, where nothing is said."""
-PROPOSALS_OF = {"whole": 30}
-"""Proposals between two draws, where nothing is said, of kernels that make other than the usual."""
+PROPOSALS_OF_WHOLE = 30
+"""Proposals between two draws, where nothing is said, of kernel "whole" and of mixtures with it."""
 
 bridges.append(bridge)
 
@@ -43,7 +43,7 @@ def sample(
     tune: int | None = None,
     chains: int = 4,
     rng: Seed | Sequence[Seed] = None,
-    kernel: Any = "default",
+    kernel: str | Mapping[Any, float] = "default",
     thin: int | None = None,
     proposals: int | None = None,
     steps: int | None = None,
@@ -73,15 +73,16 @@ def sample(
         Source of randomness; chain c takes its c-th spawned child, so draws do not depend on how many workers run,
         nor, where chains neither learn together nor wait for each other, on how many chains. A sequence gives each
         chain its own source, taken as it is.
-    kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move: weight}
+    kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move or kernel: weight}
         "default": "whole" in a run that finds its own length, unless on a ladder, with one ordered feature, or with
         so many rows that learning would not fit into its ``work`` (some 4,500 by default); else "local". "whole":
         whole trees and subtrees from a density that the chains learn together in tuning, and a few local moves;
         "local": many local moves; "cgm": grow, prune, change, swap (Chipman et al. 1998); "grow-prune": uniform choice
         of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999), section 6.
         Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1, regrow-2 (by lookahead),
-        regrow-line, restructure, reshape, learned, subgraph; weights >= 0, not all 0, are shares of the proposals. See
-        docs/kernels.md.
+        regrow-line, restructure, reshape, learned, subgraph, and `Move` objects of your own, as in
+        ``{"default": 0.9, MyMove(): 0.1}``; weights >= 0, not all 0, are fractions of the proposals. See
+        docs/kernels.md and docs/extending.md.
     thin : int, optional
         Keep every thin-th step, >= 1; in a run of given length 1 where left out.
     proposals : int, optional
@@ -164,12 +165,14 @@ def sample(
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
-    if length is not None and isinstance(kernel, str) and kernel == "default" and betas is None and not is_line:
-        kernel = "whole" if learns_within(length.work, model, int(chains)) else "local"
+    best = "local"
+    if length is not None and "default" in _named(kernel) and betas is None and not is_line:
+        best = "whole" if learns_within(length.work, model, int(chains)) else "local"
+    is_whole = "whole" in [best if name == "default" else name for name in _named(kernel)]
     if proposals is None:
-        proposals = PROPOSALS_OF.get(kernel, PROPOSALS_PER_DRAW) if isinstance(kernel, str) else PROPOSALS_PER_DRAW
-    adapts = length is not None and isinstance(kernel, str) and kernel == "whole"
-    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts)
+        proposals = PROPOSALS_OF_WHOLE if is_whole else PROPOSALS_PER_DRAW
+    adapts = length is not None and is_whole
+    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, best=best)
     if betas is not None:
         read_ladder(betas)
     if length is not None and length.steps == 0 and betas is not None:
@@ -220,6 +223,12 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         post.save(work.checkpoint.path)
     warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])
     return post
+
+
+def _named(kernel: Any) -> list[str]:
+    """The names in what may be a kernel."""
+    names = [kernel] if isinstance(kernel, str) else list(kernel) if isinstance(kernel, Mapping) else []
+    return [name for name in names if isinstance(name, str)]
 
 
 def _read_length(

@@ -68,5 +68,5 @@ def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generato
                 rows = rows[~target.estimation[rows]]
             # its parameters are drawn from their prior, which knows rows of E only
             stats = cell.stats(leaf.n_stats(target)) * leaf.uses_estimation
-            y[rows] = leaf.draw(rng, stats[None], np.zeros(len(rows), dtype=np.int64), target, rows)
+            y[rows] = leaf.draw_y(rng, stats[None], np.zeros(len(rows), dtype=np.int64), target, rows)
     return y if target.classes is None else target.classes[y]

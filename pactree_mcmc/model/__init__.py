@@ -2,13 +2,21 @@
 
 from .compiled import Lowered, pack_model
 from .leaf.base import Leaf
+from .leaf.beta_binomial import BetaBinomial
+from .leaf.custom import CustomLeaf
 from .leaf.dirichlet import DirichletMultinomial
+from .leaf.exponential import ExponentialGamma
 from .leaf.frozen_laplace import FrozenLaplace
+from .leaf.gamma_rate import GammaGamma
 from .leaf.known_variance import NormalKnownVariance
+from .leaf.multivariate_normal import MultivariateNormal
+from .leaf.negative_binomial import NegativeBinomialBeta
 from .leaf.normal import NormalInverseGamma
+from .leaf.normal_linear import NormalLinear
 from .leaf.pac_bayes_loss import PacBayesLoss
 from .leaf.poisson import PoissonGamma
 from .leaf.shared_variance import NormalSharedVariance
+from .leaf.weibull import WeibullGamma
 from .model import TreeModel
 from .split_prior.base import SplitPrior
 from .split_prior.dyadic_cuts import DyadicCuts

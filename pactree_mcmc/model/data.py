@@ -62,7 +62,10 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     labels = read_array("y", y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if labels.ndim != 1:
+    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
+    if labels.shape[1:] != ((columns,) if columns > 1 else ()):
+        if columns > 1:
+            raise ValueError(f"y has shape {labels.shape}; {leaf!r} needs {columns} columns, shape ({n}, {columns}).")
         raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")
     if len(labels) != n:
         raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
@@ -77,7 +80,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         labels = _plain_objects(labels)
         kind = labels.dtype.kind
     if kind == "f" and not np.isfinite(labels).all():
-        row = int(np.argmax(~np.isfinite(labels)))
+        row = int(np.argmax(~np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))
         raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
     chosen = leaf is not None
     if leaf is None:
@@ -148,7 +151,9 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow."""
+    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow. Columns have neither."""
+    if y.ndim > 1:
+        return Target(y, None, weight, mask, 0.0, 1.0)
     shares = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         center = float(shares @ y)

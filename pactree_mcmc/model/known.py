@@ -9,13 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from .leaf.base import Leaf
+from .leaf.beta_binomial import BetaBinomial
+from .leaf.custom import CustomLeaf
 from .leaf.dirichlet import DirichletMultinomial
+from .leaf.exponential import ExponentialGamma
 from .leaf.frozen_laplace import FrozenLaplace
+from .leaf.gamma_rate import GammaGamma
 from .leaf.known_variance import NormalKnownVariance
+from .leaf.multivariate_normal import MultivariateNormal
+from .leaf.negative_binomial import NegativeBinomialBeta
 from .leaf.normal import NormalInverseGamma
+from .leaf.normal_linear import NormalLinear
 from .leaf.pac_bayes_loss import PacBayesLoss
 from .leaf.poisson import PoissonGamma
 from .leaf.shared_variance import NormalSharedVariance
+from .leaf.weibull import WeibullGamma
 from .split_prior.base import SplitPrior
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
@@ -30,6 +38,8 @@ SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)
 LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
+    *(ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial, MultivariateNormal, NormalLinear),
+    CustomLeaf,
 )
 FREE = frozenset({"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw"})
 """Methods of a leaf that have no compiled form."""

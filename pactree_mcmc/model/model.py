@@ -155,6 +155,7 @@ class TreeModel:
         self.columns = learn_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features
         self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
+        self.target = self.target._replace(regressors=self._regressors_of(table, leaf))
         self.leaf = leaf.resolve(self.target)
         self.split_prior.weights(self.n_features)
         self.shape = self.split_prior.shape()
@@ -169,10 +170,38 @@ class TreeModel:
         self.units, self.unit_of_row = self._merge(table)
         self._rules = self.split_prior.bind(self.scales)
 
+    def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
+        """The columns of X that the leaf looks at, (n, c)."""
+        if leaf.x_columns is None:
+            return None
+        return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_places(leaf)])
+
+    def _x_places(self, leaf: Leaf) -> list[int]:
+        return self.columns.ordered_places("x_columns", leaf.x_columns)
+
+    def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
+        """Of rows of numbers (n, p) the columns that the leaf looks at, (n, c); None: it looks at none."""
+        if self.leaf.x_columns is None:
+            return None
+        chosen = numbers[:, self._x_places(self.leaf)]
+        if not np.isfinite(chosen).all():
+            row = int(np.argmax(~np.isfinite(chosen).all(axis=1)))
+            raise ValueError(f"row {row} lacks a value of {self.leaf.x_columns}, which the leaf needs; fill it in.")
+        return np.ascontiguousarray(chosen)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # compiled code gets an address in it, which is none in another process
+        return {name: value for name, value in vars(self).items() if name != "lowered"}
+
     @property
     def parts(self) -> ModelParts:
         """What the model is made of, for `from_parts`."""
         return ModelParts(*(getattr(self, name) for name in ModelParts._fields))
+
+    @property
+    def parts_in_file(self) -> ModelParts:
+        """`parts` in the form that files hold."""
+        return self.parts._replace(leaf=self.leaf.in_file(self.target))
 
     @classmethod
     def from_parts(cls, parts: ModelParts) -> Self:
@@ -186,7 +215,7 @@ class TreeModel:
 
     def save(self, path: AnyPath) -> None:
         """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""
-        write_parts({"model": self.parts}, path)
+        write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> Merged:
         """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""

@@ -175,7 +175,7 @@ class Posterior(PredictsNewY):
         return self._values(self.model.columns.numbers(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable labels (n,), or predictive means (n,) of a regression.
+        """Most probable labels (n,), or predictive means (n,) of a regression; (n, d) where y has several outputs.
 
         Raises
         ------
@@ -183,4 +183,6 @@ class Posterior(PredictsNewY):
             If X does not fit the model's columns.
         """
         values = self._values(self.model.columns.numbers(X))
-        return values[:, 0] if self.model.classes_ is None else self.model.classes_[np.argmax(values, axis=1)]
+        if self.model.classes_ is None:
+            return values[:, 0] if values.shape[1] == 1 else values
+        return self.model.classes_[np.argmax(values, axis=1)]

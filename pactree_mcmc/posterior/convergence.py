@@ -312,13 +312,17 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
     """Predictions at training rows: means, or the probabilities that vary most over the draws."""
     model = post.model
+    if not model.leaf.predicts:
+        return Quantities([], [], np.empty((0, post.n_distinct_trees)))
     rows, X = training_points(model, max_points)
+    regressors = model.target.regressors
     reached = leaves_reached(post.distinct_trees, X)
     n_classes = model.target.n_classes
     n_judged = 1 if model.classes_ is None else min(max(n_classes - 1, 1), N_CLASSES)
     names, values = [], np.empty((len(rows), n_judged, post.n_distinct_trees))
     for i, row in enumerate(rows.tolist()):
-        value = model.leaf.value(post.node_stats[reached[i]], model.target)
+        own = () if regressors is None else (np.tile(regressors[row], (len(reached[i]), 1)),)
+        value = model.leaf.value(post.node_stats[reached[i]], model.target, *own)
         mean = post.weight_of_tree @ value
         # rounding must not choose between the classes, so that equal runs are judged alike
         variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)

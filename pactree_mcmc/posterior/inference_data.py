@@ -151,7 +151,7 @@ def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> t
     X, rows = model.unit_numbers(np.arange(model.units.n_units)), np.arange(model.n_rows)
     X = X if model.unit_of_row is None else X[model.unit_of_row]
     y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), X, rng, rows)
-    y = y.reshape(*posterior.tree_of_draw.shape, model.n_rows)
+    y = y.reshape(*posterior.tree_of_draw.shape, *y.shape[1:])
     if model.classes_ is None:
         return "y", y, model.target.values
     if model.classes_.dtype.kind in "fiu":

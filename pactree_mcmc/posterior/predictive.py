@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class PredictsNewY(ABC):
     """What every posterior can be asked about a new y; a part of `Posterior`."""
 
     model: TreeModel
+    _stats_by_place: np.ndarray
+    """Statistics (k, n_stats) of the places that a row may reach: nodes of trees, or cells."""
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
         """Quantiles of a new y, for regressions and counts.
@@ -144,6 +146,18 @@ class PredictsNewY(ABC):
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         """``n`` trees: a sampled posterior, and the numbers (n,) of its distinct trees."""
 
+    def _values_by_row(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and mean square (n, d) of what rows of numbers are predicted by leaves that look at the row too."""
+        leaf, target, regressors = self.model.leaf, self.model.target, self.model.regressors(X)
+        assert regressors is not None
+        means, squares = [], []
+        for rows, mix in self._mixtures(X):
+            at = np.repeat(np.arange(len(X))[rows], np.diff(mix.first))
+            value = leaf.value(self._stats_by_place[mix.place], target, regressors[at])
+            means.append(np.column_stack([mix.mean(column) for column in value.T]))
+            squares.append(np.column_stack([mix.mean(column) for column in value.T**2]))
+        return np.concatenate(means), np.concatenate(squares)
+
     @abstractmethod
     def _leaf_laws(self) -> StudentT | NegativeBinomial:
         """Laws of a new y in the places that a row may reach: nodes of trees, or cells."""
@@ -177,8 +191,9 @@ class Predictive:
                 "standard deviation: predict_proba gives their probabilities, sample_predictive draws labels."
             )
         self._post, self._law = post, post._leaf_laws()
+        self._by_row = post.model.leaf.x_columns is not None
         # equal laws of many places are weighed once: a place of each, and which of them every place has
-        table = np.ascontiguousarray(np.column_stack(self._law))
+        table = np.ascontiguousarray(np.column_stack(tuple(self._law)))
         by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
         self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
         self._number = number.reshape(-1)
@@ -186,6 +201,8 @@ class Predictive:
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean (n,) and variance (n,) of a new y at rows of X; the variance is infinite where a law's is."""
         center = self._post.model.target.center
+        if self._by_row:
+            return self._mean_and_variance_by_row(X, center)
         mean, variance = self._law.mean_and_variance()
         endless = np.isinf(variance)
         square = np.where(endless, 0.0, variance) + (mean - center) ** 2
@@ -200,8 +217,12 @@ class Predictive:
             raise ValueError(f"q={given.tolist()} is out of range; give probabilities 0 < q < 1, a number or a row.")
         out = np.empty((len(X), given.size))
         for rows, mix in self._post._mixtures(X):
-            mix, same = _distinct(self._merged(mix))
-            law = self._law.take(self._first[mix.place])
+            same: Any = slice(None)
+            if self._by_row:
+                law = self._laws_at(X[rows], mix)
+            else:
+                mix, same = _distinct(self._merged(mix))
+                law = self._law.take(self._first[mix.place])
             for j, share in enumerate(given.ravel().tolist()):
                 out[rows, j] = law.mixture_quantile(mix, share)[same]
         return out[:, 0] if given.ndim == 0 else out
@@ -215,8 +236,23 @@ class Predictive:
         """Probability (n,) that a new y at each row of X is at most ``y`` (n,)."""
         out = np.empty(len(y))
         for rows, mix in self._post._mixtures(X):
-            out[rows] = mix.mean(self._law.take(mix.place).below(mix.by_law(y[rows])))
+            law = self._laws_at(X[rows], mix) if self._by_row else self._law.take(mix.place)
+            out[rows] = mix.mean(law.below(mix.by_law(y[rows])))
         return out
+
+    def _laws_at(self, X: np.ndarray, mix: Mixture) -> Any:
+        """The laws of a mixture, of leaves that look at the row too."""
+        regressors, laws = self._post.model.regressors(X), cast(Any, self._law.take(mix.place))
+        assert regressors is not None
+        return laws.at(np.repeat(regressors, np.diff(mix.first), axis=0))
+
+    def _mean_and_variance_by_row(self, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        for rows, mix in self._post._mixtures(X):
+            each, spread = self._laws_at(X[rows], mix).mean_and_variance()
+            mean[rows] = mix.mean(each - center)
+            variance[rows] = mix.mean(spread + (each - center) ** 2) - mean[rows] ** 2
+        return center + mean, np.maximum(variance, 0.0)
 
     def _merged(self, mix: Mixture) -> Mixture:
         """Equal laws of a row as one, by their numbers, which increase in each row; the weights sum to one."""
@@ -257,16 +293,17 @@ def refuse_loss(model: TreeModel) -> None:
 def draw_new_y(
     post: SampledPosterior, trees: np.ndarray, X: np.ndarray, rng: np.random.Generator, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """New y (len(trees), n) at rows of numbers (n, p), one draw for each number of a distinct tree; labels by number.
+    """New y (len(trees), n[, d]) at rows of numbers (n, p), a draw for each number of a tree; labels by number.
 
     ``rows`` (n,) the training rows whose exposure the y have; None for new rows.
     """
     model, arrays = post.model, post.distinct_trees
-    out = np.empty((len(trees), len(X)), dtype=np.float64 if model.classes_ is None else np.int64)
-    for d, t in enumerate(trees.tolist()):
+    out = []
+    regressors = () if model.leaf.x_columns is None or rows is not None else (model.regressors(X),)
+    for t in trees.tolist():
         nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
         is_leaf = arrays.feature[nodes] == LEAF
         number = np.cumsum(is_leaf) - 1
         leaf = number[post.distinct_tree(t).routes().leaves(X)]
-        out[d] = model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows)
-    return out
+        out.append(model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows, *regressors))
+    return np.array(out, dtype=np.float64 if model.classes_ is None else np.int64)

@@ -244,9 +244,16 @@ class SampledPosterior(Posterior):
     @cached_property
     def node_values(self) -> np.ndarray:
         """What each node of each distinct tree predicts, (n_nodes, d)."""
+        refuse_by_row(self.model)
         return np.ascontiguousarray(self.model.leaf.value(self.node_stats, self.model.target))
 
+    @property
+    def _stats_by_place(self) -> np.ndarray:  # type: ignore[override]
+        return self.node_stats
+
     def _values(self, X: np.ndarray) -> np.ndarray:
+        if self.model.leaf.x_columns is not None:
+            return self._values_by_row(X)[0]
         return self._averages(X, self.node_values)
 
     def _averages(self, X: np.ndarray, by_node: np.ndarray) -> np.ndarray:
@@ -297,6 +304,8 @@ class SampledPosterior(Posterior):
 
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
         """As `predict_std_over_trees`, for rows of numbers."""
+        if self.model.leaf.x_columns is not None:
+            return spread_by_row(*self._values_by_row(X))
         return spread(self.model, partial(self._averages, X), self.node_values)
 
     def _values_se(self, X: np.ndarray) -> np.ndarray:
@@ -332,7 +341,13 @@ class SampledPosterior(Posterior):
         return self._values_by_draw(self.model.columns.numbers(X))
 
     def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
-        return leaf_values(self.distinct_trees, self.node_values, X)[self.tree_of_draw]
+        model = self.model
+        if model.leaf.x_columns is None:
+            return leaf_values(self.distinct_trees, self.node_values, X)[self.tree_of_draw]
+        reached, regressors = leaves_reached(self.distinct_trees, X).T, model.regressors(X)
+        assert regressors is not None
+        by_tree = [model.leaf.value(self.node_stats[nodes], model.target, regressors) for nodes in reached]
+        return np.array(by_tree)[self.tree_of_draw]
 
     def n_leaves_pmf(self) -> np.ndarray:
         return np.bincount(self.n_leaves_of_tree, weights=self.weight_of_tree)
@@ -368,7 +383,7 @@ class SampledPosterior(Posterior):
             right,
             categories,
             default_left,
-            value=self.node_values[nodes],
+            value=self.node_values[nodes] if has_values_by_leaf(self.model) else None,
             columns=self.model.columns,
             classes=self.model.classes_,
             rows=self.model.leaf.weight(self.node_stats[nodes]),
@@ -445,7 +460,7 @@ class SampledPosterior(Posterior):
         if type(self) is not SampledPosterior:
             super().save(path, log_likelihood=log_likelihood)
         path = check_target(path)
-        parts = {"model": self.model.parts, "draws": draws_of(self), "course": self.course}
+        parts = {"model": self.model.parts_in_file, "draws": draws_of(self), "course": self.course}
         write_parts(parts, path, as_datasets(to_arviz(self, log_likelihood=log_likelihood)))
 
     def summary(self) -> pd.DataFrame:
@@ -471,7 +486,27 @@ def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value
     value = value - value[0]
     mean, square = np.split(averages(np.hstack([value, value**2])), 2, axis=1)
     std = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return std[:, 0] if model.classes_ is None else std
+    return std[:, 0] if std.shape[1] == 1 and model.classes_ is None else std
+
+
+def spread_by_row(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """`spread` from what leaves that look at the row predict on average, and its square, (n, d)."""
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return std[:, 0] if std.shape[1] == 1 else std
+
+
+def has_values_by_leaf(model: TreeModel) -> bool:
+    """Whether a leaf predicts the same for all rows in it."""
+    return model.leaf.predicts and model.leaf.x_columns is None
+
+
+def refuse_by_row(model: TreeModel) -> None:
+    """Refuse leaves that predict for each row something else, where there is no row."""
+    if model.leaf.x_columns is not None:
+        raise ValueError(
+            f"{model.leaf!r} looks at columns of X, so a leaf predicts no one value; predict, predict_interval and "
+            "sample_predictive take rows."
+        )
 
 
 def shares(amount: np.ndarray) -> np.ndarray:

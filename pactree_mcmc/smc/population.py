@@ -22,7 +22,6 @@ from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ..mcmc.chain.stopped import cells_named
 from ..mcmc.edits.grow import hang_children, keep_growth
 from ..mcmc.kernel import Kernel
-from ..mcmc.state.arrays import MOVES
 from ..mcmc.state.lists import is_leaf
 from ..mcmc.state.noise import conditional_score
 from ..mcmc.state.random import flip
@@ -30,6 +29,7 @@ from ..mcmc.state.records import N_FREE, N_NODES, NONE, SCAN
 from ..mcmc.state.splits import draw_question
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
+from ..model.unit_stats import UnitStats, add_unit
 from ..tree.drawn import Saved
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
@@ -43,43 +43,40 @@ class Incoming(NamedTuple):
 
     unit: np.ndarray
     """(T,) int64."""
-    amount: np.ndarray
-    """(3, T) float64: weight, and the two moments where the leaf has them."""
+    own: UnitStats
+    """What each adds to its cell."""
 
 
-_incoming = struct(Incoming)
+_incoming, _own = struct(Incoming), struct(UnitStats)
 
 
 @jit
 def pack_incoming(rows: Incoming) -> Any:
     """The rows as one pointer."""
-    return _incoming(rows.unit, rows.amount)
+    own = rows.own
+    return _incoming(rows.unit, _own(own.counts, own.label, own.weight, own.weight_all, own.moments))
 
 
 @jit
 def weigh_rows(model: Any, rows: Any, first: int, last: int) -> None:
     """Add the rows from ``first`` up to ``last`` to the weights of their units, once for all trees."""
-    units = model.units
+    units, own = model.units, rows.own
     for i in range(first, last):
         u = rows.unit[i]
-        units.weight[u] += rows.amount[0, i]
-        if not units.counts:
-            units.moments[0, u] += rows.amount[1, i]
-            units.moments[1, u] += rows.amount[2, i]
+        units.weight[u] += own.weight[i]
+        if not own.counts:
+            for j in range(own.moments.shape[0]):
+                units.moments[j, u] += own.moments[j, i]
 
 
 @jit
 def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> float:
     """Add the rows from ``first`` up to ``last`` to one tree; by how much its log score grows."""
-    units, gain = model.units, 0.0
+    units, own, gain = model.units, rows.own, 0.0
     for i in range(first, last):
         u, node = rows.unit[i], np.int64(0)
         while True:
-            if units.counts:
-                state.stats[node, units.label[u]] += rows.amount[0, i]
-            else:
-                for a in range(3):
-                    state.stats[node, a] += rows.amount[a, i]
+            add_unit(state.stats, node, own, np.int64(i))
             here = state.node[node]
             before = here.score
             score_node(model, state, node)
@@ -233,7 +230,7 @@ class Stages:
             if not finished:
                 break
         return StageResult(
-            self._of_kernel(self.saved),
+            trimmed(self.saved),
             np.array(self.stage, dtype=np.int64),
             self._best() if finished else None,
             np.array(self.evidence if plan.particles > 0 else []),
@@ -258,11 +255,10 @@ class Stages:
 
     def _propose(self, n: int) -> None:
         """Make ``n`` proposals in each tree, shared out so that over time each step of the kernel makes its share."""
-        kernel = self.plan.kernel
-        shares = kernel.shares_of(self.n_proposed, n)
+        shares = self.plan.kernel.shares_of(self.n_proposed, n)
         for chain in self.chains:
-            for run, share in zip(kernel.runs, shares, strict=True):
-                chain.make(run, share)
+            for step, share in enumerate(shares):
+                chain.make(step, share)
         self.n_proposed += n
 
     def _resample(self) -> None:
@@ -302,13 +298,7 @@ class Stages:
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
         chain.save(anew=True)
-        return self._of_kernel(chain.saved)
-
-    def _of_kernel(self, saved: Saved) -> Saved:
-        """Draws without spare room, with the counts of the kernel's own moves."""
-        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
-        cut = trimmed(saved)
-        return cut._replace(moves=cut.moves[:, :, columns])
+        return trimmed(chain.saved)
 
 
 def run_stages(plan: StagePlan) -> StageResult:
@@ -319,15 +309,14 @@ def run_stages(plan: StagePlan) -> StageResult:
 def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
     """The model in which S weighs nothing, in arrays of its own, and the rows of S."""
     target, units = model.target, model.units
-    weight, moments = target.weights, np.zeros((2, 1))
-    if not units.counts:
+    weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
+    if units.counts:
+        label = model.leaf.labels(target)[order].astype(np.uint16)
+    else:
         given, moments = model.leaf.moments(target)
-        weight = np.ones(model.n_rows) if given is None else given
+        weight, moments = np.ones(model.n_rows) if given is None else given, np.ascontiguousarray(moments[:, order])
     unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-    amount = np.zeros((3, len(order)))
-    amount[0] = weight[order]
-    if not units.counts:
-        amount[1:] = moments[:, order]
+    own = UnitStats(units.counts, label, np.array(weight[order], dtype=np.float64), -1, moments)
     before = np.array(weight, dtype=np.float64)
     before[order] = 0.0
     empty = units._replace(
@@ -335,7 +324,7 @@ def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Inc
         weight_all=-1,
         moments=np.zeros_like(units.moments),
     )
-    return model.lowered._replace(units=empty), Incoming(unit[order].astype(np.int64), amount)
+    return model.lowered._replace(units=empty), Incoming(unit[order].astype(np.int64), own)
 
 
 def _is_conditioned(model: TreeModel) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Mapping
 from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
 from threading import Event
 from typing import Any
@@ -38,7 +39,7 @@ def progressive_mixture(
     threshold: float = 0.5,
     block: int | None = None,
     shuffle: bool = False,
-    kernel: Any = "default",
+    kernel: str | Mapping[Any, float] = "default",
     rng: Seed = None,
     executor: Executor | None = None,
 ) -> ProgressiveSample:

@@ -90,6 +90,28 @@ class Columns:
         values = ordered_values(raw, self.names[k], self.branches)
         return in_coordinate(values, c >= self.n_features) if k in self.twins else values
 
+    def ordered_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
+        """Places of ordered columns given by name or index; a ValueError names those that are none."""
+        out = []
+        for column in chosen:
+            known = self.names.index(column) if column in self.names else column
+            if not is_integer(known) or not 0 <= known < self.n_features:
+                raise ValueError(
+                    f"{argument}: {column!r} is no column; X has {self.n_features}: {in_words(self.names)}."
+                )
+            if self.categories[known] is not None:
+                raise ValueError(f"{argument}: column {self.names[known]!r} is nominal; give columns of numbers.")
+            out.append(int(known))
+        return out
+
+    def ordered_values(self, raw: Any, k: int) -> np.ndarray:
+        """Values (n,) of an ordered column, none of which may be missing."""
+        values = ordered_values(raw, self.names[k], self.branches)
+        if np.isnan(values).any():
+            row = int(np.argmax(np.isnan(values)))
+            raise ValueError(f"column {self.names[k]!r} lacks a value in row {row}, which the leaf needs; fill it in.")
+        return values
+
     def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
         """Rows of numbers (n, p) by coordinate, (n, q)."""
         if not self.twins:

@@ -12,6 +12,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.posterior.certificate import losses, refuse_if_seen
+from pactree_mcmc.tree.arrays import leaf_values
 
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 
@@ -83,9 +84,7 @@ def test_exact_equals_forty_thousand_draws(solved):
     draws = solved.sample(40_000, rng=1)
     certificate = solved.certificate(0.05)
     X, y, E = steps()
-    values = pt.posterior.leaf_values(
-        draws.distinct_trees, draws.node_values, X[~E]
-    )  # one row of draws.distinct_trees a tree
+    values = leaf_values(draws.distinct_trees, draws.node_values, X[~E])  # one row of draws.distinct_trees a tree
     label = (y[~E] == "b").astype(int)
     wrong = 1.0 - values[:, np.arange(len(label)), label]
     tree = draws.tree_of_draw[0]

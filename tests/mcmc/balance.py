@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
-from plain import plain_package
 from reference.enumeration import Reference
+
+from pactree_mcmc.testing.plain import plain_package
 
 from .problems import build_model, nested_tree
 from .transitions import explore, imbalance, posterior_of

@@ -12,8 +12,7 @@ from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.cells import Question
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.sampled import SampledPosterior
-
-from .records import Copies
+from pactree_mcmc.testing.records import Copies
 
 LISTS = (
     ("growable", "growable_at", records.N_GROWABLE),

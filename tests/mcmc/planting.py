@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from plain import plain_package
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import SLIVERS
 from .problems import build_model, case_problem
@@ -107,7 +107,7 @@ def only_within(module, outer, name, wrong, of=None):
 def in_proposal(error):
     """``replacement`` with a log proposal ratio that is wrong by ``error(state, old, new)``."""
 
-    def wrong(right, model, state, kind, node, top, log_proposal_ratio):
-        return right(model, state, kind, node, top, log_proposal_ratio + error(state, node, top))
+    def wrong(right, model, state, which, node, top, log_proposal_ratio):
+        return right(model, state, which, node, top, log_proposal_ratio + error(state, node, top))
 
     return wrong

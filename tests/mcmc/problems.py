@@ -1,8 +1,10 @@
 """Small problems, each in the words of the naive enumerator and as a model of the library."""
 
 import math
+from functools import partial
 
 import numpy as np
+from own_leaves import own_poisson
 from reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
 
 from pactree_mcmc.table.coding import LARGEST
@@ -52,6 +54,7 @@ def _leaf(package, leaf):
         "shared": package.NormalSharedVariance,
         "poisson": package.PoissonGamma,
         "loss": package.PacBayesLoss,
+        "own": partial(own_poisson, package=package),
     }
     return models[kind](**rest)
 
@@ -119,6 +122,8 @@ LOSS = {"kind": "loss", "lambda1": 0.8, "lambda2": 0.3}
 NORMAL = {"kind": "nig", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
 KNOWN = {"kind": "known", "sigma2": 0.4, "m0": 0.4, "k0": 0.5}
 POISSON = {"kind": "poisson", "shape": 1.5, "rate": 1.2}
+OWN = {"kind": "own", "shape": 1.5, "rate": 1.2}
+"""A leaf of one's own, the same as POISSON."""
 LEAVES = {"dirichlet": DIRICHLET, "laplace": LAPLACE, "loss": LOSS, "nig": NORMAL, "known": KNOWN, "poisson": POISSON}
 
 ORDERED = {
@@ -366,4 +371,4 @@ def case_problem(case, prior, leaf, **changes):
     tree_prior = {**PRIORS[prior], "max_depth": depth}
     if split_prior["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
         tree_prior["rho"] = RHO_BY_NODE
-    return problem(data, split_prior, tree_prior, LEAVES[leaf], **changes)
+    return problem(data, split_prior, tree_prior, {**LEAVES, "own": OWN}[leaf], **changes)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from plain import plain_package
+
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import check_balance
 from .planting import standing_in
 from .problems import build_model, case_problem
 from .test_noise import given_variance, noisy_chain
-from .transitions import new_chain
+from .transitions import Stepper, new_chain
 
 FEW = ("mcmc.sums.split_sums", "mcmc.sums.ways")
 """Modules that know how many categories are few."""
@@ -181,11 +182,11 @@ def said_of(chain, node):
 def check_cells(chain, n_steps, rng, disturb):
     """Walk, and let ``disturb(state, node)`` change what should not matter to any splittable node; anchors met."""
     plain, state, met = plain_package(), chain.state, 0
-    step, terms = plain.module("mcmc.moves.grow_prune").grow_prune_step, plain.module("mcmc.learned.terms")
+    step, terms = Stepper("grow-prune"), plain.module("mcmc.learned.terms")
     next_node = plain.module("mcmc.state.terms").next_node
     with np.errstate(over="ignore"):
         for _ in range(n_steps):
-            step(rng, chain.model, chain.packed)
+            step.make(rng, chain)
             node = 0
             while node >= 0:
                 if state.node[node].splittable:

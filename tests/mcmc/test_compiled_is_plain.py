@@ -7,11 +7,11 @@ from math import lgamma
 import numba
 import numpy as np
 import pytest
-from plain import plain_package
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import chain as compiled_chains
 from pactree_mcmc.mcmc.kernel import STEPS
+from pactree_mcmc.testing.plain import plain_package
 
 from .problems import FIXED, KNOWN, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
 
@@ -72,7 +72,7 @@ def draws_of(model, module, kernel, seed):
         chain = module("mcmc.chain.chain").Chain(model.lowered, module("mcmc.kernel").read_kernel(KERNELS[kernel]), rng)
         chain.reserve(DRAWS)
         for draw in range(DRAWS):
-            chain.make(chain.kernel.runs[draw % len(chain.kernel.runs)], PROPOSALS[kernel])
+            chain.make(draw % len(chain.kernel.names), PROPOSALS[kernel])
             chain.save()
     return module("mcmc.chain.draw_store").trimmed(chain.saved), rng.random()
 

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from plain import plain_package
 from reference.enumeration import Reference
 
 from pactree_mcmc.mcmc.run.learn import VISITS, effective_part, tours_of
+from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.records import with_records
 
 from .balance import check_balance
 from .problems import build_model, case_problem
-from .records import with_records
-from .transitions import load, new_chain
+from .transitions import Stepper, load, new_chain
 
 ROOM = 700
 SPACES = [
@@ -107,8 +107,8 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
     with np.errstate(over="ignore"):
         for _ in range(60):
             for _ in range(4):
-                module("moves.collapsed").collapsed_step(rng, chain.model, chain.packed)
-            module("moves.learned").learned_step(rng, chain.model, chain.packed)
+                Stepper("collapsed").make(rng, chain)
+            Stepper("learned").make(rng, chain)
             for record in chain.state.guide:
                 record.hash = records.NONE
             graph, node = chain.state.graph, 0

@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 from everyday import everyday
-from plain import plain_package
 from reference.enumeration import LEAF, count_leaves
+
+from pactree_mcmc.testing.plain import plain_package
 
 from .problems import DIRICHLET, KNOWN, LOCAL, NORMAL, TRIVIAL, build_model, library_tree, problem
 from .transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key

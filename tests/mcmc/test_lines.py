@@ -4,11 +4,11 @@ from math import inf
 
 import numpy as np
 import pytest
-from plain import plain_package
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state.arrays import FEWEST_LEVELS, MOST_SUMS
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import check_balance, moving
 from .problems import LEAVES, PRIORS, build_model, case_problem

@@ -5,7 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 from everyday import everyday
-from plain import plain_package
+
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import check_balance, moving
 from .problems import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_problem, shown_by
@@ -97,7 +98,7 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
     for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
         monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
-    module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step][0]), set()
+    module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step]), set()
     asked = module.is_candidate
 
     def is_candidate(model, state, node):

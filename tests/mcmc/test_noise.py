@@ -6,9 +6,9 @@ from math import log, pi
 import numpy as np
 import pytest
 from everyday import everyday
-from plain import plain_package
 
 from pactree_mcmc.mcmc.state.records import SCAN
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import check_balance
 from .planting import BALANCED, BREACH, Bug, least_flow, plant
@@ -18,9 +18,9 @@ from .transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_lad
 SIGMA2, GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
 GIVEN = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
-AHEAD, SUBTREE = "mcmc.sums.lookahead", "mcmc.edits.replace_subtree"
-COLLAPSED, GROW_PRUNE, REDRAW, REGROW, REGROW_LINE, SUBGRAPH = (
-    f"mcmc.moves.{name}" for name in ("collapsed", "grow_prune", "redraw", "regrow", "regrow_line", "subgraph")
+AHEAD, GROW, SUBTREE = "mcmc.sums.lookahead", "mcmc.edits.grow", "mcmc.edits.replace_subtree"
+COLLAPSED, REDRAW, REGROW, REGROW_LINE, SUBGRAPH = (
+    f"mcmc.moves.{name}" for name in ("collapsed", "redraw", "regrow", "regrow_line", "subgraph")
 )
 
 
@@ -116,8 +116,8 @@ def stop_by_guess(right, model, state, node):
 
 
 WRONG = {
-    "grow-prune: score by the guess": Bug("grow-prune", "", ((GROW_PRUNE, "growth_score_ratio", by_guess),)),
-    "collapsed: score by the guess": Bug("collapsed", "", ((COLLAPSED, "growth_score_ratio", by_guess),)),
+    "grow-prune: score by the guess": Bug("grow-prune", "", ((GROW, "growth_score_ratio", by_guess),)),
+    "collapsed: score by the guess": Bug("collapsed", "", ((GROW, "growth_score_ratio", by_guess),)),
     "collapsed: guess not corrected": Bug("collapsed", "", ((COLLAPSED, "guessed_score_ratio", by_variance),)),
     "redraw: guess not corrected": Bug("redraw", "", ((REDRAW, "guessed_score_ratio", by_variance),)),
     "regrow-1: guess not corrected": Bug("regrow-1", "", ((REGROW, "guessed_score_ratio", by_variance),)),

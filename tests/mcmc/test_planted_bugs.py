@@ -3,7 +3,8 @@
 from math import inf, log
 
 import pytest
-from plain import plain_package
+
+from pactree_mcmc.testing.plain import plain_package
 
 from .problems import LEAVES, LOCAL, ORDERED, PRIORS, THREE, WIDE, build_model, problem
 from .transitions import KERNELS, explore, imbalance, posterior_of
@@ -15,7 +16,7 @@ STEEP = {"kind": "stopped", "rho": [0.9, 0.1, 0.1], "max_depth": 3}
 
 
 def kernel_module(kernel):
-    return plain_package().module(KERNELS[kernel][0])
+    return plain_package().module(KERNELS[kernel])
 
 
 def growth_module():
@@ -150,21 +151,16 @@ def test_prior_factors(plant, kernel, monkeypatch):
 
 def change_proposals(patch, kernel, error):
     """Add ``error(state, node)`` to the log proposal ratio of a growth and take it off that of a pruning."""
-    module, name = kernel_module(kernel), KERNELS[kernel][1]
-    step, right, grow = getattr(module, name), module.Proposal, growth_module().GROW
-    now = {}
+    module = kernel_module(kernel)
 
-    def remember(rng, model, state):
-        now["state"] = state
-        return step(rng, model, state)
+    def changed(right, sign):
+        def wrong(model, state, which, node, log_proposal_ratio):
+            return right(model, state, which, node, log_proposal_ratio + sign * error(state, node))
 
-    def wrong(kind, node, log_prior_ratio, log_score_ratio, log_proposal_ratio):
-        sign = 1.0 if kind == grow else -1.0
-        changed = log_proposal_ratio + sign * error(now["state"], node)
-        return right(kind, node, log_prior_ratio, log_score_ratio, changed)
+        return wrong
 
-    patch.setattr(module, name, remember)
-    patch.setattr(module, "Proposal", wrong)
+    patch.setattr(module, "growth", changed(module.growth, 1.0))
+    patch.setattr(module, "pruning", changed(module.pruning, -1.0))
 
 
 @pytest.mark.planted

@@ -2,10 +2,10 @@
 
 import pytest
 from everyday import everyday
-from plain import plain_package
 
 from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.sums.interval_sums import HEADER, OF_DEPTH, OF_HASH
+from pactree_mcmc.testing.plain import plain_package
 
 from .planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from .problems import build_model, case_problem

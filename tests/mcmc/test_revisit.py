@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from plain import plain_package
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import FIRST_ROOM, Chain
@@ -24,6 +23,7 @@ from pactree_mcmc.mcmc.run.workers import Work
 from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
 from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.testing.plain import plain_package
 
 from .problems import build_model, case_problem
 from .runs import LABELS, MODELS, PRIOR, X, Y

@@ -49,7 +49,7 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
     chain, plainly, largest = new_chain(model, kernel, seed), Plainly(model), 1
     for step in range(n_steps // every):
         chain.state.count[CHANGED] = 0
-        chain.make(chain.kernel.runs[step % len(chain.kernel.runs)], every)
+        chain.make(step % len(chain.kernel.names), every)
         check_places(chain)
         check_untouched_ranges(model, chain)
         if chain.state.count[CHANGED]:
@@ -111,7 +111,7 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     chain, seen = new_chain(model, KERNELS[kernel], 9), []
     chain.reserve(300)
     for step in range(300):
-        chain.make(chain.kernel.runs[step % len(chain.kernel.runs)], 1)
+        chain.make(step % len(chain.kernel.names), 1)
         chain.save()
         seen.append(tree_key(chain.state))
     post = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
@@ -137,7 +137,7 @@ def test_draws_that_outgrow_the_first_arrays():
     chain.reserve(200)
     keys = []
     for _ in range(200):
-        chain.make(STEPS["grow-prune"].run, 20)
+        chain.make(0, 20)
         chain.save()
         keys.append(tree_key(chain.state))
     saved = _saving.trimmed(chain.saved)
@@ -170,7 +170,7 @@ def test_the_checks_see_a_broken_state():
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
     chain = new_chain(model, "grow-prune", 2)
     while chain.state.count[N_NODES] < 5:
-        chain.make(STEPS["grow-prune"].run, 1)
+        chain.make(0, 1)
     for name in ("depth", "start", "stop", "rows", "score", "splittable", "growable_at", "prunable_at", "parent"):
         leaf = int(chain.state.node.left[0])
         kept = chain.state.node[name][leaf]

@@ -78,7 +78,7 @@ class Pair:
         with np.errstate(over="ignore"):
             for chain, module in zip(self.chains, self.modules):
                 chain.state.count[CHANGED] = 0
-                chain.make(module("mcmc.kernel").STEPS[step].run, 1)
+                chain.make(chain.kernel.names.index(step), 1)
                 if step == "redraw" and not chain.lowered.leaf.is_fixed:
                     module("mcmc.state.noise").redraw_noise(chain.walk)
 

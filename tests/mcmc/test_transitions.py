@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 from everyday import everyday
-from plain import plain_package
 from reference.enumeration import LEAF, Reference
 
 from pactree_mcmc.mcmc.state import random as _random
+from pactree_mcmc.testing.plain import plain_package
 
 from .balance import TOLERANCE, check_balance
 from .naive_kernels import blanchard_row, grow_prune_row
@@ -60,6 +60,14 @@ COMBINATIONS = [(kernel, *rest) for rest in rotated() for kernel in FOUNDATION]
 @pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), everyday(COMBINATIONS, shown_by, COSTLY))
 def test_balance(kernel, case, prior, leaf):
     check_balance(case_problem(case, prior, leaf), kernel)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "case", "prior"),
+    [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")],
+)
+def test_balance_with_a_leaf_of_ones_own(kernel, case, prior):
+    check_balance(case_problem(case, prior, "own"), kernel)
 
 
 @pytest.mark.parametrize("kernel", FOUNDATION)

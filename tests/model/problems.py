@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+from own_leaves import own_poisson
 from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 import pactree_mcmc as pt
@@ -10,7 +11,7 @@ from pactree_mcmc.table.coding import LARGEST
 
 SPLIT_PRIORS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")
-LEAVES = ("dirichlet", "laplace", "nig", "known", "poisson", "loss")
+LEAVES = ("dirichlet", "laplace", "nig", "known", "poisson", "loss", "own")
 CLASS_LEAVES = ("dirichlet", "laplace", "loss")
 
 
@@ -158,7 +159,7 @@ def _random_y(rng, leaf, n):
     if leaf in CLASS_LEAVES:
         labels = [[0, 1, 2], ["no", "yes", "maybe"], [False, True], [-3, 10, 7]][int(rng.integers(4))]
         return [labels[i] for i in rng.integers(int(rng.integers(1, len(labels) + 1)), size=n)]
-    if leaf == "poisson":
+    if leaf in ("poisson", "own"):
         return rng.poisson(float(rng.choice([0.5, 4.0])), n).tolist()
     return (float(rng.choice([0.0, 30.0])) + rng.normal(size=n).round(int(rng.integers(4)))).tolist()
 
@@ -238,6 +239,7 @@ def _random_leaf(rng, kind, n):
         "known": ("sigma2", "m0", "k0"),
         "poisson": ("shape", "rate"),
         "loss": ("lambda1", "lambda2"),
+        "own": ("shape", "rate"),
     }
     leaf = {"kind": kind, **{name: float(rng.uniform(0.2, 3.0)) for name in names[kind]}}
     if kind == "poisson" and rng.random() < 0.5:
@@ -298,4 +300,5 @@ def _library_leaf(problem):
         "known": pt.NormalKnownVariance,
         "poisson": pt.PoissonGamma,
         "loss": pt.PacBayesLoss,
+        "own": own_poisson,
     }[problem.leaf["kind"]](**parts)

@@ -347,7 +347,7 @@ def loss_score(problem, rows):
 
 
 SCORES = {"dirichlet": dirichlet_score, "laplace": laplace_score, "nig": nig_score}
-SCORES |= {"known": known_score, "poisson": poisson_score, "loss": loss_score}
+SCORES |= {"known": known_score, "poisson": poisson_score, "own": poisson_score, "loss": loss_score}
 
 
 def score(problem, cell):
@@ -365,7 +365,7 @@ def predictive(problem, cell):
     if leaf["kind"] == "loss":
         label = leaf_label(problem, rows)
         return [1.0 if j == label else 0.0 for j in range(len(problem.classes))]
-    if leaf["kind"] == "poisson":
+    if leaf["kind"] in ("poisson", "own"):
         shape, rate = gamma_parameters(problem, rows)
         return [shape / rate]
     W, mean, _ = moments(problem, rows)

@@ -3,6 +3,7 @@
 Not a test: pytest does not import it. It runs all the same, ``python tests/typing/face.py``, on tables of a few rows.
 """
 
+import math
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import certificates, plots
+from pactree_mcmc import certificates, moves, plots, testing
 
 Array = npt.NDArray[Any]
 Root = tuple[int, float] | tuple[int, float, str] | tuple[int, frozenset[Any]] | None
@@ -73,6 +74,61 @@ def models() -> list[pt.TreeModel]:
         pt.TreeModel(pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 8}), LABELS, nominal=["b"]),
     ]
     return assert_type(found, list[pt.TreeModel])
+
+
+def further_leaves() -> list[pt.TreeModel]:
+    """Those with a y of several columns, a slope, or a score of one's own."""
+    own = pt.CustomLeaf(
+        exponential,
+        stats=lambda y: np.column_stack([np.ones_like(y), y]),
+        predict=lambda stats: (1.0 + stats[:, 1]) / stats[:, 0],
+        params=(),
+        name="exponential",
+    )
+    assert_type(own, pt.CustomLeaf)
+    assert_type(own.check([0.5, 2.0, 1.2], rng=1), None)
+    positive, times = NUMBERS + 0.5, np.column_stack([NUMBERS + 0.5, np.ones(16)])
+    return [
+        pt.TreeModel(X, positive, leaf=own),
+        pt.TreeModel(X, np.column_stack([[1, 2] * 8, [3] * 16]), leaf=pt.BetaBinomial(a=1.0, b=1.0)),
+        pt.TreeModel(X, times, leaf=pt.ExponentialGamma(shape=None, rate=None)),
+        pt.TreeModel(X, times, leaf=pt.WeibullGamma(k=2.0)),
+        pt.TreeModel(X, positive, leaf=pt.GammaGamma(k=2.0)),
+        pt.TreeModel(X, [1, 2] * 8, leaf=pt.NegativeBinomialBeta(dispersion=1.0)),
+        pt.TreeModel(X, np.column_stack([NUMBERS, X[:, 1]]), leaf=pt.MultivariateNormal(outputs=2)),
+        pt.TreeModel(X, NUMBERS, leaf=pt.NormalLinear(columns=[1])),
+    ]
+
+
+def exponential(s: Any, n: int) -> Any:
+    """Score of a leaf of one's own: the rate is Gamma(1, 1)."""
+    return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
+
+
+def idle(rng: Any, model: Any, state: Any) -> Any:
+    """Step of a move of one's own: the tree stays."""
+    return moves.nothing()
+
+
+def own_parts(model: pt.TreeModel) -> None:
+    """A move of one's own, and the checks for what others bring."""
+    move = assert_type(pt.Move("idle", idle, counts=("idle",), replaces=False, scans=False), pt.Move)
+    assert_type(move.name, str)
+    assert_type(move.counts, tuple[str, ...])
+    pt.sample(model, 5, tune=5, chains=2, rng=1, kernel={"grow-prune": 0.9, move: 0.1}, progress=False)
+    try:
+        balance = assert_type(testing.check_balance("grow-prune", model), testing.BalanceReport)
+        assert_type(balance.n_trees, int)
+        assert_type(balance.imbalance, float)
+        assert_type(balance.transition, Array)
+        assert_type(balance.trees, list[pt.Tree])
+        leaf = assert_type(testing.check_leaf(pt.PoissonGamma(), n_cells=10, rng=1), testing.LeafReport)
+        assert_type(leaf.apart, float)
+        cuts = assert_type(testing.check_split_prior(pt.LocalCuts(), max_depth=2), testing.SplitPriorReport)
+        assert_type(cuts.n_cells, int)
+    except (testing.BalanceError, testing.LeafError, testing.SplitPriorError) as error:
+        assert_type(str(error), str)
+        raise
 
 
 def questions_to_model(model: pt.TreeModel) -> None:
@@ -529,6 +585,8 @@ def main() -> None:
     truth = questions_to_exact_posterior(classes)
     questions_to_exact_posterior(numbers)
     run_of_its_own_length(classes)
+    further_leaves()
+    own_parts(pt.TreeModel(X[:4], LABELS[:4], tree_prior=pt.ChipmanPrior(0.5, 1.0, 2)))
     questions_to_tree(truth.map_tree())
     comparison(truth)
     sums_over_graph(classes)

@@ -10,6 +10,7 @@ import exact
 import pactree_mcmc as pt
 
 from . import answers as a
+from . import world
 from .target import methods, target
 
 
@@ -95,6 +96,31 @@ PARTS = [
     ),
     target("PoissonGamma", pt.PoissonGamma, shape="?positive?", rate="?positive?", exposure="?weights"),
     target("PacBayesLoss", pt.PacBayesLoss, lambda1="price", lambda2="?price"),
+    target("ExponentialGamma", pt.ExponentialGamma, shape="?positive?", rate="?positive?"),
+    target("WeibullGamma", pt.WeibullGamma, k="?positive", shape="?positive?", rate="?positive?"),
+    target("GammaGamma", pt.GammaGamma, k="?positive", shape="?positive?", rate="?positive?"),
+    target("NegativeBinomialBeta", pt.NegativeBinomialBeta, dispersion="?positive", a="?positive?", b="?positive?"),
+    target("BetaBinomial", pt.BetaBinomial, a="?positive", b="?positive"),
+    target("MultivariateNormal", pt.MultivariateNormal, outputs="count", k0="?positive?", nu0="?positive?"),
+    target(
+        *("NormalLinear", pt.NormalLinear),
+        columns="x columns",
+        m0="?number?",
+        k0="?positive?",
+        k1="?positive?",
+        a0="?positive?",
+        b0="?positive?",
+    ),
+    target(
+        *("CustomLeaf", pt.CustomLeaf),
+        score="score",
+        stats="sums",
+        params="?sizes",
+        y_columns="?count",
+        x_columns="?x columns",
+        whole="?flag",
+    ),
+    target("CustomLeaf.check", lambda **k: world.OWN_LEAF.check(**k), y="numbers", cells="?count"),
     target("SpatiallyAdaptive", exact.SpatiallyAdaptive, delta="?delta?"),
     target("SquareRoot", exact.SquareRoot, delta="?delta?"),
     target("AdditivePenalty", exact.AdditivePenalty, cost="prices"),
@@ -201,9 +227,26 @@ ENGINES = [
         *("resume", lambda **k: pt.resume(progress=False, **k), a.sampled),
         run="sampled",
         draws="count",
+        moves="?moves",
         executor="?executor",
         checkpoint="?target?",
         every="?positive",
+    ),
+    target("Move", pt.Move, name="text", step="step", counts="?counts", replaces="?flag", scans="?flag"),
+    target(
+        *("testing.check_balance", pt.testing.check_balance),
+        move="move",
+        model="small model",
+        beta="?share",
+        tolerance="?positive",
+    ),
+    target("testing.check_leaf", pt.testing.check_leaf, leaf="leaf", n_cells="?count", rng="?rng"),
+    target(
+        *("testing.check_split_prior", pt.testing.check_split_prior),
+        split_prior="split_prior",
+        max_depth="?depth",
+        n_walks="?count",
+        rng="?rng",
     ),
     target(
         *("progressive_mixture", pt.progressive_mixture, a.sampled),

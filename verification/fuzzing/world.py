@@ -14,8 +14,22 @@ import polars as pl
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc import moves
 
 N, P = 12, 3
+
+
+def own_score(s: Any, n: int) -> float:
+    """The score of a leaf of one's own."""
+    return -0.1 * s[0] * s[0]
+
+
+def own_sums(y: np.ndarray) -> np.ndarray:
+    """What its rows add."""
+    return y.reshape(len(y), -1)
+
+
+OWN_LEAF = pt.CustomLeaf(own_score, stats=own_sums, predict=lambda sums: sums[:, 0])
 
 
 class World:
@@ -148,6 +162,11 @@ def _const(*values: Any) -> list[Callable[[World], Any]]:
     return [lambda w, value=value: value for value in values]
 
 
+def propose_nothing(rng: Any, model: Any, state: Any) -> Any:
+    """The step of a move that does nothing."""
+    return moves.nothing()
+
+
 def _each(name: str) -> list[Callable[[World], Any]]:
     """One choice out of a collection of the world, by its place in it, which need not be known beforehand."""
     return [lambda w, i=i: (lambda kept: kept[i % len(kept)])(_values(getattr(w, name))) for i in range(16)]
@@ -208,7 +227,12 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     "leaf": _const(
         *(None, pt.DirichletMultinomial(), pt.NormalInverseGamma(), pt.NormalKnownVariance(), pt.PoissonGamma()),
         *(pt.NormalSharedVariance(), pt.FrozenLaplace(), pt.PacBayesLoss(2.0)),
+        *(pt.GammaGamma(), pt.NormalLinear([0]), OWN_LEAF),
     ),
+    "score": _const(own_score),
+    "sizes": _const((), [0.5], [1, 2.0]),
+    "sums": _const(own_sums),
+    "x columns": _const([0], [0, 1]),
     "kernel": _const("default", "cgm", "grow-prune", "blanchard", {"grow-prune": 1.0, "change": 2}),
     "start": [*_const("dispersed", "grown", "prior", "stump"), lambda w: w.trees[0]],
     "betas": _const(None, None, 3, [1.0, 0.5, 0.0]),
@@ -227,6 +251,11 @@ VALID |= {
     "prices": [*_const(0.0, 0.5, 1), lambda w: lambda rows, depth: 0.01 * rows],
     "penalty": [*_const("adaptive", "square-root", 0.1), lambda w: exact.SizePenalty(lambda leaves: 0.1 * leaves)],
     "size penalty": [lambda w: lambda leaves: 0.1 * leaves, lambda w: np.sqrt(np.arange(1.0, 20.0))],
+    "step": _const(propose_nothing),
+    "move": _const("swap", "grow-prune", pt.Move("idle", propose_nothing)),
+    "moves": [lambda w: [], lambda w: [pt.Move("idle", propose_nothing)]],
+    "counts": _const(None, ("a", "b"), ["a"]),
+    "small model": _const(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0])),
     "method": _const("srm", "erm"),
     "loss": _const(None, "errors", "squares"),
     "engine": _const("smc", "mcmc"),

@@ -258,6 +258,8 @@ def _with_root(
         left = np.broadcast_to(_places(keys, sigma + base.left[edges, None])[:, :, None], shape)
         right = np.broadcast_to(_places(keys, sigma + base.right[edges, None])[:, None, :], shape)
         log_ways = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
+        # structures that ask about a feature of weight 0 have no ways and no prior
+        log_ways[log_ways == -np.inf] = np.inf
         log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_ways
         columns["left"].append(left.ravel())
         columns["right"].append(right.ravel())

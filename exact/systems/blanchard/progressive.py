@@ -10,6 +10,7 @@ from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generat
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model.leaf.target import Target
 from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.unit_stats import UnitStats
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey
@@ -105,6 +106,11 @@ def progressive_mixture(
     check_count("orders", orders)
     check_cells(max_cells)
     check_flag("resplit", resplit)
+    if model.leaf.x_columns is not None or not model.leaf.predicts:
+        raise ValueError(
+            f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
+            "over stages keeps what cells predict: ask pt.progressive_mixture(model)."
+        )
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
@@ -382,17 +388,16 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
     before = np.ones(len(target.values), dtype=bool)
     before[order.staged] = False
     rows = np.concatenate([np.flatnonzero(before), order.staged])
-    amount, label = np.zeros((3, len(rows))), np.zeros(len(rows), dtype=np.int64)
-    weight = target.weight
+    weight, label, moments = target.weight, np.zeros(1, dtype=np.uint16), np.zeros((2, 1))
     if units.counts:
-        label[:] = model.leaf.labels(target)[rows]
+        label = model.leaf.labels(target)[rows].astype(np.uint16)
     else:
         weight, moments = model.leaf.moments(target)
-        amount[1:] = moments[:, rows]
-    amount[0] = 1.0 if weight is None else weight[rows]
+        moments = np.ascontiguousarray(moments[:, rows])
+    own = UnitStats(units.counts, label, np.ones(len(rows)) if weight is None else weight[rows], -1, moments)
     unit = rows if model.unit_of_row is None else model.unit_of_row[rows]
     codes = np.ascontiguousarray(units.codes[:, unit])
-    return Examples(codes, units.counts, label, amount, len(rows) - len(order.staged))
+    return Examples(codes, own, len(rows) - len(order.staged))
 
 
 def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.unit_stats import UnitStats, add_unit
 
 from ...answers import log_sums
 from ...graph.cells import CellGraph
@@ -25,12 +26,8 @@ class Examples(NamedTuple):
 
     codes: np.ndarray
     """(p, n) unsigned."""
-    counts: bool
-    """Whether a row adds ``amount[0]`` to the statistic ``label`` (else: its three amounts to the three)."""
-    label: np.ndarray
-    """(n,) int64."""
-    amount: np.ndarray
-    """(3, n) float64."""
+    own: UnitStats
+    """What each adds to its cell."""
     n_before: int
     """Rows seen before the first stage."""
 
@@ -104,29 +101,20 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
 @jit
 def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, score: np.ndarray) -> None:
     """Statistics and scores of all copies, into ``stats`` and ``score``, given as zeros."""
-    v = 1
+    v = np.int64(1)
     for cell in range(len(routed.n_staged)):
         stop = routed.first[cell + 1]
         start = stop - routed.n_staged[cell]
         for at in range(routed.first[cell], start):
-            _add_example(rows, routed.place[at], stats, v)
+            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
         score[v] = leaf_score(model.leaf, stats, v)
         for at in range(start, stop):
             v += 1
             for a in range(stats.shape[1]):
                 stats[v, a] = stats[v - 1, a]
-            _add_example(rows, routed.place[at], stats, v)
+            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
             score[v] = leaf_score(model.leaf, stats, v)
         v += 1
-
-
-@jit
-def _add_example(rows: Examples, i: int, stats: np.ndarray, v: int) -> None:
-    if rows.counts:
-        stats[v, rows.label[i]] += rows.amount[0, i]
-    else:
-        for a in range(3):
-            stats[v, a] += rows.amount[a, i]
 
 
 @jit

@@ -18,11 +18,13 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from .digest import NOT_KEPT, key_of
+
 ADVICE = "it is compiled again in every process; set NUMBA_CACHE_DIR to a folder that can be written"
 
 
 IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-COMPILED = re.compile(r"^@jit|^@by_class|struct\(", re.MULTILINE)
+COMPILED = re.compile(r"^@jit|^@by_address|^@by_class|struct\(", re.MULTILINE)
 
 
 @functools.cache
@@ -89,22 +91,32 @@ watchers: list[Callable[[CodeCache], None]] = []
 class CodeCache:
     """The compiled forms of one function on disk, in the terms of numba's caches; looked for at the first call."""
 
-    def __init__(self, function: Any) -> None:
-        self._function = function
+    def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
+        self._function, self._key = function, key
 
     @functools.cached_property
     def _kept(self) -> FunctionCache | NullCache:
         """Numba's cache, or one that keeps nothing where no folder can be written."""
+        key = self._key() if self._key is not None else key_of(self._function) if self._is_foreign else ""
+        if key.startswith(NOT_KEPT):
+            _warn(f"{self._function.__qualname__} reads {key.removeprefix(NOT_KEPT)}")
+            return NullCache()
         try:
             kept = FunctionCache(self._function)
         except (RuntimeError, OSError) as error:
             _warn(str(error).splitlines()[0])
             return NullCache()
-        stamp = sources(self._function.__module__.rpartition(".")[0])
-        kept._cache_file = _Files(kept.cache_path, kept._impl.filename_base, stamp)
+        stamp = sources("" if self._is_foreign else self._function.__module__.rpartition(".")[0]) + key
+        # code of one name and several keys stands side by side
+        base = f"{kept._impl.filename_base}{key and '-'}{key[:16]}"
+        kept._cache_file = _Files(kept.cache_path, base, stamp)
         # read before the rest of the index, which names classes that may be gone from a newer library
         kept._cache_file._version = f"{numba.__version__} {stamp}"
         return kept
+
+    @property
+    def _is_foreign(self) -> bool:
+        return (self._function.__module__ or "").partition(".")[0] not in ("pactree_mcmc", "exact")
 
     @property
     def cache_path(self) -> str | None:

@@ -14,18 +14,20 @@ from .cache import CodeCache
 from .linking import EntryCompiler, PartCompiler
 
 
-def jit(function: Callable[..., Any]) -> Any:
+def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> Any:
     """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
 
     Compiled callers get a *part* of the same code, optimised and cached as one with the function that Python calls (see
     `linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
     as values of their type: numba would compile the function once more for each of them.
+
+    ``key`` tells what the code depends on beside the sources of the library, when it is first called (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if numba.config.DISABLE_JIT:
         return numba.njit(**options)(function)
     entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
-    entry._cache = CodeCache(function)
+    entry._cache = CodeCache(function, key)
 
     @functools.cache
     def part() -> Any:

@@ -10,6 +10,7 @@ from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit, struct
 from ...model import Lowered, pack_model
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
 from ..state.arrays import ChainState, enlarged, new_state, pack_state
@@ -51,7 +52,17 @@ class Chain:
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack_model(model)
         scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
-        self.state = new_state(model, FIRST_ROOM, scans=scans, replaces=replaces, lines=lines, guided=kernel.guided)
+        self.state = new_state(
+            model,
+            FIRST_ROOM,
+            len(kernel.moves),
+            scans=scans,
+            replaces=replaces,
+            lines=lines,
+            guided=kernel.guided,
+        )
+        # made once: these are asked for at every call of compiled code
+        self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()
         plant_root(self.model, self.packed)
         self.blocks = 0
@@ -89,30 +100,26 @@ class Chain:
             self.enlarge()
         grow_as_given(self.model, self.packed, node, feature, cut, categories)
 
-    def make(self, run: Any, n: int) -> None:
-        """Make ``n`` proposals of one kind."""
-        while n > 0:
-            made = run(self.walk, n)
-            n -= made
-            if n > 0:
-                self.enlarge()
-
-    def make_step(self, step: int, n: int) -> None:
+    def make(self, step: int, n: int) -> None:
         """Make ``n`` proposals of one step of the kernel, and count them and the rows they visit in ``cost``."""
-        before = int(self.state.count[ROWS])
-        self.make(self.kernel.runs[step], n)
+        before, left = int(self.state.count[ROWS]), n
+        run, first = self.steps[step].run, self.firsts[step]
+        while left > 0:
+            left -= run(self.walk, left, first)
+            if left > 0:
+                self.enlarge()
         self.cost[:, step] += n, int(self.state.count[ROWS]) - before
 
     def proceed(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, as the kernel shares them out among its steps."""
         if self.kernel.is_single and self.lowered.leaf.is_fixed:
-            self.make_step(0, n_blocks * self.kernel.block)
+            self.make(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
         for _ in range(n_blocks):
             for step, n in enumerate(self.kernel.shares(self.blocks)):
                 if n > 0:
-                    self.make_step(step, n)
+                    self.make(step, n)
             self.blocks += 1
             if not self.lowered.leaf.is_fixed:
                 redraw_noise(self.walk)
@@ -162,16 +169,10 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.node[0].start, state.node[0].stop = 0, len(state.order)
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
-        weight = units.weight[u & units.weight_all]
         state.node[0].rows += units.rows[u & units.rows_all]
         if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
             state.node[0].hash += mixed(np.int64(u))
-        if units.counts:
-            state.stats[0, units.label[u]] += weight
-        else:
-            state.stats[0, 0] += weight
-            state.stats[0, 1] += units.moments[0, u]
-            state.stats[0, 2] += units.moments[1, u]
+        add_unit(state.stats, np.int64(0), units, np.int64(u))
     for k in range(state.box.shape[1]):
         if rule.feature[k].nominal:
             state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)

@@ -1,9 +1,7 @@
-"""Growing a leaf and pruning a pair of leaves: the proposal as a value, the decision, the change of state.
+"""Growing a leaf and pruning a pair of leaves: the proposal as a value, and the change of state.
 
-Both ways of choosing where to grow or prune (`grow_prune`, `blanchard`) share what stands here.
+All ways of choosing where to grow or prune (`grow_prune`, `blanchard`, `collapsed`) share what stands here.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +9,9 @@ from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.unit_stats import add_units
 from ...tree.arrays import LEAF
-from ..state.arrays import ACCEPTED, GROW, PROPOSED, ChainState
+from ..state.arrays import ChainState
 from ..state.lists import (
     is_leaf,
     list_growable,
@@ -23,25 +22,11 @@ from ..state.lists import (
     unlist_internal,
     unlist_prunable,
 )
-from ..state.random import flip_log
 from ..state.records import CHANGED, N_FREE, N_NODES, N_PRUNABLE, NONE, ROWS
 from ..state.splits import Question, absent_categories, is_splittable
 from ..state.terms import next_node, node_log_stop, prior_index, score_node
 from .carry_over import fit_question
-
-
-class Proposal(NamedTuple):
-    """A move that may be made: the node it concerns and the three terms of its log acceptance ratio."""
-
-    kind: int
-    """Place of the move in MOVES."""
-    node: int
-    """The leaf to grow, the parent of the leaves to prune, or the top of the subtree to replace."""
-    log_prior_ratio: float
-    """Log prior of the new tree minus that of the old, question prior included."""
-    log_score_ratio: float
-    log_proposal_ratio: float
-    """Log probability of proposing the way back minus that of proposing the way there."""
+from .proposal import GROW, PRUNE, Proposal
 
 
 @jit
@@ -70,25 +55,17 @@ def guessed_score_ratio(state: ChainState, node: int) -> float:
 
 
 @jit
-def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
-    """The Metropolis-Hastings decision."""
-    log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
-    return flip_log(rng, log_ratio)
+def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
+    """The proposal to grow ``node``, whose children hang in the state until the decision."""
+    prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
+    return Proposal(np.int64(GROW), which, node, np.int64(NONE), prior, score, log_proposal_ratio, 0.0)
 
 
 @jit
-def decide(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> None:
-    """Accept or refuse a proposal whose growth, if it is one, hangs in the state already; count it."""
-    accepted = accept(rng, proposal)
-    state.moves[PROPOSED, proposal.kind] += 1
-    state.moves[ACCEPTED, proposal.kind] += accepted
-    if proposal.kind == GROW:
-        if accepted:
-            keep_growth(model, state, proposal.node)
-        else:
-            drop_children(state, proposal.node)
-    elif accepted:
-        prune(state, proposal.node)
+def pruning(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
+    """The proposal to take both leaves off ``node``."""
+    prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
+    return Proposal(np.int64(PRUNE), which, node, np.int64(NONE), -prior, -score, log_proposal_ratio, 0.0)
 
 
 @jit
@@ -124,9 +101,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
     """
     order, side, stats = state.order, state.side, state.stats
-    codes, rows, weights = model.units.codes, model.units.rows, model.units.weight
-    rows_all, weight_all, counts = model.units.rows_all, model.units.weight_all, model.units.counts
-    label, moments = model.units.label, model.units.moments
+    codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
     k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
     children = (state.node[node].left, state.node[node].right)
     for j in range(stats.shape[1]):
@@ -148,18 +123,14 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
         rows_left += (1 - right) * rows[u & rows_all]
         if hashes and right == 0:
             hash_left += mixed(np.int64(u))
-        weight = weights[u & weight_all]
-        if counts:
-            stats[children[right], label[u]] += weight
-        else:
-            stats[children[right], 0] += weight
-            stats[children[right], 1] += moments[0, u]
-            stats[children[right], 2] += moments[1, u]
     for i in range(n_right):
         order[start + n_left + i] = side[i]
+    middle = start + n_left
+    add_units(stats, children[0], model.units, order, start, middle)
+    add_units(stats, children[1], model.units, order, middle, middle + n_right)
     state.node[children[0]].rows = rows_left
     state.node[children[0]].hash = hash_left
-    return start + n_left
+    return middle
 
 
 @jit

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..state.arrays import ACCEPTED, PROPOSED, ChainState
+from ..state.arrays import ChainState
 from ..state.lists import (
     is_leaf,
     list_growable,
@@ -21,7 +21,8 @@ from ..state.lists import (
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from .carry_over import fit_question, loosen, one_way
-from .grow import Proposal, accept, hang_children, set_default
+from .grow import hang_children, set_default
+from .proposal import REPLACE, Proposal
 
 ROOM = 520
 """Nodes a proposal may need beside twice those in use."""
@@ -119,29 +120,19 @@ def _free(state: ChainState, node: int) -> None:
 
 
 @jit
-def decide_subtree(
-    rng: np.random.Generator, model: Lowered, state: ChainState, possible: bool, proposal: Proposal, top: int
-) -> None:
-    """Accept or refuse what was built at ``top`` in the place of ``proposal.node``; count it."""
-    state.moves[PROPOSED, proposal.kind] += 1
-    if possible and accept(rng, proposal):
-        state.moves[ACCEPTED, proposal.kind] += 1
-        adopt(model, state, proposal.node, top)
-    else:
-        drop(state, proposal.node, top)
-
-
-@jit
 def replacement(
-    model: Lowered, state: ChainState, kind: int, node: int, top: int, log_proposal_ratio: float
+    model: Lowered, state: ChainState, which: int, node: int, top: int, log_proposal_ratio: float
 ) -> Proposal:
     """The proposal to put what was built at ``top`` in the place of ``node``."""
     return Proposal(
-        kind,
+        np.int64(REPLACE),
+        which,
         node,
+        top,
         subtree_log_prior(model, state, top) - subtree_log_prior(model, state, node),
         state.beta[0] * (subtree_log_score(state, top) - subtree_log_score(state, node)),
         log_proposal_ratio,
+        0.0,
     )
 
 

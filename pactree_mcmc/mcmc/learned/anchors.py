@@ -15,6 +15,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED
+from ...model.unit_stats import scatter_units
 from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
 from ..state.splits import n_ways_of
@@ -157,36 +158,31 @@ def _choose(model: Lowered, state: ChainState, node: int, place: int, n: int, n_
 def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_features: int) -> float:
     """What both children by anchor ``j`` open further down, by the sketch."""
     k, cut, categories = state.anchors[place, j] >> WAY_BITS, state.anchor_cut[j], state.anchor_categories[j]
-    left, right, sketch, order = state.sketch_sides[0], state.sketch_sides[1], state.sketch, state.order
-    left[:n_features] = 0.0
-    right[:n_features] = 0.0
+    sides, sketch, order, to = state.sketch_sides, state.sketch, state.order, state.side
+    right = np.int64(N_SKETCHED * N_SKETCH_BINS)
+    for b in range(n_features * N_SKETCH_BINS):
+        for s in range(sides.shape[1]):
+            sides[b, s] = sides[right + b, s] = 0.0
     here, rows_left = state.node[node], np.int64(0)
     units = model.units
-    codes, rows, weights, label, moments = units.codes, units.rows, units.weight, units.label, units.moments
-    rows_all, weight_all, counts = units.rows_all, units.weight_all, units.counts
+    codes, rows, rows_all = units.codes, units.rows, units.rows_all
     for i in range(here.stop - here.start):
         u = order[here.start + i]
         code = np.int64(codes[k, u])
         goes_left = (categories >> code) & 1 == 1 if categories >= 0 else code <= cut
         rows_left += rows[u & rows_all] if goes_left else 0
-        side, weight = left if goes_left else right, weights[u & weight_all]
-        for f in range(n_features):
-            b = sketch[i, f]
-            if counts:
-                side[f, b, label[u]] += weight
-            else:
-                side[f, b, 0] += weight
-                side[f, b, 1] += moments[0, u]
-                side[f, b, 2] += moments[1, u]
+        to[i] = 0 if goes_left else right
+    for f in range(n_features):
+        for i in range(here.stop - here.start):
+            to[i] = (right if to[i] >= right else 0) + f * N_SKETCH_BINS + sketch[i, f]
+        scatter_units(sides, to, units, order, here.start, here.stop)
     depth = here.depth + 1
-    total = _log_z1(model, state, node, left, n_features, rows_left, depth)
+    total = _log_z1(model, state, node, np.int64(0), n_features, rows_left, depth)
     return total + _log_z1(model, state, node, right, n_features, here.rows - rows_left, depth)
 
 
 @jit
-def _log_z1(
-    model: Lowered, state: ChainState, node: int, side: np.ndarray, n_features: int, rows: int, depth: int
-) -> float:
+def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features: int, rows: int, depth: int) -> float:
     """`_ahead.log_z1` of a child by its sketch."""
     index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.split_prior.min_leaf, 1)
     if rows < least:
@@ -196,7 +192,7 @@ def _log_z1(
     weights, beta = 0.0, state.beta[0]
     for f in range(n_features):
         bins, k = state.n_bins[f], state.sketched[f]
-        used = _sum_bins(state, side, f, bins)
+        used = _sum_bins(state, side + f * N_SKETCH_BINS, bins)
         if used > 1:
             gains = state.gains
             for b in range(used):
@@ -222,16 +218,17 @@ def _log_z1(
 
 
 @jit
-def _sum_bins(state: ChainState, side: np.ndarray, f: int, bins: int) -> int:
+def _sum_bins(state: ChainState, first: int, bins: int) -> int:
     """Sums of the bins of a child up to each that holds something, and of those behind; how many hold something."""
-    below, above, used, n_stats = state.sketch_stats[0], state.sketch_stats[1], np.int64(0), side.shape[2]
+    below, above, used, side = state.sketch_stats[0], state.sketch_stats[1], np.int64(0), state.sketch_sides
+    n_stats = side.shape[1]
     for b in range(bins):
         is_empty = True
         for s in range(n_stats):
-            is_empty = is_empty and side[f, b, s] == 0.0
+            is_empty = is_empty and side[first + b, s] == 0.0
         if not is_empty:
             for s in range(n_stats):
-                below[used, s] = side[f, b, s] + (below[used - 1, s] if used > 0 else 0.0)
+                below[used, s] = side[first + b, s] + (below[used - 1, s] if used > 0 else 0.0)
             used += 1
     for b in range(used - 1):
         for s in range(n_stats):

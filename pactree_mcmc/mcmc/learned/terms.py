@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.leaf.codes import LAPLACE, LOSS, NORMAL, POISSON
+from ...model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ...model.leaf.of_numbers import squares_about_mean
 from ...model.split_prior.base import GRID, LOCAL
 from ..state.arrays import ChainState
@@ -45,6 +45,9 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> I
             return Impurity(0.0, 0.0)
         if rule.kind == POISSON:
             return Impurity(stats[row, 1], stats[row, 1])
+        if rule.kind == BY_ADDRESS:
+            # what the statistics mean is known to the score alone; a cell of more weight may gain more
+            return Impurity(n, n)
         squares = squares_about_mean(stats[row, 1], stats[row, 2], stats[row, 1] / n)
         if rule.kind == NORMAL:
             nats = (rule.params[2] + 0.5 * n) * log1p(squares / (2.0 * rule.params[3]))

@@ -10,35 +10,27 @@ question from R. For constant rho, ``r = rho (1 - rho)``, and the prior and prop
 """
 
 from math import exp
-from typing import Any
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import FIXED
-from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
-from ..state.arrays import GROW, PRUNE, ChainState
+from ..edits.grow import growth, hang_children, pruning
+from ..edits.proposal import Proposal, nothing
+from ..state.arrays import ChainState
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip
-from ..state.records import N_FREE, NONE
+from ..state.records import NONE
 from ..state.splits import draw_question
 from ..state.terms import log_stop, prior_index
+from .base import Move
+from .grow_prune import GROWN, PRUNED
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if walk.state.count[N_FREE] < 2:
-            return i
-        blanchard_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal, if the walk makes one, and its decision."""
+def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal, if the walk makes one."""
     leaf = 0
     while not is_leaf(state, leaf):
         leaf = state.node[leaf].left if flip(rng, 0.5) else state.node[leaf].right
@@ -47,13 +39,12 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     if flip(rng, 0.5):
         if state.node[leaf].splittable and flip(rng, exp(log_r)):
             hang_children(model, state, leaf, draw_question(rng, model, state, leaf))
-            prior, score = growth_prior_ratio(model, state, leaf), growth_score_ratio(state, leaf)
-            decide(rng, model, state, Proposal(GROW, leaf, prior, score, -log_r - state.node[leaf].log_rule))
+            return growth(model, state, GROWN, leaf, -log_r - state.node[leaf].log_rule)
     elif other != NONE and is_leaf(state, other):
         node = state.node[leaf].parent
-        prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
         log_r = log_growth_rate(model, state, node)
-        decide(rng, model, state, Proposal(PRUNE, node, -prior, -score, log_r + state.node[node].log_rule))
+        return pruning(model, state, PRUNED, node, log_r + state.node[node].log_rule)
+    return nothing()
 
 
 @jit
@@ -69,3 +60,6 @@ def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     below = log_stop(model, prior_index(model, depth + 1, left), True, 1)
     below += log_stop(model, prior_index(model, depth + 1, right), True, 1)
     return min(model.prior.table[prior_index(model, depth, design)].log_split + below - here, 0.0)
+
+
+MOVE = Move("blanchard", blanchard_step, counts=("grow", "prune"), replaces=False, scans=False)

@@ -11,88 +11,75 @@ by what is left of the ratio, usually 1. A refused proposal of a leaf scanned be
 """
 
 from math import log
-from typing import Any
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import FIXED
-from ..edits.grow import (
-    Proposal,
-    drop_children,
-    growth_prior_ratio,
-    growth_score_ratio,
-    guessed_score_ratio,
-    hang_children,
-    keep_growth,
-    prune,
-)
-from ..state.arrays import ACCEPTED, COLLAPSED_GROW, COLLAPSED_PRUNE, PROPOSED, ChainState
+from ..edits.grow import growth, guessed_score_ratio, hang_children, pruning
+from ..edits.proposal import Proposal, nothing, refused
+from ..state.arrays import ChainState
 from ..state.random import flip, flip_log, pick
-from ..state.records import N_FREE, N_GROWABLE, N_PRUNABLE
+from ..state.records import N_GROWABLE, N_PRUNABLE
 from ..state.terms import log_stop, node_log_stop, prior_index
 from ..sums.split_sums import draw_scanned, is_candidate, scan
-from .grow_prune import counts_without, grow_probability, growth_proposal_ratio, parent_is_prunable_without
+from .base import Move
+from .grow_prune import (
+    GROWN,
+    PRUNED,
+    counts_without,
+    grow_probability,
+    growth_proposal_ratio,
+    parent_is_prunable_without,
+)
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if walk.state.count[N_FREE] < 2:
-            return i
-        collapsed_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal that has passed the first stage, or was refused by it."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
-        return
+        return nothing()
     if flip(rng, grow_probability(n_growable, n_prunable)):
         node = state.node[pick(rng, n_growable)].growable
-        state.moves[PROPOSED, COLLAPSED_GROW] += 1
         hope = hopeful_ratio(model, state, node, n_growable, n_prunable)
-        if flip_log(rng, hope):
-            hang_children(model, state, node, draw_scanned(rng, model, state, node))
-            if flip_log(rng, log_ratio(collapsed_growth(model, state, node, n_growable, n_prunable)) - hope):
-                state.moves[ACCEPTED, COLLAPSED_GROW] += 1
-                keep_growth(model, state, node)
-            else:
-                drop_children(state, node)
-        return
+        if not flip_log(rng, hope):
+            return refused(GROWN)
+        hang_children(model, state, node, draw_scanned(rng, model, state, node))
+        ratio = collapsed_proposal_ratio(model, state, node, n_growable, n_prunable)
+        return passed(growth(model, state, GROWN, node, ratio), hope)
     node = state.node[pick(rng, n_prunable)].prunable
-    state.moves[PROPOSED, COLLAPSED_PRUNE] += 1
-    if is_candidate(model, state, node):
-        growable, prunable = counts_without(state, node)
-        hope = hopeful_ratio(model, state, node, growable, prunable)
-        if flip_log(rng, -hope):
-            growth = collapsed_growth(model, state, node, growable, prunable)
-            if flip_log(rng, hope - log_ratio(growth)):
-                state.moves[ACCEPTED, COLLAPSED_PRUNE] += 1
-                prune(state, node)
+    if not is_candidate(model, state, node):
+        return refused(PRUNED)
+    growable, prunable = counts_without(state, node)
+    hope = hopeful_ratio(model, state, node, growable, prunable)
+    if not flip_log(rng, -hope):
+        return refused(PRUNED)
+    ratio = collapsed_proposal_ratio(model, state, node, growable, prunable)
+    return passed(pruning(model, state, PRUNED, node, -ratio), -hope)
 
 
 @jit
-def log_ratio(proposal: Proposal) -> float:
-    """The three terms together."""
-    return proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
-
-
-@jit
-def collapsed_growth(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> Proposal:
-    """The growth of ``node``, whose children hang, from the tree without them, which has the given counts."""
-    uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
+def passed(proposal: Proposal, hope: float) -> Proposal:
+    """A proposal that a first stage has let through by the log ratio ``hope``."""
     return Proposal(
-        COLLAPSED_GROW,
-        node,
-        growth_prior_ratio(model, state, node),
-        growth_score_ratio(state, node),
-        uniform - guessed_score_ratio(state, node) + scan(model, state, node),
+        proposal.edit,
+        proposal.which,
+        proposal.node,
+        proposal.top,
+        proposal.log_prior_ratio,
+        proposal.log_score_ratio,
+        proposal.log_proposal_ratio,
+        hope,
     )
+
+
+@jit
+def collapsed_proposal_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
+    """Log proposal ratio of growing ``node``, whose children hang, from the tree without, of the given counts."""
+    uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
+    return uniform - guessed_score_ratio(state, node) + scan(model, state, node)
 
 
 @jit
@@ -114,3 +101,6 @@ def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int,
     way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
     way_there = log(grow_probability(n_growable, n_prunable) / n_growable)
     return prior + way_back - way_there + scan(model, state, node)
+
+
+MOVE = Move("collapsed", collapsed_step, counts=("collapsed grow", "collapsed prune"), replaces=False)

@@ -8,41 +8,33 @@ node uniformly. For a growth from T to T', with ``G`` growable leaves in T and `
 """
 
 from math import log
-from typing import Any
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import Proposal, decide, growth_prior_ratio, growth_score_ratio, hang_children
-from ..state.arrays import GROW, PRUNE, ChainState
+from ..edits.grow import growth, hang_children, pruning
+from ..edits.proposal import Proposal, nothing
+from ..state.arrays import ChainState
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip, pick
-from ..state.records import N_FREE, N_GROWABLE, N_PRUNABLE, NONE
+from ..state.records import N_GROWABLE, N_PRUNABLE, NONE
 from ..state.splits import draw_question
+from .base import Move
+
+GROWN, PRUNED = range(2)
+"""Which of the numbers that are counted."""
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if walk.state.count[N_FREE] < 2:
-            return i
-        grow_prune_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
-        return
+        return nothing()
     if flip(rng, grow_probability(n_growable, n_prunable)):
-        proposal = propose_growth(rng, model, state)
-    else:
-        proposal = propose_pruning(rng, model, state)
-    decide(rng, model, state, proposal)
+        return propose_growth(rng, model, state)
+    return propose_pruning(rng, model, state)
 
 
 @jit
@@ -58,13 +50,8 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
     """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
     hang_children(model, state, node, draw_question(rng, model, state, node))
-    return Proposal(
-        GROW,
-        node,
-        growth_prior_ratio(model, state, node),
-        growth_score_ratio(state, node),
-        growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE]),
-    )
+    ratio = growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE])
+    return growth(model, state, GROWN, node, ratio)
 
 
 @jit
@@ -72,13 +59,7 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
     """Prune a prunable node, chosen uniformly."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
     growable, prunable = counts_without(state, node)
-    return Proposal(
-        PRUNE,
-        node,
-        -growth_prior_ratio(model, state, node),
-        -growth_score_ratio(state, node),
-        -growth_proposal_ratio(state, node, growable, prunable),
-    )
+    return pruning(model, state, PRUNED, node, -growth_proposal_ratio(state, node, growable, prunable))
 
 
 @jit
@@ -105,3 +86,6 @@ def parent_is_prunable_without(state: ChainState, node: int) -> int:
     """1 if the parent of ``node`` can be pruned once ``node`` is a leaf, else 0."""
     other = sibling(state, node)
     return 1 if other != NONE and is_leaf(state, other) else 0
+
+
+MOVE = Move("grow-prune", grow_prune_step, counts=("grow", "prune"), replaces=False, scans=False)

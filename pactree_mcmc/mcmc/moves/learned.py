@@ -15,49 +15,38 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import Proposal, cut_down, grow_into, hang_children
-from ..edits.replace_subtree import begin, decide_subtree, drop, has_room, replacement
+from ..edits.grow import cut_down, grow_into, hang_children
+from ..edits.proposal import Proposal, nothing, refused, withdrawn
+from ..edits.replace_subtree import begin, drop, has_room, replacement
 from ..learned.density import pick_cell
 from ..learned.graph import add_tree, draw_decision, log_density
 from ..learned.terms import enter_stratum
-from ..state.arrays import LEARNED_REDRAW, PROPOSED, ChainState
+from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..sums.split_sums import is_candidate
+from .base import Move
 from .regrow import MOST_INTERNAL
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        learned_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
-        return
+        return nothing()
     if not is_drawable(model, state, node):
-        state.moves[PROPOSED, LEARNED_REDRAW] += 1
-        return
+        return refused(0)
     way_back = log_density(model, state, node)
     # before the rows are sorted another way
     add_tree(model, state, node)
     top = begin(state, node)
     way_there = draw_tree(rng, model, state, top)
-    if way_there < inf:
-        add_tree(model, state, top)
-        proposal = replacement(model, state, LEARNED_REDRAW, node, top, way_back - way_there)
-    else:
-        proposal = Proposal(LEARNED_REDRAW, node, -inf, 0.0, 0.0)
-    decide_subtree(rng, model, state, way_there < inf, proposal, top)
+    if way_there == inf:
+        return withdrawn(0, node, top)
+    add_tree(model, state, top)
+    return replacement(model, state, 0, node, top, way_back - way_there)
 
 
 @jit
@@ -124,3 +113,6 @@ def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray
             add_tree(model, state, np.int64(0))
     cut_down(state)
     return len(start)
+
+
+MOVE = Move("learned", learned_step, guided=True)

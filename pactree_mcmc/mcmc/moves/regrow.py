@@ -14,21 +14,22 @@ where v holds more than a given number of units, a bound that its cell alone dec
 """
 
 from math import exp, inf, log
-from typing import Any
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import Proposal, guessed_score_ratio, hang_children
-from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import MOST_WAYS, PROPOSED, REGROW_1, REGROW_2, ChainState
+from ..edits.grow import guessed_score_ratio, hang_children
+from ..edits.proposal import Proposal, nothing, refused, withdrawn
+from ..edits.replace_subtree import begin, replacement
+from ..state.arrays import MOST_WAYS, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
 from ..state.terms import next_node, node_log_stop, prior_index
 from ..sums.lookahead import asks, draw_ahead, log_z, n_tries
 from ..sums.split_sums import is_candidate
+from .base import Move
 
 MOST_INTERNAL = 128
 MOST_VALUES = 20_000
@@ -38,47 +39,35 @@ MOST_WORK = 400_000
 
 
 @jit
-def run_1(walk: Any, n: int) -> int:
-    """Make ``n`` steps with lookahead 1, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        regrow_step(walk.rng, walk.model, walk.state, 1)
-    return n
+def regrow_1_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal with lookahead 1."""
+    return regrow_step(rng, model, state, 1)
 
 
 @jit
-def run_2(walk: Any, n: int) -> int:
-    """As `run_1`, with lookahead 2."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        regrow_step(walk.rng, walk.model, walk.state, 2)
-    return n
+def regrow_2_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal with lookahead 2."""
+    return regrow_step(rng, model, state, 2)
 
 
 @jit
-def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahead: int) -> None:
-    """One proposal and its decision."""
+def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahead: int) -> Proposal:
+    """One proposal."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
-        return
+        return nothing()
     at = pick(rng, choices)
     node = state.node[at].internal if at < n_internal else state.node[at - n_internal].growable
-    kind = REGROW_1 if ahead == 1 else REGROW_2
     if not may_regrow(model, state, node, ahead):
-        state.moves[PROPOSED, kind] += 1
-        return
+        return refused(0)
     way_back = log_draw(model, state, node, ahead)
     top = begin(state, node)
     way_there = regrow(rng, model, state, top, ahead) if way_back > -inf else inf
-    if way_there < inf:
-        n_new = choices + n_choices(state, top) - n_choices(state, node)
-        proposal = replacement(model, state, kind, node, top, way_back - log(n_new) - way_there + log(choices))
-    else:
-        proposal = Proposal(kind, node, -inf, 0.0, 0.0)
-    decide_subtree(rng, model, state, way_there < inf, proposal, top)
+    if way_there == inf:
+        return withdrawn(0, node, top)
+    n_new = choices + n_choices(state, top) - n_choices(state, node)
+    return replacement(model, state, 0, node, top, way_back - log(n_new) - way_there + log(choices))
 
 
 @jit
@@ -157,3 +146,7 @@ def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> 
     split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
     children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
     return split + here.log_rule + guessed_score_ratio(state, node) + children
+
+
+MOVE = Move("regrow-1", regrow_1_step)
+FURTHER = Move("regrow-2", regrow_2_step)

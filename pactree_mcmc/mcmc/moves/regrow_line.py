@@ -11,16 +11,16 @@ keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` inte
 the table.
 """
 
-from math import exp, inf, log
-from typing import Any
+from math import exp, log
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import Proposal, hang_children
-from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import PROPOSED, REGROW_LINE, ChainState
+from ..edits.grow import hang_children
+from ..edits.proposal import Proposal, nothing, refused, withdrawn
+from ..edits.replace_subtree import begin, replacement
+from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick, pick_weighted
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
@@ -38,41 +38,29 @@ from ..sums.interval_sums import (
     share_of,
     weigh_draw,
 )
+from .base import Move
 from .regrow import MOST_INTERNAL, n_choices
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        regrow_line_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
-        return
+        return nothing()
     at = pick(rng, choices)
     node = line_top(model, state, state.node[at].internal if at < n_internal else state.node[at - n_internal].growable)
     feature = line_feature(model, state, node) if node != NONE else np.int64(NONE)
     if feature == NONE or know_line(model, state, node, feature) == 0 or not in_table(state, node):
-        state.moves[PROPOSED, REGROW_LINE] += 1
-        return
+        return refused(0)
     top = begin(state, node)
-    if regrow_line(rng, model, state, top, feature):
-        here, there = n_choices(state, node), n_choices(state, top)
-        way_back = log_weight(model, state, node) - log(choices - here + there) + log(there)
-        way_there = log_weight(model, state, top) - log(choices) + log(here)
-        proposal = replacement(model, state, REGROW_LINE, node, top, way_back - way_there)
-        decide_subtree(rng, model, state, True, proposal, top)
-    else:
-        decide_subtree(rng, model, state, False, Proposal(REGROW_LINE, node, -inf, 0.0, 0.0), top)
+    if not regrow_line(rng, model, state, top, feature):
+        return withdrawn(0, node, top)
+    here, there = n_choices(state, node), n_choices(state, top)
+    way_back = log_weight(model, state, node) - log(choices - here + there) + log(there)
+    way_there = log_weight(model, state, top) - log(choices) + log(here)
+    return replacement(model, state, 0, node, top, way_back - way_there)
 
 
 @jit
@@ -144,3 +132,6 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
                 state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
         node = next_node(state, node, top)
     return True
+
+
+MOVE = Move("regrow-line", regrow_line_step, lines=True)

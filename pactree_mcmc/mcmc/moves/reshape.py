@@ -13,7 +13,6 @@ is made here at once. Off where a cell's question follows from its depth or its 
 """
 
 from math import exp, inf, log
-from typing import Any
 
 import numpy as np
 
@@ -21,13 +20,15 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import GRID, LOCAL
 from ..edits.grow import set_default, side_hash
+from ..edits.proposal import Proposal, made, nothing, refused
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
-from ..state.arrays import ACCEPTED, MOST_PIECES, PROPOSED, RESHAPE, ChainState
+from ..state.arrays import MOST_PIECES, ChainState
 from ..state.lists import is_leaf, list_prunable, unlist_prunable
 from ..state.random import pick, pick_weighted
 from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
 from ..state.splits import n_ways, weigh_features
 from ..state.terms import next_node, score_node
+from .base import Move
 
 PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
 MOST_VALUES = 200_000
@@ -35,30 +36,19 @@ MOST_VALUES = 200_000
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if walk.state.count[N_FREE] < 1:
-            return i
-        reshape_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Arrange one block anew."""
     if state.count[N_INTERNAL] == 0:
-        return
-    state.moves[PROPOSED, RESHAPE] += 1
+        return nothing()
     top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
     n = note_pieces(model, state, top)
     if n < 3:
-        return
+        return refused(0)
     weigh_unions(model, state, top, n)
     weigh_shapes(model, state, top, n)
     draw_shape(rng, model, state, top, n)
     renew_lists(model, state, top, n)
-    state.moves[ACCEPTED, RESHAPE] += 1
+    return made(0)
 
 
 @jit
@@ -265,3 +255,6 @@ def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
         if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
             list_prunable(state, node)
     relist_growable(state, top)
+
+
+MOVE = Move("reshape", reshape_step, scans=False)

@@ -11,7 +11,6 @@ fixed tree the move does nothing: there the same leaves leave little choice.
 """
 
 from math import inf, log
-from typing import Any
 
 import numpy as np
 
@@ -20,47 +19,36 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL
 from ..edits.carry_over import LOG_2, cell_bits, fit_question
-from ..edits.grow import Proposal, hang_children
-from ..edits.replace_subtree import begin, decide_subtree, has_room, replacement
-from ..state.arrays import MOST_BLOCKS, PROPOSED, RESTRUCTURE, ChainState
+from ..edits.grow import hang_children
+from ..edits.proposal import Proposal, nothing, refused, withdrawn
+from ..edits.replace_subtree import begin, replacement
+from ..state.arrays import MOST_BLOCKS, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
 from ..state.terms import next_node
+from .base import Move
 
 MOST_VALUES = 200_000
 """Units times features a restructured node may hold."""
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        restructure_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal."""
     if state.count[N_INTERNAL] == 0:
-        return
+        return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
     n_blocks = note_blocks(model, state, node)
     if n_blocks == 0:
-        state.moves[PROPOSED, RESTRUCTURE] += 1
-        return
+        return refused(0)
     way_back = log_build(model, state, node)
     top = begin(state, node)
     state.node[top].saved_at = (np.int64(1) << n_blocks) - 1
     way_there = rebuild(rng, model, state, top)
-    if way_there > -inf:
-        proposal = replacement(model, state, RESTRUCTURE, node, top, way_back - way_there)
-        decide_subtree(rng, model, state, True, proposal, top)
-    else:
-        decide_subtree(rng, model, state, False, Proposal(RESTRUCTURE, node, -inf, 0.0, 0.0), top)
+    if way_there == -inf:
+        return withdrawn(0, node, top)
+    return replacement(model, state, 0, node, top, way_back - way_there)
 
 
 @jit
@@ -267,3 +255,6 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
     state.node[here.left].saved_at = right if swapped else left
     state.node[here.right].saved_at = left if swapped else right
     return True
+
+
+MOVE = Move("restructure", restructure_step, scans=False)

@@ -19,8 +19,7 @@ and for a merge its negative, old and new trees exchanged. Turned off where a ce
 its node (cyclic dyadic questions, fixed trees), and under trivial splits.
 """
 
-from math import inf, log
-from typing import Any
+from math import log
 
 import numpy as np
 
@@ -29,67 +28,44 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import DYADIC, GRID, LOCAL
 from ..edits.carry_over import LOG_2, cell_bits
-from ..edits.grow import Proposal, accept
 from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
-from ..edits.replace_subtree import begin, build, decide_subtree, has_room, plan_copy, plan_node, replacement
-from ..edits.rotate_in_place import can_turn, settle, turn
-from ..state.arrays import ACCEPTED, PROPOSED, ROTATE, ChainState
+from ..edits.proposal import TURN, Proposal, nothing, refused, withdrawn
+from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
+from ..edits.rotate_in_place import can_turn, turn
+from ..state.arrays import ChainState
 from ..state.lists import sibling
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
 from ..state.splits import collect_codes
 from ..state.terms import next_node
+from .base import Move
 from .swap import pick_inner_child
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        rotate_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal."""
     if state.count[N_INTERNAL] < 2:
-        return
+        return nothing()
     child = pick_inner_child(rng, state)
     kind = model.split_prior.kind
     if kind != LOCAL and kind != GRID and kind != DYADIC:
-        state.moves[PROPOSED, ROTATE] += 1
-    elif can_turn(model, state, child):
-        turn_step(rng, model, state, child)
-    elif flip(rng, 0.5):
-        cut_step(rng, model, state, child)
-    else:
-        merge_step(rng, model, state, child)
+        return refused(0)
+    if can_turn(model, state, child):
+        return Proposal(np.int64(TURN), 0, child, np.int64(NONE), turn(model, state, child), 0.0, 0.0, 0.0)
+    if flip(rng, 0.5):
+        return cut_step(rng, model, state, child)
+    return merge_step(rng, model, state, child)
 
 
 @jit
-def turn_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> None:
-    """Ask the question of v above that of its parent, which cuts the same feature, and decide."""
-    proposal = Proposal(ROTATE, v, turn(model, state, v), 0.0, 0.0)
-    state.moves[PROPOSED, ROTATE] += 1
-    if accept(rng, proposal):
-        state.moves[ACCEPTED, ROTATE] += 1
-        settle(state, v)
-    else:
-        turn(model, state, v)
-
-
-@jit
-def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> None:
-    """Ask the question of v above that of its parent, and decide."""
+def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
+    """Ask the question of v above that of its parent."""
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
     if model.split_prior.kind == DYADIC and state.node[u].feature == state.node[v].feature:
-        state.moves[PROPOSED, ROTATE] += 1
-        return
+        return refused(0)
     n_wider = plan_wider(rng, model, state, u, v)
     state.plan[0].left = np.int64(1)
     z_left, behind = plan_half(state, 1, u, state.node[v].left, z, v_is_left)
@@ -103,35 +79,32 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
         on_left = flip(rng, 0.5)
         possible = not too_large(state, state.plan[z_left].node, state.plan[z_right].node)
     if not possible:
-        decide_subtree(rng, model, state, False, Proposal(ROTATE, u, -inf, 0.0, 0.0), top)
-        return
+        return withdrawn(0, u, top)
     a, b = state.plan[1].node, state.plan[behind].node
     options = n_options(model, state, a, b) if on_left else n_options(model, state, b, a)
     edges = state.count[N_INTERNAL] - 1
     new_edges = edges + n_leaves_of(state, top) - n_leaves_of(state, u)
     ratio = n_wider + both * LOG_2 + log(edges) - log(new_edges) - log(options)
-    decide_subtree(rng, model, state, True, replacement(model, state, ROTATE, u, top, ratio), top)
+    return replacement(model, state, 0, u, top, ratio)
 
 
 @jit
-def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> None:
-    """Ask the question of w above that of its parent, the rest being merged, and decide."""
+def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
+    """Ask the question of w above that of its parent, the rest being merged."""
     v, b = state.node[w].parent, sibling(state, w)
     options = n_options(model, state, w, b)
     if options == 0:
-        state.moves[PROPOSED, ROTATE] += 1
-        return
+        return refused(0)
     w_is_left = state.node[v].left == w
     n_planned, at_v, both = plan_option(model, state, v, w, b, w_is_left, pick(rng, options))
     top = begin(state, v)
     if not build(model, state, top, n_planned, False):
-        decide_subtree(rng, model, state, False, Proposal(ROTATE, v, -inf, 0.0, 0.0), top)
-        return
+        return withdrawn(0, v, top)
     wider = log_wider(model, state, top, state.plan[at_v].node)
     edges = state.count[N_INTERNAL] - 1
     new_edges = edges + n_leaves_of(state, top) - n_leaves_of(state, v)
     ratio = log(edges) + log(options) - wider - both * LOG_2 - log(new_edges)
-    decide_subtree(rng, model, state, True, replacement(model, state, ROTATE, v, top, ratio), top)
+    return replacement(model, state, 0, v, top, ratio)
 
 
 @jit
@@ -270,3 +243,6 @@ def plan_option(
             return plan_merge(model, state, behind, v, one.right, to_right, a_is_left, number), np.int64(1), True
         number -= ways
     return np.int64(0), np.int64(0), False
+
+
+MOVE = Move("rotate", rotate_step, scans=False)

@@ -14,23 +14,24 @@ would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused a
 """
 
 from math import exp, inf, log1p
-from typing import Any
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import drop_children, hang_children
-from ..edits.replace_subtree import adopt, begin, drop, has_room
+from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
+from ..edits.replace_subtree import begin
 from ..learned.density import known, pick_cell
 from ..learned.systematic import sample_ways
 from ..learned.terms import enter_stratum
-from ..state.arrays import ACCEPTED, CELLS, EXHAUSTED, PROPOSED, SUBGRAPH, VALUES, ChainState
+from ..state.arrays import CELLS, EXHAUSTED, VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip_log
 from ..state.records import NONE
 from ..state.splits import Question
 from ..state.terms import next_node, node_log_stop, prior_index
+from .base import Move
 from .learned import is_drawable
 from .regrow import MOST_INTERNAL
 
@@ -42,35 +43,22 @@ LEAST_LOG = -700.0
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        subgraph_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
+def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Draw the samples and a subtree."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
-        return
-    state.moves[PROPOSED, SUBGRAPH] += 1
+        return nothing()
     if not is_drawable(model, state, node):
-        return
+        return refused(0)
     for i in range(len(state.work)):
         state.work[i] = 0
     top = begin(state, node)
     first = np.int64(0)
     n_drawn = draw_below(rng, model, state, top, node, first, first, first)[1]
     if state.work[EXHAUSTED] > 0 or n_drawn // 2 > MOST_INTERNAL:
-        drop(state, node, top)
-    else:
-        build_drawn(model, state, top)
-        state.moves[ACCEPTED, SUBGRAPH] += 1
-        adopt(model, state, node, top)
+        return withdrawn(0, node, top)
+    build_drawn(model, state, top)
+    return taken(0, node, top)
 
 
 @jit
@@ -165,3 +153,6 @@ def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
             state.node[state.node[node].left].saved_at = at + drawn.left
             state.node[state.node[node].right].saved_at = at + drawn.right
         node = next_node(state, node, top)
+
+
+MOVE = Move("subgraph", subgraph_step, guided=True)

@@ -6,51 +6,36 @@ same question, both children take the parent's. All questions below the parent a
     log_proposal_ratio = log_freedom(old) - log_freedom(new)
 """
 
-from math import inf
-from typing import Any
-
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.carry_over import freedom, log_freedom
-from ..edits.grow import Proposal
-from ..edits.replace_subtree import begin, build, decide_subtree, has_room, loosen_plan, plan_copy, replacement
-from ..state.arrays import PROPOSED, SWAP, ChainState
+from ..edits.proposal import Proposal, nothing, refused, withdrawn
+from ..edits.replace_subtree import begin, build, loosen_plan, plan_copy, replacement
+from ..state.arrays import ChainState
 from ..state.random import pick
 from ..state.records import N_INTERNAL, NONE
+from .base import Move
 from .change import freedom_below
 
 
 @jit
-def run(walk: Any, n: int) -> int:
-    """Make ``n`` steps, or as many as there is room for; how many were made."""
-    for i in range(n):
-        if not has_room(walk.state):
-            return i
-        swap_step(walk.rng, walk.model, walk.state)
-    return n
-
-
-@jit
-def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> None:
-    """One proposal and its decision."""
+def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """One proposal."""
     if state.count[N_INTERNAL] < 2:
-        return
+        return nothing()
     child = pick_inner_child(rng, state)
     node = state.node[child].parent
     n_planned = plan_copy(state, node, 0)
     free = loosen_plan(rng, model, state, node, NONE)
     if not exchange(state, state.node[child].saved_at):
-        state.moves[PROPOSED, SWAP] += 1
-        return
+        return refused(0)
     top = begin(state, node)
-    if build(model, state, top, n_planned, False):
-        now_free = log_freedom(freedom(model, state, top)) + freedom_below(model, state, top)
-        proposal = replacement(model, state, SWAP, node, top, free - now_free)
-        decide_subtree(rng, model, state, True, proposal, top)
-    else:
-        decide_subtree(rng, model, state, False, Proposal(SWAP, node, -inf, 0.0, 0.0), top)
+    if not build(model, state, top, n_planned, False):
+        return withdrawn(0, node, top)
+    now_free = log_freedom(freedom(model, state, top)) + freedom_below(model, state, top)
+    return replacement(model, state, 0, node, top, free - now_free)
 
 
 @jit
@@ -83,3 +68,6 @@ def same_question(state: ChainState, a: int, b: int) -> bool:
     """Whether two planned nodes ask the same."""
     one, other = state.plan[a], state.plan[b]
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
+
+
+MOVE = Move("swap", swap_step, scans=False)

@@ -63,7 +63,7 @@ class Checkpoint:
         now = time.perf_counter()
         plans = tuple(plan._replace(model=None) for plan in self.plans)
         run = Unfinished(plans, tuple(results), self.every, self.seconds + now - self.began)
-        write_parts({"model": self.model.parts, "run": run}, self.path)
+        write_parts({"model": self.model.parts_in_file, "run": run}, self.path)
         self.written = now
 
 

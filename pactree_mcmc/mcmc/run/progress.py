@@ -89,7 +89,16 @@ class Progress:
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
     """The compiled functions that Python calls in a run of chains, in the order of their first calls."""
     start = grow_from if grown else grow_as_given
-    return [pack_model, pack_state, pack_walk, plant_root, pack_saved, start, *kernel.runs, save_draw]
+    return [
+        pack_model,
+        pack_state,
+        pack_walk,
+        plant_root,
+        pack_saved,
+        start,
+        *(step.run for step in kernel.steps),
+        save_draw,
+    ]
 
 
 def n_missing(functions: list[Any], first: CodeCache) -> int:

@@ -18,7 +18,7 @@ from ..chain.start import may_grow, put_start
 from ..chain.stopped import cells_named
 from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
-from ..state.arrays import ACCEPTED, MOVES, PROPOSED
+from ..state.arrays import ACCEPTED, PROPOSED
 from ..state.records import N_NODES
 
 BLOCK_SECONDS = 0.1
@@ -173,11 +173,8 @@ class Run:
 
     @property
     def result(self) -> Result:
-        """The draws made, with the counts of the kernel's own moves, and where the chain is."""
-        saved = trimmed(self.chain.saved)
-        columns = [MOVES.index(move) for move in self.plan.kernel.moves]
-        saved = saved._replace(moves=saved.moves[:, :, columns])
-        return Result(saved, self.chain.report, self.snapshot)
+        """The draws made, and where the chain is."""
+        return Result(trimmed(self.chain.saved), self.chain.report, self.snapshot)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -49,27 +49,6 @@ MOST_GUIDES = 1 << 14
 """Cells of which it is kept what the density says, at most."""
 CELLS, VALUES, EXHAUSTED = range(3)
 """What a random subgraph has cost: cells, values looked at, whether that was too much."""
-MOVES = (
-    "grow",
-    "prune",
-    "collapsed grow",
-    "collapsed prune",
-    "redraw",
-    "change",
-    "shift",
-    "swap",
-    "rotate",
-    "regrow-1",
-    "regrow-2",
-    "restructure",
-    "reshape",
-    "regrow-line",
-    "learned",
-    "subgraph",
-)
-"""What is counted, by its place in ``ChainState.moves``."""
-GROW, PRUNE, COLLAPSED_GROW, COLLAPSED_PRUNE, REDRAW, CHANGE, SHIFT, SWAP = range(8)
-ROTATE, REGROW_1, REGROW_2, RESTRUCTURE, RESHAPE, REGROW_LINE, LEARNED_REDRAW, SUBGRAPH = range(8, len(MOVES))
 
 
 class ChainState(NamedTuple):
@@ -89,7 +68,7 @@ class ChainState(NamedTuple):
     beta: np.ndarray
     """(1,) float64: power of the score, 1 unless tempered."""
     moves: np.ndarray
-    """(2, len(MOVES)) int64: proposals by move since the last saved draw, and those accepted."""
+    """(2, m) int64: proposals since the last saved draw, and those accepted, by what the kernel's steps count."""
     cell: np.recarray
     """(N_CELLS,) records of dtype CELL: what was computed of cells, by their hash; (1,) where no move keeps it."""
     ways: np.ndarray
@@ -150,7 +129,7 @@ class ChainState(NamedTuple):
     sketch: np.ndarray
     """(m, N_SKETCHED) uint8 scratch: bins of the cell's units, at most ``MOST_VALUES``."""
     sketch_sides: np.ndarray
-    """(2, N_SKETCHED, N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
+    """(2 * N_SKETCHED * N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
     sketch_stats: np.ndarray
     """(2, N_SKETCH_BINS, n_stats) float64 scratch."""
     sketch_gains: np.ndarray
@@ -293,8 +272,10 @@ def log_table(model: Lowered) -> np.ndarray:
     return np.stack([x * np.log(np.maximum(x, 1.0)), np.log1p(x)])
 
 
-def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: bool, guided: bool) -> ChainState:
-    """State of a chain with room for ``cap`` nodes; ``plant_root`` makes it a tree.
+def new_state(
+    model: Lowered, cap: int, moves: int, *, scans: bool, replaces: bool, lines: bool, guided: bool
+) -> ChainState:
+    """State of a chain with room for ``cap`` nodes and ``moves`` numbers to count; ``plant_root`` makes it a tree.
 
     ``scans``: some move scans nodes; ``replaces``: some move replaces whole subtrees; ``lines``: some sums over lines;
     ``guided``: some draws from a learned density.
@@ -314,7 +295,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         box=np.zeros((cap, p if uses_box else 0, 2), dtype=np.int64),
         count=np.zeros(8, dtype=np.int64),
         beta=np.ones(1),
-        moves=np.zeros((2, len(MOVES)), dtype=np.int64),
+        moves=np.zeros((2, moves), dtype=np.int64),
         cell=np.full(n_cells, NONE, dtype=np.int64).astype(CELL).view(np.recarray),
         ways=np.zeros((n_cells, p)),
         table=np.zeros((n_cells, p)),
@@ -343,7 +324,7 @@ def new_state(model: Lowered, cap: int, *, scans: bool, replaces: bool, lines: b
         n_bins=np.zeros(N_SKETCHED, dtype=np.int64),
         bin_of=np.zeros((N_SKETCHED, widest if guided else 1), dtype=np.int64),
         sketch=np.zeros((min(n_units, MOST_VALUES) if guided else 1, N_SKETCHED), dtype=np.uint8),
-        sketch_sides=np.zeros((2, N_SKETCHED, N_SKETCH_BINS, n_stats)),
+        sketch_sides=np.zeros((2 * N_SKETCHED * N_SKETCH_BINS, n_stats)),
         sketch_stats=np.zeros((2, N_SKETCH_BINS, n_stats)),
         sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),
         anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),

@@ -49,6 +49,42 @@ def unlist_prunable(state: ChainState, node: int) -> None:
 
 
 @jit
+def n_growable(state: ChainState) -> int:
+    """Number of leaves that can be split."""
+    return state.count[N_GROWABLE]
+
+
+@jit
+def growable(state: ChainState, i: int) -> int:
+    """The i-th leaf that can be split, i from 0."""
+    return state.node[i].growable
+
+
+@jit
+def n_prunable(state: ChainState) -> int:
+    """Number of nodes whose children are both leaves."""
+    return state.count[N_PRUNABLE]
+
+
+@jit
+def prunable(state: ChainState, i: int) -> int:
+    """The i-th node whose children are both leaves, i from 0."""
+    return state.node[i].prunable
+
+
+@jit
+def n_internal(state: ChainState) -> int:
+    """Number of internal nodes."""
+    return state.count[N_INTERNAL]
+
+
+@jit
+def internal(state: ChainState, i: int) -> int:
+    """The i-th internal node, i from 0."""
+    return state.node[i].internal
+
+
+@jit
 def is_leaf(state: ChainState, node: int) -> bool:
     """Whether the node has no children."""
     return state.node[node].left == NONE

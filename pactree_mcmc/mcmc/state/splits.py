@@ -31,12 +31,27 @@ class Question(NamedTuple):
 @jit
 def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
     """A question of a splittable leaf, from the question prior."""
-    rule = model.split_prior
-    if rule.kind == FIXED:
+    if model.split_prior.kind == FIXED:
         return fixed_question(model, state, node)
     total = weigh_features(model, state, node)
     k = pick_weighted(rng, state.feature_weight, total)
-    log_weight = log(state.feature_weight[k] / total)
+    return _draw_way(rng, model, state, node, k, log(state.feature_weight[k] / total))
+
+
+@jit
+def draw_question_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
+    """One of the questions that feature ``k``, which must be admissible, asks of the cell of a node, uniformly."""
+    if model.split_prior.kind == FIXED:
+        return fixed_question(model, state, node)
+    total = weigh_features(model, state, node)
+    return _draw_way(rng, model, state, node, k, log(state.feature_weight[k] / total))
+
+
+@jit
+def _draw_way(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
+) -> Question:
+    rule = model.split_prior
     if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
         if rule.feature[k].nominal:
             return _draw_local_partition(rng, model, state, node, k, log_weight)

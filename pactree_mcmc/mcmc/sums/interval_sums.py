@@ -20,6 +20,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import GRID, LOCAL
+from ...model.unit_stats import scatter_units
 from ..state.arrays import ChainState, line_levels
 from ..state.records import NONE, SCAN
 from ..state.splits import collect_codes, is_admissible, span
@@ -78,7 +79,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
         n = collect_codes(model, state, node, k)
         for i in range(n):
             at[CODE, i] = state.codes[0, i]
-    number, kept, n_units = state.codes[1], state.kept, here.stop - here.start
+    number, kept, n_units, to = state.codes[1], state.kept, here.stop - here.start, state.side
     for i in range(n):
         number[at[CODE, i]] = i
         at[ROWS_BEFORE, i + 1] = 0
@@ -89,14 +90,10 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
     sort_first(kept, n_units)
     for i in range(n_units):
         u = kept[i]
-        j, weight = number[units.codes[k, u]], units.weight[u & units.weight_all]
+        j = number[units.codes[k, u]]
         at[ROWS_BEFORE, j + 1] += units.rows[u & units.rows_all]
-        if units.counts:
-            bins[j, units.label[u]] += weight
-        else:
-            bins[j, 0] += weight
-            bins[j, 1] += units.moments[0, u]
-            bins[j, 2] += units.moments[1, u]
+        to[i] = j
+    scatter_units(bins, to, units, kept, np.int64(0), n_units)
     at[ROWS_BEFORE, 0] = 0
     for i in range(n):
         number[at[CODE, i]] = 0

@@ -19,6 +19,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
 from ..state.random import pick, pick_weighted
@@ -174,8 +175,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
             bins[j, i] = 0.0
     if not two_sides and n > 0:
         number[lowest], number[highest] = 0, n - 1
-    codes, rows, weights, label, moments = units.codes, units.rows, units.weight, units.label, units.moments
-    rows_all, weight_all, counts = units.rows_all, units.weight_all, units.counts
+    codes, rows, rows_all, to = units.codes, units.rows, units.rows_all, state.side
     for i in range(start, stop):
         u = order[i]
         code = np.int64(codes[k, u])
@@ -186,13 +186,8 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
         else:
             j = np.int64(code > cut)
         rows_of[j] += rows[u & rows_all]
-        weight = weights[u & weight_all]
-        if counts:
-            bins[j, label[u]] += weight
-        else:
-            bins[j, 0] += weight
-            bins[j, 1] += moments[0, u]
-            bins[j, 2] += moments[1, u]
+        to[i - start] = j
+    scatter_units(bins, to, units, order, start, stop)
     if not two_sides:
         number[lowest] = number[highest] = 0
         for j in range(n):

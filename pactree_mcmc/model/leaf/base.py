@@ -22,6 +22,12 @@ class Leaf:
     separates: ClassVar[bool] = True
     """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
     has_likelihood: ClassVar[bool] = True
+    y_columns: int = 1
+    """Columns of y, which is (n,) where there is one."""
+    x_columns: Any = None
+    """Names or indices of the columns of X that the leaf looks at; None: none."""
+    predicts: bool = True
+    """Whether it has a `value`."""
 
     def resolve(self, target: Target) -> Self:
         """The model with every parameter set, those left out from the data."""
@@ -59,8 +65,11 @@ class Leaf:
         """Weight (m,) of the rows of cells with ``stats`` (m, n_stats); their number where none has a weight."""
         return stats[:, 0]
 
-    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, 1)."""
+    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
+        """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, d), d most often 1.
+
+        A leaf with ``x_columns`` takes the regressors (m, c) too, of the row that each cell predicts.
+        """
         raise NotImplementedError
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
@@ -107,6 +116,16 @@ class Leaf:
         (n,) the leaf that each y falls in; ``rows`` (n,) the training row whose y it is, None for new rows.
         """
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
+
+    def draw_y(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
+    ) -> np.ndarray:
+        """`draw` for training rows, in the columns in which y is given."""
+        return self.draw(rng, stats, leaf, target, rows)
+
+    def in_file(self, target: Target) -> Any:
+        """What a file holds of the model."""
+        return self
 
     def rule(self, target: Target) -> LeafRule:
         """The model as compiled code takes it."""

@@ -6,7 +6,7 @@ import numpy as np
 
 ROUNDING = 2.0**-48
 """Differences smaller than this share of what they are taken of say nothing."""
-DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL = range(7)
+DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
 
 
 class LeafRule(NamedTuple):

@@ -4,8 +4,9 @@ from math import nan
 
 import numpy as np
 
+from ...core.compile.address import call_at, call_at_with
 from ...core.compile.jit import jit
-from .codes import DIRICHLET, KNOWN_NORMAL, LAPLACE, LOSS, NORMAL, POISSON, SHARED_NORMAL, LeafRule
+from .codes import BY_ADDRESS, DIRICHLET, KNOWN_NORMAL, LAPLACE, LOSS, NORMAL, POISSON, SHARED_NORMAL, LeafRule
 from .dirichlet import counts_score, dirichlet_score
 from .frozen_laplace import laplace_score
 from .known_variance import known_normal_score
@@ -31,6 +32,9 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
     elif kind == LOSS:
         for row in range(n):
             out[row] += loss_score(params, stats, row)
+    elif kind == BY_ADDRESS:
+        for row in range(n):
+            out[row] += addressed_score(params, stats, row)
     else:
         for row in range(n):
             out[row] += _score(kind, params, lookup, stats, row)
@@ -53,7 +57,28 @@ def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray,
         score = poisson_score(params, stats, row)
     elif kind == LOSS:
         score = loss_score(params, stats, row)
+    elif kind == BY_ADDRESS:
+        score = addressed_score(params, stats, row)
     else:
         # no code of a score: what is not finite is refused where it is met
         score = nan
     return score
+
+
+@jit
+def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Score by a function that is called by its address; 0 of a cell without weight, for which it is not asked.
+
+    ``params``: the address, the first statistic that the function sees, whether it has parameters, these. A statistic
+    that it does not see is the weight; where it sees all they are weights.
+    """
+    first, weight = np.int64(params[1]), stats[row, 0]
+    if first == 0:
+        for j in range(1, stats.shape[1]):
+            weight += stats[row, j]
+    if weight <= 0.0:
+        return 0.0
+    address, n = np.int64(params[0]), stats.shape[1] - first
+    if params[2] > 0.0:
+        return call_at_with(address, stats, row, first, n, params, np.int64(3))
+    return call_at(address, stats, row, first, n)

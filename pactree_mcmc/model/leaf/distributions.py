@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -109,17 +110,50 @@ class NegativeBinomial(NamedTuple):
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
         """The least count (m,) of which mixtures of these laws (k,) are at most with probability q: by halving."""
+        return least_whole_quantile(self.below, mix, q, np.ceil(mix.mean(self.shape / self.rate)))
 
-        def enough(y: np.ndarray) -> np.ndarray:
-            return mix.mean(self.below(mix.by_law(y))) >= q
 
-        low, high = np.full(len(mix.first) - 1, -1.0), np.ceil(mix.mean(self.shape / self.rate))
-        while not np.all(reached := enough(high) | (high >= FAR)):
-            low, high = np.where(reached, low, high), np.where(reached, high, 2.0 * high + 1.0)
-        while True:
-            middle = np.floor(low / 2.0 + high / 2.0)
-            if not np.any(open_ := (middle > low) & (middle < high)):
-                return high
-            reached = enough(middle)
-            low = np.where(open_ & ~reached, middle, low)
-            high = np.where(open_ & reached, middle, high)
+def least_whole_quantile(
+    below: Callable[[np.ndarray], np.ndarray], mix: Mixture, q: float, high: np.ndarray | None = None
+) -> np.ndarray:
+    """The least count (m,) of which mixtures of laws (k,) are at most with probability q: by halving.
+
+    ``below(y)`` (k,) are the probabilities of at most y (k,); ``high`` (m,) where to begin.
+    """
+
+    def enough(y: np.ndarray) -> np.ndarray:
+        return mix.mean(below(mix.by_law(y))) >= q
+
+    low = np.full(len(mix.first) - 1, -1.0)
+    high = np.ones_like(low) if high is None else high
+    while not np.all(reached := enough(high) | (high >= FAR)):
+        low, high = np.where(reached, low, high), np.where(reached, high, 2.0 * high + 1.0)
+    while True:
+        middle = np.floor(low / 2.0 + high / 2.0)
+        if not np.any(open_ := (middle > low) & (middle < high)):
+            return high
+        reached = enough(middle)
+        low = np.where(open_ & ~reached, middle, low)
+        high = np.where(open_ & reached, middle, high)
+
+
+def quantile_by_halving(below: Callable[[np.ndarray], np.ndarray], mix: Mixture, q: float) -> np.ndarray:
+    """The q-quantile (m,) of mixtures of laws (k,) with the distribution functions ``below(y)`` (k,): by halving."""
+
+    def enough(y: np.ndarray) -> np.ndarray:
+        return mix.mean(below(mix.by_law(y))) >= q
+
+    low, high = np.full(len(mix.first) - 1, -1.0), np.ones(len(mix.first) - 1)
+    for _ in range(MOST_STEPS):
+        above, below_all = ~enough(high), enough(low)
+        if not np.any(above | below_all):
+            break
+        low, high = np.where(above, high, low), np.where(above, 2.0 * high, high)
+        low, high = np.where(below_all, 2.0 * low, low), np.where(below_all, low, high)
+    for _ in range(MOST_STEPS):
+        if np.all(high - low <= TOLERANCE * np.maximum(np.abs(low), np.abs(high))):
+            break
+        middle = low / 2.0 + high / 2.0
+        reached = enough(middle)
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return low / 2.0 + high / 2.0

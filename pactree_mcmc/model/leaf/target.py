@@ -17,7 +17,7 @@ class Target(NamedTuple):
     """The checked y, as leaf models take it."""
 
     values: np.ndarray
-    """(n,): class numbers int32, or y float64."""
+    """(n,): class numbers int32, or y float64, which may have columns, (n, d)."""
     classes: np.ndarray | None
     """(K,) sorted labels; None for a regression."""
     weight: np.ndarray | None
@@ -25,9 +25,11 @@ class Target(NamedTuple):
     estimation: np.ndarray | None
     """(n,) bool, True for the rows of E; None: no such split."""
     center: float
-    """Weighted mean of y, subtracted before moments are summed; 0 for classes."""
+    """Weighted mean of y, subtracted before moments are summed; 0 for classes, and where y has columns."""
     variance: float
     """Weighted variance of y; 1 where it is zero or y is a class."""
+    regressors: np.ndarray | None = None
+    """(n, c) float64: the columns of X that the leaf looks at; None: none."""
 
     @property
     def n_classes(self) -> int:

@@ -1,0 +1,125 @@
+"""Functions that compiled code calls by their address, so that it need not be compiled again for them.
+
+Such a function takes a pointer to some numbers, how many they are, and, if it has parameters, a pointer to these; it
+returns a number.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.ccallback import CFunc
+from numba.extending import intrinsic
+
+from .cache import CodeCache
+
+COMPILES = not numba.config.DISABLE_JIT
+NUMBERS = types.CPointer(types.float64)
+SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))
+"""Of a function without parameters, and of one with parameters."""
+_lock = threading.Lock()
+_kept: dict[tuple[Callable[..., float], bool], Any] = {}
+"""What has an address stays as long as the process does."""
+_own: set[Callable[..., float]] = set()
+_plain: dict[int, Callable[..., float]] = {}
+"""By address, where nothing is compiled."""
+
+
+def by_address(function: Callable[..., float]) -> Callable[..., float]:
+    """A function of this library to be called by its address: its code is kept on disk. It must raise no exception."""
+    _own.add(function)
+    return function
+
+
+def address_of(function: Callable[..., float], with_params: bool) -> int:
+    """The address of ``function``, compiled when first asked for.
+
+    Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed an exception: a function
+    that raises one returns NaN.
+    """
+    with _lock:
+        if not COMPILES:
+            _plain[id(function)] = function
+            return id(function)
+        key = function, with_params
+        if key not in _kept:
+            signature = SIGNATURES[with_params]
+            guarded = function if function in _own else _guarded(function, with_params)
+            made = CFunc(guarded, (signature.args, signature.return_type), {}, {"error_model": "numpy"})
+            if function in _own:
+                made._cache = CodeCache(function)
+            made.compile()
+            _kept[key] = made
+        return _kept[key].address
+
+
+def _guarded(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
+    """The function, which returns NaN where it would raise an exception."""
+    inner = numba.njit(error_model="numpy")(function)
+
+    def without(numbers, n):  # type: ignore[no-untyped-def]
+        try:
+            return inner(numbers, n)
+        except Exception:
+            return math.nan
+
+    def with_them(numbers, n, params):  # type: ignore[no-untyped-def]
+        try:
+            return inner(numbers, n, params)
+        except Exception:
+            return math.nan
+
+    return with_them if with_params else without
+
+
+def _pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
+    array = context.make_array(kind)(context, builder, value)
+    return cgutils.get_item_pointer(context, builder, kind, array, place, wraparound=False)
+
+
+def _called(builder: Any, address: Any, args: list) -> Any:
+    signature = ir.FunctionType(ir.DoubleType(), [arg.type for arg in args])
+    return builder.call(builder.inttoptr(address, signature.as_pointer()), args)
+
+
+@intrinsic
+def _call(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
+    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        pointer = _pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
+        return _called(builder, args[0], [pointer, args[4]])
+
+    return types.float64(types.int64, numbers, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def _call_with(typing, address, numbers, row, first, n, params, at):  # type: ignore[no-untyped-def]
+    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        pointer = _pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
+        own = _pointer(context, builder, sig.args[5], args[5], [args[6]])
+        return _called(builder, args[0], [pointer, args[4], own])
+
+    five = (types.int64, numbers, types.int64, types.int64, types.int64)
+    return types.float64(*five, params, types.int64), code
+
+
+def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
+    return float(_plain[address](numbers[row, first:], n))
+
+
+def _call_plain_with(
+    address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray, at: int
+) -> float:
+    return float(_plain[address](numbers[row, first:], n, params[at:]))
+
+
+call_at: Any = _call if COMPILES else _call_plain
+"""``call_at(address, numbers, row, first, n)``: for compiled code, the function's value at ``numbers[row, first:]``."""
+call_at_with: Any = _call_with if COMPILES else _call_plain_with
+"""``call_at_with(..., params, at)``: that of a function with the parameters ``params[at:]``."""

@@ -1,0 +1,249 @@
+"""What a move is, and the one loop that decides, makes and counts what moves propose."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from ...core.checks import check_flag, in_words
+from ...core.compile.cache import CodeCache
+from ...core.compile.digest import NOT_KEPT, is_known, key_of
+from ...core.compile.jit import jit
+from ...core.compile.travel import packed, unpacked
+from ...files.encoding import kept
+from ...model import Lowered
+from ..edits.grow import drop_children, keep_growth, prune
+from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, WITHDRAW, Proposal
+from ..edits.replace_subtree import adopt, drop, has_room
+from ..edits.rotate_in_place import settle, turn
+from ..state.arrays import ACCEPTED, PROPOSED, ChainState
+from ..state.random import flip_log
+from ..state.records import N_FREE
+
+
+@jit
+def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
+    """The Metropolis-Hastings decision."""
+    log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
+    return flip_log(rng, log_ratio - proposal.log_decided)
+
+
+@jit
+def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
+    """`decide` for what grows, prunes or is refused."""
+    if proposal.edit == NOTHING:
+        return
+    at = first + proposal.which
+    state.moves[PROPOSED, at] += 1
+    if proposal.edit == REFUSED:
+        return
+    accepted = accept(rng, proposal)
+    state.moves[ACCEPTED, at] += accepted
+    if proposal.edit == GROW:
+        if accepted:
+            keep_growth(model, state, proposal.node)
+        else:
+            drop_children(state, proposal.node)
+    elif accepted:
+        prune(state, proposal.node)
+
+
+@jit
+def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
+    """Accept or refuse a proposal, change the tree or leave it as it was; count it in column ``first + which``."""
+    edit, node, top = proposal.edit, proposal.node, proposal.top
+    if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
+        decide_growth(rng, model, state, first, proposal)
+        return
+    at = first + proposal.which
+    state.moves[PROPOSED, at] += 1
+    if edit == WITHDRAW:
+        drop(state, node, top)
+        return
+    accepted = edit == MADE or edit == TAKE or accept(rng, proposal)
+    state.moves[ACCEPTED, at] += accepted
+    if edit == REPLACE or edit == TAKE:
+        if accepted:
+            adopt(model, state, node, top)
+        else:
+            drop(state, node, top)
+    elif edit != MADE:
+        if accepted:
+            settle(state, node)
+        else:
+            turn(model, state, node)
+
+
+@jit
+def has_two(state: ChainState) -> bool:
+    """Whether a leaf can be grown."""
+    return state.count[N_FREE] >= 2
+
+
+def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
+    """The step of a move: `loop_of` puts it here."""
+    raise NotImplementedError
+
+
+def room(state: ChainState) -> bool:
+    """Whether there is room for what the move builds: `loop_of` puts it here."""
+    raise NotImplementedError
+
+
+def run(walk: Any, n: int, first: int) -> int:
+    """Make ``n`` steps, or as many as there is room for, counting from column ``first``; how many were made."""
+    rng, model, state = walk.rng, walk.model, walk.state
+    for i in range(n):
+        if not room(state):
+            return i
+        decide(rng, model, state, first, step(rng, model, state))
+    return n
+
+
+def loop_of(move: Move) -> Any:
+    """`run` for one move, compiled at its first call; kept on disk by a key of the step, where that is not ours."""
+    proposes = move.step
+    # what only grows and prunes is spared the code of the rest
+    own = {"step": proposes, "room": has_room, "decide": decide} if move.replaces else {}
+    own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
+    made = FunctionType(run.__code__, {**globals(), **own}, run.__name__)
+    made.__module__, made.__doc__ = run.__module__, run.__doc__
+    made.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
+    return jit(made, None if is_known(proposes) else lambda: key_of(proposes))
+
+
+class Move:
+    """One way of proposing trees, for a kernel: one of the library's, or of your own.
+
+    Parameters
+    ----------
+    name : str
+        By which proposals are counted, errors speak of it, and a saved run asks for it again.
+    step : function
+        ``step(rng, model, state) -> Proposal``, plain Python in the part of the language that numba compiles; the
+        library compiles it. It calls what `pactree_mcmc.moves` offers, and functions of yours decorated with
+        ``moves.jit``. All chance comes from ``rng`` through ``moves.pick``, ``moves.flip`` and their like. It must
+        return a Proposal in every case and change the tree in none: the loop decides.
+    counts : tuple of one or two str, optional
+        What is counted apart, by ``which`` of the proposal; default ``(name,)``.
+    replaces : bool, default True
+        Whether it builds subtrees beside the old ones, or plans them (``moves.begin``, ``moves.replace_split`` and
+        whatever works on a plan). False for one that grows and prunes alone spares memory and code; said wrongly of
+        another, it writes where it must not: `check_balance` sees that.
+    scans : bool, default True
+        Whether it weighs all splits of a cell (``moves.draw_scanned``). False spares up to 16 MB a chain.
+    lines, guided : bool, default False
+        Whether it needs the tables of a line, or the learned density: those of the library's own moves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the name is no text or empty, ``step`` is no function of three arguments, or the counts are no names.
+
+    Notes
+    -----
+    Correctness is the step's: `pactree_mcmc.testing.check_balance` builds the whole transition matrix of a move on a
+    small model and names the first pair of trees whose flows differ. Compiling takes some seconds once: the code is
+    kept on disk by a key of the step, all that it calls, and the sources of the library.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> from pactree_mcmc import moves
+    >>> def prune_one(rng, model, state):
+    ...     return moves.nothing()
+    >>> pt.Move("idle", prune_one)
+    Move('idle')
+    """
+
+    def __init__(
+        self,
+        name: str,
+        step: Callable[..., Any],
+        *,
+        counts: tuple[str, ...] | None = None,
+        replaces: bool = True,
+        scans: bool = True,
+        lines: bool = False,
+        guided: bool = False,
+    ) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"name={in_words(name)}; give the move a name, by which its proposals are counted.")
+        counts = (name,) if counts is None else counts
+        is_list = isinstance(counts, tuple | list) and len(counts) in (1, 2)
+        if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
+            raise ValueError(f"counts={in_words(counts)}; give one or two different names.")
+        self.name, self.counts = name, tuple(counts)
+        self.replaces, self.scans = check_flag("replaces", replaces), check_flag("scans", scans)
+        self.lines, self.guided = check_flag("lines", lines), check_flag("guided", guided)
+        self.step = _compiled(name, step)
+        self.run = loop_of(self)
+
+    @property
+    def record(self) -> AbsentMove:
+        """What a file says of it."""
+        key = key_of(self.step)
+        key = "" if key.startswith(NOT_KEPT) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
+        return AbsentMove(self.name, self.counts, self.replaces, self.scans, self.lines, self.guided, key)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        state = {key: value for key, value in self.__dict__.items() if key != "run"}
+        return _unpacked, (packed((type(self), state)),)
+
+
+def _unpacked(data: bytes) -> Move:
+    cls, state = unpacked(data)
+    move = cls.__new__(cls)
+    move.__dict__.update(state)
+    move.run = loop_of(move)
+    return move
+
+
+def _compiled(name: str, step: Any) -> Any:
+    """A step in the library's own compiled form."""
+    step = getattr(step, "__func__", step)
+    if isinstance(step, numba.core.dispatcher.Dispatcher) and isinstance(step._cache, CodeCache):
+        return step
+    plain = getattr(step, "py_func", step)
+    if not isinstance(plain, FunctionType):
+        raise TypeError(f"step of the move {name!r} is {in_words(step)}; give a function of rng, model and state.")
+    if plain.__code__.co_argcount != 3:
+        words = f"takes {plain.__code__.co_argcount} arguments; it is called with rng, model and state"
+        raise TypeError(f"step of the move {name!r} {words}.")
+    return jit(plain)
+
+
+@kept
+class AbsentMove(NamedTuple):
+    """A move of somebody's own as a file knows it: by name, without its code."""
+
+    name: str
+    counts: tuple[str, ...]
+    replaces: bool
+    scans: bool
+    lines: bool
+    guided: bool
+    key: str
+    """Of its code, "" for unknown."""
+
+    @property
+    def record(self) -> AbsentMove:
+        """Itself."""
+        return self
+
+    @property
+    def run(self) -> Any:
+        """There is none."""
+        raise ValueError(
+            f"the move {self.name!r} of this run is not the library's, and files hold no code; give it: "
+            "pt.resume(run, draws, moves=[it])."
+        )

@@ -1,0 +1,488 @@
+"""A leaf model of the caller's own: additive statistics, a score, and what it predicts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numba import cloudpickle
+
+from ...core.checks import check_count, check_flag, in_words, read_generator, read_numbers
+from ...files.encoding import kept
+from .base import Leaf
+from .by_address import AddressedLeaf
+from .distributions import Mixture, least_whole_quantile, quantile_by_halving
+from .target import Target
+
+TOLERANCE = 1e-9
+"""Of a score, relative to its size, by which its plain and its compiled form may differ."""
+FEW_CELLS = 4
+MOST_ROWS = 1000
+"""Rows on which a check looks at."""
+
+
+@kept
+class LeafOutline(NamedTuple):
+    """What a file says of a leaf that is not of this library: enough to know it again."""
+
+    name: str
+    classes: bool
+    y_columns: int
+    x_columns: tuple
+    params: np.ndarray
+    stats: np.ndarray
+    """(m, n_stats): the statistics of some cells."""
+    scores: np.ndarray
+    """(m,): their scores."""
+
+
+class CustomLeaf(AddressedLeaf):
+    """A leaf model of your own, for both engines; nothing of the library is compiled again for it.
+
+    The score of a cell is a function of sums over its rows: ``score(s, n)`` takes the ``n`` sums ``s[0], ..., s[n-1]``
+    and returns the log marginal likelihood of the cell in nats. It is compiled by numba, so it uses numbers and
+    ``math``. A cell without weight scores 0 and is not asked for.
+
+    What a method needs and you have not given is refused by it, with the name of the argument to give. The score and
+    ``stats`` alone suffice for sampling, ``exact.solve``, tempering, evidence, the progressive mixture, and the log
+    likelihood of rows, which is what the score of a cell gains by a row.
+
+    Parameters
+    ----------
+    score : function, or numba.cfunc
+        ``score(s, n)``, or ``score(s, n, params)`` where there are ``params``. An exception within counts as NaN.
+    stats : function
+        ``stats(y)`` -> (n, k): what each row adds to the sums of its cell; ``stats(y, X)`` with ``x_columns``. Each
+        row by itself: nothing in a row of it depends on the other rows. Sample weights multiply it. Left out, with
+        ``classes``: the sums are the weights of the classes.
+    params : sequence of float, default ()
+        Numbers for the score, as a pointer to read ``params[0], ...`` from. Leaves that differ in these share one
+        compiled score.
+    classes : bool, default False
+        Whether y is a class; the sums are then the weights of the sorted classes, and ``stats`` is left out.
+    y_columns : int, default 1
+        Columns of y: (n,) when 1, else (n, y_columns), as time and event, or several outputs.
+    x_columns : sequence of names or indices, optional
+        Ordered columns of X that the statistics look at, besides the questions: ``X`` (n, c) in ``stats(y, X)``.
+    whole : bool, default False
+        Whether a new y is a whole number, so that its quantiles are.
+    name : str, optional
+        By which a file knows it again. Default: that of ``score``.
+    log_score : function, optional
+        ``log_score(s)`` -> float, plainly, for `check` and `TreeModel.log_score`. Default: ``score`` itself, run as
+        Python.
+    predict : function, optional
+        ``predict(stats)`` -> mean of a new y, (m,) or (m, d), in cells with sums ``stats`` (m, k); with ``classes``
+        probabilities (m, K), by default those that the score implies. With ``x_columns`` it is ``predict(stats, X)``,
+        a row of X for each cell; so are the next ones.
+    variance : function, optional
+        ``variance(stats)`` -> variance (m,) of a new y.
+    cdf : function, optional
+        ``cdf(stats, y)`` -> probability (m,) that a new y is at most ``y`` (m,).
+    log_density : function, optional
+        ``log_density(stats, y)`` -> log density (m,) of a new row ``y`` (m,). Default: what the score gains by it.
+    draw : function, optional
+        ``draw(rng, stats, leaf)`` -> new y (n,) or (n, d): the parameters of each of the leaves with sums ``stats``
+        (m, k) given these, then a y in leaf ``leaf[i]`` for each i of n.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or, when a model is built, ``stats`` gives another shape, numbers that are not
+        finite or that depend on other rows, or the compiled score is not the plain one.
+    TypeError
+        If something that must be a function is none.
+
+    See Also
+    --------
+    load : A file says which leaf it needs; give it as ``leaf=``.
+
+    Notes
+    -----
+    A file never brings code with it. To workers of an executor the leaf travels as Python functions.
+
+    Examples
+    --------
+    >>> import math, numpy as np, pactree_mcmc as pt
+    >>> def exponential(s, n):  # rate ~ Gamma(1, 1); s: how many, sum of y
+    ...     return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
+    >>> leaf = pt.CustomLeaf(
+    ...     exponential,
+    ...     stats=lambda y: np.column_stack([np.ones_like(y), y]),
+    ...     predict=lambda stats: (1.0 + stats[:, 1]) / stats[:, 0],
+    ... )
+    >>> leaf.check([0.5, 2.0, 1.2])
+    >>> model = pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.2, 5.0, 7.0], leaf=leaf)
+    >>> round(model.log_score(pt.Tree([-1], [0], [0], [0])), 4)
+    -9.7608
+    """
+
+    def __init__(
+        self,
+        score: Any,
+        *,
+        stats: Callable[..., np.ndarray] | None = None,
+        params: Sequence[float] = (),
+        classes: bool = False,
+        y_columns: int = 1,
+        x_columns: Sequence[Any] | None = None,
+        whole: bool = False,
+        name: str | None = None,
+        log_score: Callable[..., float] | None = None,
+        predict: Callable[..., np.ndarray] | None = None,
+        variance: Callable[..., np.ndarray] | None = None,
+        cdf: Callable[..., np.ndarray] | None = None,
+        log_density: Callable[..., np.ndarray] | None = None,
+        draw: Callable[..., np.ndarray] | None = None,
+    ) -> None:
+        self._score = _python_function(score)
+        check_flag("classes", classes)
+        check_flag("whole", whole)
+        self.is_classifier, self.whole = bool(classes), bool(whole)
+        self.y_columns = check_count("y_columns", y_columns)
+        self.x_columns = read_x_columns("x_columns", x_columns)
+        given = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
+        self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw}
+        for which, function in self._given.items():
+            if function is not None and not callable(function):
+                raise TypeError(f"{which} is {in_words(function)}; give a function.")
+        if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
+            raise ValueError(
+                "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "
+                "out."
+            )
+        if not self.is_classifier and stats is None:
+            raise ValueError("stats is missing; give a function of y that returns what each row adds, (n, k).")
+        self._params = read_numbers("params", params)
+        if self._params.ndim != 1 or not np.isfinite(self._params).all():
+            raise ValueError(f"params is {in_words(params)}; give a sequence of finite numbers.")
+        self.name = getattr(self._score, "__name__", "score") if name is None else name
+        if not isinstance(self.name, str):
+            raise TypeError(f"name is {in_words(name)}; give a string.")
+
+    def _need(self, which: str, of: str) -> Callable[..., Any]:
+        function = self._given[which]
+        if function is None:
+            raise ValueError(f"{self!r} has no {which}, which {of} needs; give CustomLeaf({which}=...).")
+        return function
+
+    # what the score is made of
+
+    @property
+    def score_function(self) -> Callable[..., float]:
+        return self._score
+
+    def score_params(self, target: Target | None) -> np.ndarray:
+        return self._params
+
+    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
+        found = self._need("stats", "a model")(y.copy(), *_copies(regressors))
+        own = np.asarray(found, dtype=np.float64)
+        if own.ndim != 2 or own.shape[0] != len(y) or own.shape[1] == 0:
+            raise ValueError(f"stats= of {self!r} returned shape {own.shape} for {len(y)} rows; return (n, k), k >= 1.")
+        return own
+
+    def plain_score(self, sums: np.ndarray, target: Target | None) -> float:
+        own = self._given["log_score"]
+        with np.errstate(all="ignore"):
+            if own is not None:
+                return float(own(sums.copy()))
+            try:
+                return float(self._score(sums.copy(), len(sums), *_copies(self._params if len(self._params) else None)))
+            except (ValueError, ArithmeticError):
+                # as in compiled code, where math.log(-1.0) is NaN
+                return float("nan")
+
+    def labels(self, target: Target) -> np.ndarray:
+        return target.values
+
+    def n_stats(self, target: Target) -> int:
+        return target.n_classes if self.is_classifier else super().n_stats(target)
+
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
+
+    def added(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        if not self.is_classifier:
+            return super().added(y, target, weight)
+        return np.eye(target.n_classes)[y] * np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))[:, None]
+
+    def row_stats(self, target: Target) -> np.ndarray:
+        return Leaf.row_stats(self, target)
+
+    def resolve(self, target: Target) -> Self:
+        self._check(target, np.random.default_rng(0), FEW_CELLS)
+        return self
+
+    # what it predicts
+
+    @property
+    def predicts(self) -> bool:  # type: ignore[override]
+        """Whether it has a `value`."""
+        return self.is_classifier or self._given["predict"] is not None
+
+    def _sums(self, stats: np.ndarray) -> np.ndarray:
+        return stats if self.is_classifier else stats[:, 1:]
+
+    def value(self, stats: np.ndarray, target: Target, regressors: np.ndarray | None = None) -> np.ndarray:
+        if self.is_classifier and self._given["predict"] is None:
+            each = [self.log_density(stats, np.full(len(stats), k), target) for k in range(target.n_classes)]
+            chances = np.exp(np.column_stack(each))
+            return chances / chances.sum(axis=1, keepdims=True)
+        function = self._need("predict", "a prediction")
+        value = np.asarray(function(self._sums(stats).copy(), *_copies(regressors)), dtype=np.float64)
+        value = value[:, None] if value.ndim == 1 else value
+        columns = target.n_classes if self.is_classifier else value.shape[-1]
+        if value.shape != (len(stats), columns):
+            raise ValueError(f"predict= of {self!r} returned shape {value.shape} for {len(stats)} cells.")
+        return value
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        gained = super().log_density(stats, y, target, weight)
+        own = self._given["log_density"]
+        if own is None:
+            return gained
+        given = np.asarray(own(self._sums(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
+        return np.where(np.broadcast_to(weight, len(y)) == 1.0, given, gained)
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomLaws:
+        if self.y_columns > 1:
+            raise ValueError(f"{self!r} is a leaf of y in {self.y_columns} columns, which have no quantiles.")
+        return CustomLaws(self, target, stats)
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+        regressors: np.ndarray | None = None,
+    ) -> np.ndarray:
+        some = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
+        drawn = np.asarray(self._need("draw", "drawing a new y")(rng, self._sums(stats).copy(), leaf, *_copies(some)))
+        shapes = [(len(leaf),), (len(leaf), self.y_columns)] if self.y_columns > 1 else [(len(leaf),)]
+        if drawn.shape not in shapes:
+            raise ValueError(f"draw= of {self!r} returned shape {drawn.shape} for {len(leaf)} new y.")
+        return drawn
+
+    # whether it is one
+
+    def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
+        """Compare the forms of the leaf on random cells of some data, and say what is wrong.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, y_columns)
+            Such as the leaf is for; with ``classes`` labels. The first thousand rows are looked at.
+        X : array-like of shape (n, c), optional
+            The columns ``x_columns``.
+        cells : int, default 50
+            How many.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Raises
+        ------
+        ValueError
+            If the compiled score of a cell is not the plain one, or not finite; a cell without rows does not score 0;
+            statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not what the
+            score gains by a row; ``predict`` with ``classes`` is no probability; or ``cdf`` falls or leaves [0, 1].
+
+        Notes
+        -----
+        Costs ``cells`` plain scores. That the score is a *marginal likelihood* is not checked: the sum over all
+        y of its exponential must be one for evidences to mean anything.
+        """
+        target = self._target(y, X)
+        self._check(target, read_generator(rng), check_count("cells", cells))
+        self._check_laws(target)
+
+    def _target(self, y: Any, X: Any) -> Target:
+        if self.is_classifier:
+            classes, values = np.unique(np.asarray(y)[:MOST_ROWS], return_inverse=True)
+            return Target(values.reshape(-1).astype(np.int32), classes, None, None, 0.0, 1.0)
+        values = read_numbers("y", y)[:MOST_ROWS]
+        if values.shape[1:] != ((self.y_columns,) if self.y_columns > 1 else ()) or not np.isfinite(values).all():
+            wanted = f"(n, {self.y_columns})" if self.y_columns > 1 else "(n,)"
+            raise ValueError(f"y has shape {values.shape}; give finite numbers of shape {wanted}.")
+        if (X is None) != (self.x_columns is None):
+            raise ValueError("X is needed where the leaf has x_columns=, and only there.")
+        regressors = None if X is None else read_numbers("X", X)[:MOST_ROWS]
+        return Target(values, None, None, None, 0.0, 1.0, regressors)
+
+    def _check(self, target: Target, rng: np.random.Generator, n_cells: int) -> None:
+        n = len(target.values)
+        own = self.added(target.values, target)
+        if not np.isfinite(own).all():
+            row = int(np.argmax(~np.isfinite(own).all(axis=1)))
+            raise ValueError(f"stats= of {self!r} is {own[row, 1:].tolist()} in row {row}; return finite numbers.")
+        self._check_additive(target, own, rng)
+        zero = np.zeros(own.shape[1] - (not self.is_classifier))
+        empty = self.plain_score(zero, target)
+        if not abs(empty) <= TOLERANCE:
+            raise ValueError(f"{self!r} scores {empty} for a cell without rows, sums {zero.tolist()}; it must be 0.")
+        sizes = np.minimum(rng.geometric(1.0 / (1.0 + min(n, MOST_ROWS) / 4.0), n_cells), n)
+        cells = np.array([own[rng.choice(n, size, replace=False)].sum(axis=0) for size in sizes])
+        for stats, compiled in zip(cells, self.scores(cells, target), strict=True):
+            plain = self.log_score(stats, target)
+            if not np.isfinite(plain) or not np.isfinite(compiled):
+                raise ValueError(
+                    f"{self!r} scores {compiled}, and plainly {plain}, for a cell with sums "
+                    f"{self._sums(stats[None])[0].tolist()}; a score must be finite, and may raise no exception."
+                )
+            if not abs(plain - compiled) <= TOLERANCE * max(1.0, abs(plain)):
+                raise ValueError(
+                    f"{self!r} scores {compiled} for a cell with sums {self._sums(stats[None])[0].tolist()}, and "
+                    f"plainly {plain}: both must be the same function."
+                )
+
+    def _check_additive(self, target: Target, own: np.ndarray, rng: np.random.Generator) -> None:
+        n = len(target.values)
+        for size in {1, max(n // 2, 1)}:
+            rows = np.sort(rng.choice(n, size, replace=False))
+            regressors = None if target.regressors is None else target.regressors[rows]
+            alone = self.added(target.values[rows], target._replace(regressors=regressors))
+            if alone.shape[1] != own.shape[1] or not np.array_equal(alone, own[rows]):
+                raise ValueError(
+                    f"stats= of {self!r} gives other numbers for {size} of the rows than for all {n}: what a row adds "
+                    "must not depend on the other rows, or the sums are not additive."
+                )
+
+    def _check_laws(self, target: Target) -> None:
+        """Refuse densities, probabilities and distribution functions that are none, in the cell of all rows."""
+        n = len(target.values)
+        cells = np.tile(self.added(target.values, target).sum(axis=0), (n, 1))
+        if self._given["log_density"] is not None:
+            given = self.log_density(cells, target.values, target)
+            gained = super().log_density(cells, target.values, target)
+            apart = np.abs(given - gained)
+            if not np.all(apart <= 1e-6 * np.maximum(1.0, np.abs(gained))):
+                row = int(np.argmax(~(apart <= 1e-6)))
+                raise ValueError(
+                    f"log_density= of {self!r} is {given[row]} for row {row}; by the score it is {gained[row]}."
+                )
+        if self.is_classifier and self._given["predict"] is not None:
+            given = self.value(cells[:1], target)
+            if np.any(given < 0.0) or abs(given.sum() - 1.0) > 1e-6:
+                raise ValueError(f"predict= of {self!r} is {given[0].tolist()}; give probabilities that sum to one.")
+        if self._given["cdf"] is not None:
+            order = np.sort(target.values)
+            chances = CustomLaws(self, target, cells, target.regressors).below(order)
+            rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
+            if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
+                raise ValueError(f"cdf= of {self!r} falls, or leaves [0, 1].")
+
+    # in files and in other processes
+
+    def outline(self, target: Target) -> LeafOutline:
+        """What a file says of the leaf: its scores of some cells of the data, by which it is known again."""
+        own = self.added(target.values, target)
+        n = len(own)
+        cells = np.array([own[:1].sum(axis=0), own[: n // 2 + 1].sum(axis=0), own[::2].sum(axis=0), own.sum(axis=0)])
+        columns = () if self.x_columns is None else tuple(self.x_columns)
+        scores = self.scores(cells, target)
+        return LeafOutline(self.name, self.is_classifier, self.y_columns, columns, self._params, cells, scores)
+
+    in_file = outline
+
+    def mismatch(self, outline: LeafOutline, target: Target) -> str | None:
+        """In what the leaf is another one than a file says; None: in nothing."""
+        for what in ("name", "classes", "y_columns"):
+            mine = self.is_classifier if what == "classes" else getattr(self, what)
+            if mine != getattr(outline, what):
+                return f"its {what} is {mine!r}, that of the file's leaf {getattr(outline, what)!r}"
+        if tuple(self.x_columns or ()) != tuple(outline.x_columns):
+            return f"its x_columns are {self.x_columns}, those of the file's leaf {list(outline.x_columns)}"
+        if not np.array_equal(self._params, outline.params):
+            return f"its params are {self._params.tolist()}, those of the file's leaf {outline.params.tolist()}"
+        mine = self.outline(target)
+        for what, found, kept_ in (("stats", mine.stats, outline.stats), ("scores", mine.scores, outline.scores)):
+            if found.shape != kept_.shape or not np.allclose(found, kept_, rtol=TOLERANCE, atol=TOLERANCE):
+                return f"its {what} of the file's data are not those of the file's leaf"
+        return None
+
+    def __reduce__(self) -> tuple:
+        parts = {**self._given, "score": self._score, "params": self._params.tolist(), "classes": self.is_classifier}
+        parts |= {"y_columns": self.y_columns, "x_columns": self.x_columns, "whole": self.whole, "name": self.name}
+        return _again, (cloudpickle.dumps(parts),)
+
+    def __deepcopy__(self, memo: dict) -> CustomLeaf:
+        return self
+
+    def __repr__(self) -> str:
+        params = f", params={self._params.tolist()}" if len(self._params) else ""
+        return f"CustomLeaf({self.name}{params})"
+
+
+class CustomLaws:
+    """Distributions of a new y in cells with ``stats`` (m, n_stats), as `distributions` has them."""
+
+    def __init__(
+        self, leaf: CustomLeaf, target: Target, stats: np.ndarray, regressors: np.ndarray | None = None
+    ) -> None:
+        self.leaf, self.target, self.stats, self.regressors = leaf, target, stats, regressors
+
+    def __iter__(self) -> Any:
+        return iter(self.stats.T)
+
+    def take(self, place: np.ndarray) -> CustomLaws:
+        """Those of some places."""
+        return CustomLaws(self.leaf, self.target, self.stats[place])
+
+    def at(self, regressors: np.ndarray) -> CustomLaws:
+        """Each at the regressors (m, c) of a row."""
+        return CustomLaws(self.leaf, self.target, self.stats, regressors)
+
+    def _of(self, which: str, of: str, *more: np.ndarray) -> np.ndarray:
+        function = self.leaf._need(which, of)
+        found = np.asarray(function(self.leaf._sums(self.stats).copy(), *more, *_copies(self.regressors)))
+        if found.shape != (len(self.stats),):
+            raise ValueError(f"{which}= of {self.leaf!r} returned shape {found.shape} for {len(self.stats)} cells.")
+        return found.astype(np.float64)
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and variances."""
+        mean = self.leaf.value(self.stats, self.target, self.regressors)[:, 0]
+        return mean, self._of("variance", "a standard deviation")
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        """Probability of at most y."""
+        return self._of("cdf", "a quantile or an interval", y)
+
+    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
+        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        return (least_whole_quantile if self.leaf.whole else quantile_by_halving)(self.below, mix, q)
+
+
+@functools.lru_cache(maxsize=64)
+def _again(parts: bytes) -> CustomLeaf:
+    """The leaf that was pickled; the same one for the same bytes, so that its score is compiled once a process."""
+    return CustomLeaf(**cloudpickle.loads(parts))
+
+
+def _copies(array: np.ndarray | None) -> list[np.ndarray]:
+    return [] if array is None else [np.array(array)]
+
+
+def _python_function(score: Any) -> Callable[..., float]:
+    """The Python function of what numba made of it, or itself."""
+    for inside in ("_pyfunc", "py_func"):
+        score = getattr(score, inside, score)
+    if not callable(score) or not hasattr(score, "__code__"):
+        raise TypeError(f"score is {in_words(score)}; give a Python function of the sums s and their number n.")
+    return score
+
+
+def read_x_columns(argument: str, x_columns: Any) -> list | None:
+    """Columns of X by name or index; None: none."""
+    if x_columns is None:
+        return None
+    if isinstance(x_columns, str) or not isinstance(x_columns, Sequence | np.ndarray) or len(x_columns) == 0:
+        raise TypeError(f"{argument} is {in_words(x_columns)}; give a list of column names or indices.")
+    out = [int(c) if isinstance(c, int | np.integer) and not isinstance(c, bool) else c for c in x_columns]
+    if not all(isinstance(c, int | str) for c in out) or len(set(out)) < len(out):
+        raise ValueError(f"{argument} is {in_words(x_columns)}; give different column names or indices.")
+    return out

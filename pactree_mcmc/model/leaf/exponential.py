@@ -1,0 +1,182 @@
+"""Times to an event, some censored, with a constant rate that has a gamma prior (formula sheet, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import lgamma, log, log1p
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ...core.compile.address import by_address
+from ...core.special import gammaln
+from ...files.encoding import kept
+from .base import settle_parameters
+from .by_address import AddressedLeaf
+from .distributions import Mixture, quantile_by_halving
+from .gamma import log_gamma_ratio
+from .target import Target
+
+
+class SurvivalLeaf(AddressedLeaf):
+    """Leaf models of a time and whether its event was seen, whose power ``k`` has a constant rate."""
+
+    y_columns = 2
+    shape: float | None
+    rate: float | None
+    k: float = 1.0
+
+    def _check_y(self, y: np.ndarray) -> None:
+        time, event = y.T
+        if np.any(~(time > 0.0)):
+            row = int(np.argmax(~(time > 0.0)))
+            raise ValueError(f"the time is {time[row]} in row {row}; {type(self).__name__} needs times > 0.")
+        if np.any((event != 0.0) & (event != 1.0)):
+            row = int(np.argmax((event != 0.0) & (event != 1.0)))
+            raise ValueError(
+                f"the event is {event[row]} in row {row}; give 1 where it was seen, 0 where the time is censored."
+            )
+
+    def resolve(self, target: Target) -> Self:
+        self._check_y(target.values)
+        time, event = target.values.T
+        shape = 2.0 / self.k if self.shape is None else self.shape
+        if not shape > 1.0 / self.k:
+            raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
+        total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+        rate = self.rate
+        if rate is None:
+            rate = shape * (total if total > 0.0 else 1.0) / (seen if seen > 0.0 else 1.0)
+        return replace(self, shape=shape, rate=rate)  # type: ignore[type-var]
+
+    def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.shape + stats[:, 1], self.rate + stats[:, 2]
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        seen, total = sums[0], sums[1]
+        ratio = log_gamma_ratio(np.float64(self.shape), np.float64(seen))
+        return float(ratio - self.shape * np.log1p(total / self.rate) - seen * np.log(self.rate + total))
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Lomax:
+        shape, rate = self._posterior(stats)
+        return Lomax(shape, rate, np.full(len(stats), self.k))
+
+    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
+        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+        *regressors: np.ndarray,
+    ) -> np.ndarray:
+        shape, rate = self._posterior(stats)
+        return (rng.exponential(size=len(leaf)) / (rng.gamma(shape) / rate)[leaf]) ** (1.0 / self.k)
+
+    def draw_y(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
+    ) -> np.ndarray:
+        time = self.draw(rng, stats, leaf, target, rows)
+        return np.column_stack([time, np.ones(len(time))])
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class ExponentialGamma(SurvivalLeaf):
+    """Times to an event at a constant rate ``lambda ~ Gamma(shape, rate)``, integrated out; some may be censored.
+
+    y has two columns, (n, 2): the time, and 1 where the event was seen then, 0 where it had not been seen until then.
+    Such a row counts by its chance to last so long, ``exp(-lambda t)``; a row with event by its density
+    ``lambda exp(-lambda t)``. So a cell with d events in total time t has the likelihood ``lambda^d exp(-lambda t)``,
+    which with the gamma prior gives (Gelman et al. 2013, section 2.6)
+
+    ``score = log Gamma(shape + d) - log Gamma(shape) + shape log(rate) - (shape + d) log(rate + t)``.
+
+    Predicts the mean time to the event. `predict_interval` and `sample_predictive` are about that time, not censored.
+
+    Parameters
+    ----------
+    shape, rate : float, optional
+        ``shape`` > 1, so that the mean time is finite. Left out, they are set from the data: ``shape = 2`` and ``rate =
+        shape * (total time per event)``: the mean rate is that of all rows.
+
+    Raises
+    ------
+    ValueError
+        If shape or rate is out of range, a time is not positive, or an event is neither 0 nor 1.
+
+    Notes
+    -----
+    The variance of a new time (`predict_std_new_y`) is infinite in cells where ``shape`` and the events together are
+    at most 2.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> time, seen = [1.0, 2.0, 0.5, 9.0, 8.0, 9.0], [1, 1, 1, 1, 0, 0]
+    >>> leaf = pt.ExponentialGamma(shape=2.0, rate=4.0)
+    >>> model = pt.TreeModel([[0.0], [0.0], [0.0], [1.0], [1.0], [1.0]], np.column_stack([time, seen]), leaf=leaf)
+    >>> pt.sample(model, 100, tune=10, chains=2, rng=1).predict([[0.0], [1.0]]).shape
+    (2,)
+    """
+
+    shape: float | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        settle_parameters(self, "shape", "rate")
+
+    @property
+    def score_function(self) -> Callable[..., float]:
+        return exponential_score
+
+    def score_params(self, target: Target) -> np.ndarray:
+        return np.array([self.shape, self.rate])
+
+    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
+        return y[:, ::-1]
+
+
+@by_address
+def exponential_score(s: Any, n: int, params: Any) -> float:
+    """Compiled score. ``s``: events, total time; ``params``: shape, rate."""
+    shape, rate = params[0], params[1]
+    return lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+
+
+class Lomax(NamedTuple):
+    """Times whose power has an exponential law with a rate that is ``Gamma(shape, rate)``, one law for each place."""
+
+    shape: np.ndarray
+    rate: np.ndarray
+    power: np.ndarray
+
+    def take(self, place: np.ndarray) -> Self:
+        """Those of some places."""
+        return type(self)(*(part[place] for part in self))
+
+    def _moment(self, j: float) -> np.ndarray:
+        """Expectation of the j-th power of the time, infinite where it is."""
+        r = j / self.power
+        short = self.shape - r
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            found = r * np.log(self.rate) + gammaln(1.0 + r) + gammaln(np.maximum(short, 1e-300)) - gammaln(self.shape)
+            return np.where(short > 0.0, np.exp(found), np.inf)
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and variances; infinite where ``shape`` is small."""
+        mean, square = self._moment(1.0), self._moment(2.0)
+        with np.errstate(invalid="ignore"):
+            return mean, np.where(np.isinf(square), np.inf, square - mean**2)
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        """Probability of at most y."""
+        return -np.expm1(-self.shape * np.log1p(np.maximum(y, 0.0) ** self.power / self.rate))
+
+    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
+        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        return quantile_by_halving(self.below, mix, q)

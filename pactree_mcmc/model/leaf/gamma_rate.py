@@ -1,0 +1,143 @@
+"""Positive y with a gamma distribution of known shape, its rate integrated out (formula sheet, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import lgamma, log, log1p
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ...core.compile.address import by_address
+from ...core.special import betainc, gammaln
+from ...files.encoding import kept
+from .base import check_positive, settle_parameters
+from .by_address import AddressedLeaf
+from .distributions import Mixture, quantile_by_halving
+from .gamma import log_gamma_ratio
+from .target import Target
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class GammaGamma(AddressedLeaf):
+    """Positive y with ``Gamma(k, lambda)``, k known, and ``lambda ~ Gamma(shape, rate)`` integrated out.
+
+    For amounts whose spread grows with their mean, such as costs or rainfall: the standard deviation within a leaf is
+    ``mean / sqrt(k)``. The density of y is ``lambda^k y^(k - 1) exp(-lambda y) / Gamma(k)``, so with n rows, ``t`` the
+    sum of y and ``l`` that of log y (Fink 1997, section 3.2)
+
+    ``score = (k - 1) l - n log Gamma(k) + log Gamma(shape + n k) - log Gamma(shape) + shape log(rate)
+    - (shape + n k) log(rate + t)``.
+
+    Predicts the mean of a new y.
+
+    Parameters
+    ----------
+    k : float, default 1.0
+        The shape of y, > 0; 1: exponential.
+    shape, rate : float, optional
+        ``shape`` > 1, so that the mean is finite. Left out, they are set from the data: ``shape = 3`` and ``rate =
+        (shape - 1) * mean(y) / k``: the prior mean is that of y.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a y is not positive.
+
+    Examples
+    --------
+    >>> GammaGamma(k=2.0, shape=3.0, rate=1.0)
+    GammaGamma(k=2.0, shape=3.0, rate=1.0)
+    """
+
+    k: float = 1.0
+    shape: float | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("k", self.k)
+        settle_parameters(self, "k", "shape", "rate")
+
+    def resolve(self, target: Target) -> Self:
+        y = target.values
+        if np.any(~(y > 0.0)):
+            row = int(np.argmax(~(y > 0.0)))
+            raise ValueError(f"y is {y[row]} in row {row}; GammaGamma needs y > 0.")
+        shape = 3.0 if self.shape is None else self.shape
+        if not shape > 1.0:
+            raise ValueError(f"shape={shape} makes the mean of y infinite; give shape > 1.")
+        return replace(
+            self, shape=shape, rate=(shape - 1.0) * target.center / self.k if self.rate is None else self.rate
+        )
+
+    @property
+    def score_function(self) -> Callable[..., float]:
+        return gamma_score
+
+    def score_params(self, target: Target) -> np.ndarray:
+        return np.array([self.shape, self.rate, self.k])
+
+    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
+        return np.column_stack([np.ones(len(y)), y, np.log(y)])
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        n, total, logs = sums
+        ratio = log_gamma_ratio(np.float64(self.shape), np.float64(n * self.k))
+        rest = self.shape * np.log1p(total / self.rate) + n * self.k * np.log(self.rate + total)
+        return float((self.k - 1.0) * logs - n * gammaln(self.k) + ratio - rest)
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CompoundGamma:
+        return CompoundGamma(np.full(len(stats), self.k), self.shape + self.k * stats[:, 1], self.rate + stats[:, 2])
+
+    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
+        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
+
+    def draw(
+        self,
+        rng: np.random.Generator,
+        stats: np.ndarray,
+        leaf: np.ndarray,
+        target: Target,
+        rows: np.ndarray | None = None,
+        *regressors: np.ndarray,
+    ) -> np.ndarray:
+        law = self.predictive(stats, np.empty(0), target)
+        return rng.gamma(self.k, size=len(leaf)) / (rng.gamma(law.shape) / law.rate)[leaf]
+
+
+@by_address
+def gamma_score(s: Any, n: int, params: Any) -> float:
+    """Compiled score. ``s``: weight, sum of y, sum of log y; ``params``: shape, rate, k."""
+    shape, rate, k = params[0], params[1], params[2]
+    gamma = lgamma(shape + k * s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - k * s[0] * log(rate + s[1])
+    return gamma + (k - 1.0) * s[2] - s[0] * lgamma(k)
+
+
+class CompoundGamma(NamedTuple):
+    """``Gamma(k, lambda)`` where ``lambda ~ Gamma(shape, rate)``, one law for each place."""
+
+    k: np.ndarray
+    shape: np.ndarray
+    rate: np.ndarray
+
+    def take(self, place: np.ndarray) -> Self:
+        """Those of some places."""
+        return type(self)(*(part[place] for part in self))
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and variances; a variance is infinite where ``shape`` is at most 2."""
+        mean = self.k * self.rate / (self.shape - 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = mean**2 * (self.k + self.shape - 1.0) / (self.k * (self.shape - 2.0))
+        return mean, np.where(self.shape > 2.0, variance, np.inf)
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        """Probability of at most y."""
+        some = np.maximum(y, 0.0)
+        return betainc(self.k, self.shape, some / (some + self.rate))
+
+    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
+        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        return quantile_by_halving(self.below, mix, q)

@@ -1,0 +1,79 @@
+"""What merged rows add to the statistics of the cell that holds them: the one place that adds.
+
+Whole loops stand here: compiled code counts the arrays that it hands to a function, which inside the innermost loop
+takes longer than the work.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.compile.jit import jit
+
+
+class UnitStats(NamedTuple):
+    """The statistics of units; the fields are those of `Units`, which describes them and serves as well."""
+
+    counts: bool
+    label: np.ndarray
+    weight: np.ndarray
+    weight_all: int
+    moments: np.ndarray
+
+
+@jit
+def add_unit(stats: np.ndarray, row: int, units: Any, u: int) -> None:
+    """Add the statistics of unit ``u`` to ``stats[row]``."""
+    weight, moments = units.weight[u & units.weight_all], units.moments
+    if units.counts:
+        stats[row, units.label[u]] += weight
+    else:
+        stats[row, 0] += weight
+        for j in range(len(moments)):
+            stats[row, j + 1] += moments[j, u]
+
+
+@jit
+def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add those of the units ``order[start:stop]``, in this order, to ``stats[row]``."""
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
+        for i in range(start, stop):
+            u = order[i]
+            stats[row, label[u]] += weight[u & weight_all]
+    elif len(moments) == 2:
+        total, first, second = stats[row, 0], stats[row, 1], stats[row, 2]
+        for i in range(start, stop):
+            u = order[i]
+            total += weight[u & weight_all]
+            first += moments[0, u]
+            second += moments[1, u]
+        stats[row, 0], stats[row, 1], stats[row, 2] = total, first, second
+    else:
+        for i in range(start, stop):
+            u = order[i]
+            stats[row, 0] += weight[u & weight_all]
+            for j in range(len(moments)):
+                stats[row, j + 1] += moments[j, u]
+
+
+@jit
+def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add those of the units ``order[start:stop]`` to the rows ``to[0], to[1], ...`` of ``stats``."""
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
+        for i in range(start, stop):
+            u = order[i]
+            stats[to[i - start], label[u]] += weight[u & weight_all]
+    elif len(moments) == 2:
+        for i in range(start, stop):
+            u, row = order[i], to[i - start]
+            stats[row, 0] += weight[u & weight_all]
+            stats[row, 1] += moments[0, u]
+            stats[row, 2] += moments[1, u]
+    else:
+        for i in range(start, stop):
+            u, row = order[i], to[i - start]
+            stats[row, 0] += weight[u & weight_all]
+            for j in range(len(moments)):
+                stats[row, j + 1] += moments[j, u]

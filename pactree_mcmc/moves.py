@@ -1,0 +1,113 @@
+"""What the step of a move of one's own is written with; `pactree_mcmc.Move` takes it.
+
+A step is ``step(rng, model, state) -> Proposal``, compiled. ``state`` holds the present tree:
+
+- ``state.node[i]``, a record: ``parent``, ``left``, ``right`` (-1: none), ``feature`` (-1 in a leaf), ``cut`` (the
+  largest code going left), ``categories`` (bits going left, -1 for an ordered feature), ``log_rule`` (log R of its
+  split, 0 in a leaf), ``score`` (log score as a leaf, of internal nodes too), ``rows``, ``depth``, ``start``
+  and ``stop`` (its merged rows are ``state.order[start:stop]``), ``splittable``. Node 0 is the root.
+- ``state.stats[i]``, the additive statistics of node i; ``state.beta[0]``, the power of the score, 1 unless tempered.
+- three lists to pick from: of the leaves that can be split, ``n_growable(state)`` in number, ``growable(state, i)`` the
+  i-th; likewise `n_prunable` and `prunable`, the nodes whose children are both leaves; `n_internal` and `internal`.
+  Their order is that of the run and means nothing.
+- ``model.units.codes`` (q, U), the code of each merged row by coordinate.
+
+Chance: ``pick(rng, n)``, ``flip(rng, p)``, ``flip_log(rng, log_p)``, ``pick_weighted(rng, weights, total)``, and what
+draws a split of a cell: ``draw_split(rng, model, state, node)`` from the split prior, ``draw_split_of(rng, model,
+state, node, feature)`` among those of one admissible feature, uniformly. A `Split` has feature, cut,
+categories and log_rule.
+
+What may be proposed:
+
+- to grow: ``attach_children(model, state, leaf, split)``, then ``return growth(model, state, which, leaf, ratio)``;
+- to prune: ``return pruning(model, state, which, node, ratio)``;
+- to give an internal node another split, those below staying as far as they can: ``return replace_split(rng, model,
+  state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` where it comes from the split prior, whose R then
+  belongs into the ratio; else it must be as probable to be proposed as the present one is from the new tree;
+- to replace a subtree: ``top = begin(state, node)``, a leaf outside the
+  tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `loosen_plan`,
+  `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or
+  ``withdrawn(which, node, top)``;
+- ``refused(which)``, where the proposal cannot be made and nothing was built; ``nothing()``, where there is nothing to
+  pick from.
+
+``ratio`` is the log probability of proposing the way back minus that of the way there; the prior and score ratios are
+filled in. ``which`` is 0, or 1 for the second of two numbers that the move counts. The loop decides, makes the change
+or takes it back, and counts.
+"""
+
+from .core.compile.jit import jit
+from .mcmc.edits.carry_over import freedom, log_freedom
+from .mcmc.edits.grow import growth, pruning
+from .mcmc.edits.grow import guessed_score_ratio as split_gain
+from .mcmc.edits.grow import hang_children as attach_children
+from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
+from .mcmc.edits.replace_subtree import begin, build, loosen_plan, plan_copy, plan_node, replacement
+from .mcmc.moves.base import Move
+from .mcmc.moves.change import ask_instead as replace_split
+from .mcmc.moves.change import freedom_below
+from .mcmc.state.lists import (
+    growable,
+    internal,
+    is_leaf,
+    n_growable,
+    n_internal,
+    n_prunable,
+    prunable,
+    sibling,
+)
+from .mcmc.state.random import flip, flip_log, pick, pick_weighted
+from .mcmc.state.records import NONE
+from .mcmc.state.splits import Question as Split
+from .mcmc.state.splits import draw_question as draw_split
+from .mcmc.state.splits import draw_question_about as draw_split_of
+from .mcmc.state.terms import next_node, subtree_log_prior, subtree_log_score
+from .mcmc.sums.split_sums import draw_scanned, scan
+from .mcmc.sums.split_sums import is_candidate as can_scan
+
+__all__ = [
+    "NONE",
+    "Move",
+    "Proposal",
+    "Split",
+    "attach_children",
+    "begin",
+    "build",
+    "can_scan",
+    "draw_scanned",
+    "draw_split",
+    "draw_split_of",
+    "flip",
+    "flip_log",
+    "freedom",
+    "freedom_below",
+    "growable",
+    "growth",
+    "internal",
+    "is_leaf",
+    "jit",
+    "log_freedom",
+    "loosen_plan",
+    "made",
+    "n_growable",
+    "n_internal",
+    "n_prunable",
+    "next_node",
+    "nothing",
+    "pick",
+    "pick_weighted",
+    "plan_copy",
+    "plan_node",
+    "prunable",
+    "pruning",
+    "refused",
+    "replace_split",
+    "replacement",
+    "scan",
+    "sibling",
+    "split_gain",
+    "subtree_log_prior",
+    "subtree_log_score",
+    "taken",
+    "withdrawn",
+]

@@ -1,0 +1,251 @@
+"""check_balance: whether a move leaves the posterior as it is, by its whole transition matrix."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import check_count, check_number, in_words
+from ..mcmc.kernel import STEPS
+from ..mcmc.moves.base import Move
+from ..model import TreeModel
+from ..tree.export import to_text
+from ..tree.tree import Tree
+from .plain import plain_package
+from .spaces import MOST_TREES, Snapshot, Stepper, TooMany, Walked, new_chain, posterior_of, row_of_numbers
+
+MOST_BY_FAR = 20_000
+SLIVERS = 1e-15
+"""Flows below this come from ends of intervals that are equal but for rounding."""
+
+
+class BalanceError(AssertionError):
+    """A move does not leave the posterior as it is, or breaks the arrays of the chain."""
+
+
+class BalanceReport(NamedTuple):
+    """What was found of a move on a model."""
+
+    move: str
+    n_trees: int
+    """Trees of the model with positive prior, all of them."""
+    moving: float
+    """Probability under the posterior that a step leads to another tree."""
+    reaches_all: bool
+    """Whether the move by itself leads from every tree to every other; one that does not needs others beside it."""
+    imbalance: float
+    """Largest difference of the flows both ways between two trees, relative to the larger of the two."""
+    trees: list[Tree]
+    posterior: np.ndarray
+    """(n_trees,) their posterior probabilities."""
+    transition: np.ndarray
+    """(n_trees, n_trees) probability of being at tree j after a step from tree i."""
+
+
+def check_balance(
+    move: Move | str, model: TreeModel, *, beta: float = 1.0, most_trees: int = MOST_TREES, tolerance: float = 1e-10
+) -> BalanceReport:
+    """Prove on a small model that a move is reversible with respect to the posterior.
+
+    All trees of the model are enumerated, by growing and pruning from the stump. From each of them the step runs, as
+    plain Python, once for every outcome of every random choice it makes; this gives the probability of every next tree
+    to the last digits, so that no statistics are needed and nothing escapes by luck. Then every pair of trees must
+    exchange equal flows, ``pi(T) P(T, T') = pi(T') P(T', T)``, with the posterior ``pi`` by the model's plain formula.
+
+    Parameters
+    ----------
+    move : Move or str
+        A move of your own, or the name of one of the library's.
+    model : TreeModel
+        A small one: some five rows of two features, with a ``max_depth`` of 2 or 3. Try several: ordered and nominal
+        features, merged rows, ``min_leaf`` above 1, each split prior and tree prior the move is to be used with.
+    beta : float, default 1.0
+        Power of the score, from 0 to 1, as for a replica of a tempered chain.
+    most_trees : int, default 500
+        Trees to be enumerated at most, 1 to 20,000.
+    tolerance : float, default 1e-10
+        Relative difference of flows that counts as rounding, > 0.
+
+    Returns
+    -------
+    BalanceReport
+
+    Raises
+    ------
+    BalanceError
+        An AssertionError. If two trees exchange unequal flows: it names both, the flows, and which of the three terms
+        of the ratio is not what the model says. If a prior or score ratio is wrong even where flows agree, a tree is
+        reached that the model does not have, or the arrays of the chain are not those of the tree after a step.
+    ValueError
+        If the move is unknown, an argument is out of range, or the model has more trees than ``most_trees``.
+    TypeError
+        If the move is neither a Move nor a name, or the model is not a TreeModel.
+
+    Notes
+    -----
+    Cost: the number of trees times the outcomes of a step, each some fraction of a millisecond; seconds to a minute.
+    A step whose choices depend on the chain's past cannot be checked so.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> model = pt.TreeModel([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], [0, 1, 0])
+    >>> report = pt.testing.check_balance("change", model)
+    >>> report.n_trees, report.reaches_all, report.imbalance < 1e-10
+    (5, False, True)
+    """
+    if not isinstance(move, Move | str):
+        raise TypeError(f"move is {in_words(move)}; give a pt.Move, or the name of one of the library's.")
+    if isinstance(move, str) and move not in STEPS:
+        raise ValueError(f"the move {in_words(move)} is unknown; the library's are {', '.join(STEPS)}.")
+    if not isinstance(model, TreeModel):
+        raise TypeError(f"model is {in_words(model)}; give a TreeModel.")
+    if not model.lowered.leaf.is_fixed:
+        raise ValueError(
+            f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is no sum over them; "
+            "check the move with another leaf."
+        )
+    check_count("most_trees", most_trees, 1, MOST_BY_FAR)
+    check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
+    check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
+    return _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()
+
+
+class _Check:
+    """The trees of a model, and what a move does to each."""
+
+    def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
+        self.model, self.tolerance, self.beta = model, tolerance, beta
+        self.stepper = Stepper(move)
+        self.chain = new_chain(model, beta, only=move)
+        try:
+            self.walked = Walked(model, Stepper("grow-prune"), self.chain, most)
+        except TooMany:
+            raise ValueError(
+                f"the model has more than most_trees={most} trees; give fewer rows or features, or a smaller max_depth."
+            ) from None
+        trees = self.walked.trees
+        self.log_prior = np.array([model.log_prior(tree) for tree in trees])
+        self.log_score = np.array([model.log_score(tree) for tree in trees])
+        self.law = posterior_of(model, trees, beta)
+        self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.walked.snapshots]
+        self.proposals: dict[tuple[int, int], Any] = {}
+        self.needs = STEPS[move] if isinstance(move, str) else move
+        edits = plain_package().module("mcmc.edits.proposal")
+        self.without_replacing = (edits.NOTHING, edits.REFUSED, edits.GROW, edits.PRUNE)
+
+    def report(self) -> BalanceReport:
+        """What was found; raises BalanceError."""
+        rows = [self._row(i, snapshot) for i, snapshot in enumerate(self.walked.snapshots)]
+        transition = np.array([row_of_numbers(row, self.walked.number) for row in rows])
+        for terms in self.proposals.items():
+            self._check_terms(*terms)
+        flow = self.law[:, None] * transition
+        larger = np.maximum(flow, flow.T)
+        apart = np.where(larger > SLIVERS, np.abs(flow - flow.T) / np.maximum(larger, SLIVERS), 0.0)
+        if apart.max(initial=0.0) > self.tolerance:
+            self._refuse(flow, apart)
+        moving = float(self.law @ (1.0 - np.diag(transition)))
+        return BalanceReport(
+            self.stepper.name,
+            len(self.law),
+            moving,
+            _is_connected(transition),
+            float(apart.max(initial=0.0)),
+            self.walked.trees,
+            self.law,
+            transition,
+        )
+
+    def _row(self, i: int, snapshot: Snapshot) -> dict:
+        def seen(key: tuple) -> None:
+            j = self.walked.number.get(key)
+            if j is None:
+                raise BalanceError(
+                    f"{self.stepper.name!r} leads from\n{self._text(i)}\nto a tree that the model does not have: {key}"
+                )
+            proposal = self.stepper.proposal
+            if not self.needs.replaces and proposal.edit not in self.without_replacing:
+                raise BalanceError(f"{self.stepper.name!r} replaces subtrees, and said replaces=False.")
+            if j != i:
+                self.proposals.setdefault((i, j), proposal)
+            self._check_arrays(i, j)
+
+        try:
+            return self.stepper.row(self.chain, snapshot, seen)
+        except IndexError as error:
+            if self.needs.replaces and self.needs.scans:
+                raise
+            said = ", ".join(f"{name}=False" for name in ("replaces", "scans") if not getattr(self.needs, name))
+            raise BalanceError(
+                f"{self.stepper.name!r} works on arrays that it said it does not need, by {said}, from\n{self._text(i)}"
+            ) from error
+
+    def _check_arrays(self, i: int, j: int) -> None:
+        """Refuse arrays that are not those of the tree."""
+        terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed, self.chain.model
+        count = tuple(state.count[:5])
+        ours = (
+            terms.subtree_log_prior(lowered, state, 0) + self.model.lowered.prior.log_constant,
+            terms.subtree_log_score(state, 0),
+        )
+        theirs = self.log_prior[j], self.log_score[j]
+        close = np.allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+        if close and count == self.counts[j]:
+            return
+        what = "after a proposal that was refused" if i == j else "after a step"
+        words = f"log prior {ours[0]:.9g} and log score {ours[1]:.9g}, and they are {theirs[0]:.9g} and {theirs[1]:.9g}"
+        if close:
+            names = "growable leaves, prunable, internal, free nodes, nodes"
+            words = f"{[int(n) for n in count]} {names}, and there are {[int(n) for n in self.counts[j]]}"
+        raise BalanceError(
+            f"{self.stepper.name!r} breaks the arrays of the chain, {what} from\n{self._text(i)}\nto\n{self._text(j)}\n"
+            f"they say {words}."
+        )
+
+    def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
+        said = self._said(pair, proposal)
+        if said:
+            i, j = pair
+            raise BalanceError(
+                f"{self.stepper.name!r} proposes to go from\n{self._text(i)}\nto\n{self._text(j)}\nwith {said}."
+            )
+
+    def _said(self, pair: tuple[int, int], proposal: Any) -> str:
+        """Which terms of a proposal are not what the model says; nothing where all are right or none is given."""
+        i, j = pair
+        edits = plain_package().module("mcmc.edits.proposal")
+        if proposal.edit in (edits.TAKE, edits.MADE):
+            return ""
+        right = self.log_prior[j] - self.log_prior[i], self.beta * (self.log_score[j] - self.log_score[i])
+        given = proposal.log_prior_ratio, proposal.log_score_ratio
+        wrong = [
+            f"a log {name} ratio of {one:.9g}, which is {other:.9g} by the model"
+            for name, one, other in zip(("prior", "score"), given, right, strict=True)
+            if not np.isclose(one, other, rtol=1e-9, atol=1e-9)
+        ]
+        return " and ".join(wrong)
+
+    def _refuse(self, flow: np.ndarray, apart: np.ndarray) -> None:
+        i, j = (int(k) for k in np.unravel_index(np.argmax(apart), apart.shape))
+        i, j = (i, j) if flow[i, j] > flow[j, i] else (j, i)
+        off = np.inf if flow[j, i] == 0.0 else float(np.log(flow[i, j] / flow[j, i]))
+        least = "the way back is never made" if np.isinf(off) else f"their logs differ by {off:.6g}"
+        n = int((np.triu(apart) > self.tolerance).sum())
+        raise BalanceError(
+            f"{self.stepper.name!r} is not in balance. From\n{self._text(i)}\nto\n{self._text(j)}\n"
+            f"flows {flow[i, j]:.9g}, and back {flow[j, i]:.9g}: {least}. The prior and score ratios are right, so the "
+            f"log proposal ratio is not, or the choice of what is proposed. {n} pairs of trees are out of balance."
+        )
+
+    def _text(self, i: int) -> str:
+        return f"tree {i}, of posterior probability {self.law[i]:.6g}:\n{to_text(self.walked.trees[i])}"
+
+
+def _is_connected(transition: np.ndarray) -> bool:
+    """Whether every tree is reached from every other."""
+    reached = np.eye(len(transition), dtype=bool) | (transition > 0.0)
+    for _ in range(int(np.ceil(np.log2(max(len(transition), 2))))):
+        reached = (reached.astype(float) @ reached.astype(float)) > 0.0
+    return bool(reached.all())

@@ -1,0 +1,217 @@
+"""check_leaf: whether a leaf's plain and compiled forms agree, and its parts fit together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import check_count, check_number, in_words, read_array, read_generator
+from ..model import TreeModel
+from ..model.leaf.base import Leaf
+from ..model.leaf.compiled import leaf_score
+from ..model.split_prior.designs import kd_tree
+
+FEWEST_ROWS, MOST_CELLS = 8, 100_000
+
+
+class LeafError(AssertionError):
+    """A leaf is not what it must be."""
+
+
+class LeafReport(NamedTuple):
+    """What was found of a leaf."""
+
+    leaf: Leaf
+    """With every parameter set."""
+    n_cells: int
+    """Cells tried."""
+    apart: float
+    """Largest difference of plain and compiled scores, relative to the larger of the score and 1."""
+    offered: tuple[str, ...]
+    """What beside the score was tried: "value", "log_density", "draw"."""
+
+
+def check_leaf(
+    leaf: Leaf,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    n_cells: int = 60,
+    tolerance: float = 1e-9,
+    rng: Any = 0,
+) -> LeafReport:
+    """Try a leaf on random cells against what a leaf must be.
+
+    Statistics are sums over rows; the plain score, ``log_score``, is the compiled one, finite, and 0 in a cell without
+    rows; the score of a tree is the sum over its leaves, unless the leaf says otherwise (``separates``); predictions
+    have their shapes, probabilities sum to 1; the predictive density of a row is what the score gains by the row, of a
+    leaf that has a likelihood; draws are finite.
+
+    Parameters
+    ----------
+    leaf : Leaf
+        Of any kind, with or without parameters.
+    y : array of shape (n,) or as the leaf takes it, optional
+        What the cells hold, n >= 8. Default: 40 labels of three classes, or small counts, for leaves of numbers.
+    sample_weight : array of shape (n,), optional
+        Weights of the rows.
+    n_cells : int, default 60
+        Random cells, >= 1, from single rows to all, beside the empty one.
+    tolerance : float, default 1e-9
+        Difference of two scores, relative to the larger of the score and 1, that counts as rounding, > 0.
+    rng : int, Generator or None, default 0
+        Source of the cells.
+
+    Returns
+    -------
+    LeafReport
+
+    Raises
+    ------
+    LeafError
+        An AssertionError that names the cell by its statistics, what was found and what must be.
+    TypeError
+        If ``leaf`` is no Leaf, or one that compiled code does not know.
+    ValueError
+        If an argument is out of range, or ``y`` is none for the leaf.
+
+    Notes
+    -----
+    Compiling the score takes some seconds the first time.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> pt.testing.check_leaf(pt.DirichletMultinomial(0.5)).offered
+    ('value', 'log_density', 'draw')
+    """
+    if not isinstance(leaf, Leaf):
+        raise TypeError(f"leaf is {in_words(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
+    check_count("n_cells", n_cells, 1, MOST_CELLS)
+    check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
+    generator = read_generator(rng)
+    if y is None:
+        y = np.arange(40) % 7 % 3 if leaf.is_classifier else generator.poisson(3.0, 40).astype(float)
+    shape = read_array("y", y).shape
+    if len(shape) == 0 or shape[0] < FEWEST_ROWS:
+        raise ValueError(f"y has shape {shape}; give at least {FEWEST_ROWS} rows.")
+    n = shape[0]
+    parts: dict[str, Any] = {"leaf": leaf, "sample_weight": sample_weight}
+    X = np.arange(float(n))[:, None]
+    if leaf.uses_estimation:
+        parts |= {"estimation": np.arange(n) % 2 == 0, "split_prior": kd_tree(X[::2], 2)}
+    return _Check(TreeModel(X, y, **parts), int(n_cells), float(tolerance), generator).report()
+
+
+class _Check:
+    def __init__(self, model: TreeModel, n_cells: int, tolerance: float, rng: np.random.Generator) -> None:
+        self.model, self.tolerance, self.rng = model, tolerance, rng
+        self.leaf, self.target, self.rule = model.leaf, model.target, model.lowered.leaf
+        # a variance that all leaves share is given for the plain score, as it is for the compiled one
+        self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
+        self.rows = self.leaf.row_stats(self.target)
+        self.names = [self._some_rows() for _ in range(n_cells)]
+        self.apart = 0.0
+
+    def report(self) -> LeafReport:
+        """What was found; raises LeafError."""
+        self._check_rows()
+        stats = np.array([self._stats(rows) for rows in self.names])
+        for cell in stats:
+            self._check_score(cell)
+        empty = np.zeros(self.rows.shape[1])
+        for name, score in zip(("plain", "compiled"), self._scores(empty), strict=True):
+            if not abs(score) < 1e-12:
+                raise LeafError(f"the {name} score of a cell without rows is {score!r}; it must be 0.")
+        if self.leaf.separates:
+            whole = self.leaf.log_tree_score(stats, self.target)
+            parts = sum(self.leaf.log_score(cell, self.target) for cell in stats)
+            if not np.isclose(whole, parts, rtol=self.tolerance, atol=self.tolerance):
+                raise LeafError(f"log_tree_score is {whole!r} for leaves whose log_score is {parts!r} in all.")
+        offered = [name for name in ("value", "log_density", "draw") if self._try(name, stats)]
+        return LeafReport(self.leaf, len(stats) + 1, self.apart, tuple(offered))
+
+    def _some_rows(self) -> np.ndarray:
+        n = len(self.rows)
+        size = int(self.rng.integers(1, n + 1)) if self.rng.random() < 0.5 else int(self.rng.integers(1, 4))
+        return np.sort(self.rng.choice(n, size, replace=False))
+
+    def _stats(self, rows: np.ndarray) -> np.ndarray:
+        return self.rows[rows].sum(axis=0)
+
+    def _check_rows(self) -> None:
+        shape = (self.model.n_rows, self.leaf.n_stats(self.target))
+        if self.rows.shape != shape:
+            raise LeafError(f"row_stats has shape {self.rows.shape}; (rows, n_stats) is {shape}.")
+        if not np.isfinite(self.rows).all():
+            raise LeafError("row_stats is not finite.")
+        root = self.model.root_cell().stats(shape[1])
+        if not np.allclose(root, self.rows.sum(axis=0), rtol=1e-12, atol=1e-12):
+            raise LeafError(
+                f"the statistics of all rows are {root}, and those of the rows add up to {self.rows.sum(0)}."
+            )
+
+    def _scores(self, cell: np.ndarray) -> tuple[float, float]:
+        """The plain score and the compiled one."""
+        return float(self.plain.log_score(cell, self.target)), float(leaf_score(self.rule, cell[None].copy(), 0))
+
+    def _check_score(self, cell: np.ndarray) -> None:
+        plain, compiled = self._scores(cell)
+        if not np.isfinite(plain) or not np.isfinite(compiled):
+            raise LeafError(
+                f"the score of a cell is {plain!r}, compiled {compiled!r}; its statistics: {cell.tolist()}."
+            )
+        apart = abs(plain - compiled) / max(abs(plain), abs(compiled), 1.0)
+        self.apart = max(self.apart, apart)
+        if apart > self.tolerance:
+            raise LeafError(
+                f"log_score is {plain!r} and the compiled score {compiled!r}, {compiled - plain:.3g} more, of a cell "
+                f"with statistics {cell.tolist()}."
+            )
+
+    def _try(self, name: str, stats: np.ndarray) -> bool:
+        """Try what a leaf may leave out; whether it is there."""
+        try:
+            getattr(self, f"_check_{name}")(stats)
+        except (NotImplementedError, ValueError) as error:
+            if isinstance(error, NotImplementedError) or name != "value":
+                return False
+            raise
+        return True
+
+    def _check_value(self, stats: np.ndarray) -> None:
+        value = np.asarray(self.leaf.value(stats, self.target))
+        if value.ndim != 2 or len(value) != len(stats) or not np.isfinite(value).all():
+            raise LeafError(f"value has shape {value.shape} for {len(stats)} cells; it must be finite, (cells, ...).")
+        if self.leaf.is_classifier:
+            classes = len(self.model.classes_)
+            if value.shape[1] != classes or (value < 0.0).any() or not np.allclose(value.sum(axis=1), 1.0):
+                raise LeafError(f"value, {value[0].tolist()}, is no distribution over {classes} classes.")
+
+    def _check_log_density(self, stats: np.ndarray) -> None:
+        if not self.leaf.has_likelihood:
+            raise NotImplementedError
+        y = self.target.values[self.rng.integers(0, len(self.rows), len(stats))]
+        some = self.rng.integers(0, len(self.rows), len(stats))
+        y, weights = self.target.values[some], np.asarray(self.target.weights)[some]
+        density = np.asarray(self.leaf.log_density(stats, y, self.target, weights))
+        if density.shape != (len(stats),) or np.isnan(density).any():
+            raise LeafError(f"log_density has shape {density.shape} for {len(stats)} cells, or is NaN.")
+        if self.leaf.uses_estimation or not self.leaf.separates:
+            return
+        for cell, row, one in zip(stats, some, density, strict=True):
+            gain = self._scores(cell + self.rows[row])[0] - self._scores(cell)[0]
+            if not np.isclose(one, gain, rtol=1e-7, atol=1e-7):
+                raise LeafError(
+                    f"log_density is {one!r} of a row by which log_score gains {gain!r}, in a cell with statistics "
+                    f"{cell.tolist()}; the row adds {self.rows[row].tolist()}."
+                )
+
+    def _check_draw(self, stats: np.ndarray) -> None:
+        leaf = self.rng.integers(0, len(stats), 50)
+        drawn = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
+        if len(drawn) != 50:
+            raise LeafError(f"draw returns {len(drawn)} values for 50 leaves.")
+        if drawn.dtype.kind == "f" and not np.isfinite(drawn).all():
+            raise LeafError("draw returns what is not finite.")

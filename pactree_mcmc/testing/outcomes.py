@@ -1,0 +1,78 @@
+"""Every outcome of code that chooses through ``rng.random()`` and ``rng.integers(0, n)``: a generator that is followed.
+
+The generator answers with prescribed outcomes; replaying a step with every possible sequence of outcomes, depth first,
+gives the distribution of what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+class Outcomes:
+    """A generator that follows prescribed outcomes and takes the first one where none is prescribed."""
+
+    def __init__(self, prescribed: Sequence[int]) -> None:
+        self.prescribed = prescribed
+        self.trail: list[tuple[int, int]] = []
+        self.probability = 1.0
+
+    def choose(self, probabilities: Sequence[float]) -> int:
+        """Number of the outcome taken among those with the given probabilities."""
+        at = len(self.trail)
+        taken = self.prescribed[at] if at < len(self.prescribed) else 0
+        self.trail.append((taken, len(probabilities)))
+        self.probability *= probabilities[taken]
+        return taken
+
+    def integers(self, low: int, high: int) -> int:
+        """Each of low, ..., high - 1 with equal probability."""
+        assert high > low, f"nothing to choose from in [{low}, {high})"
+        return int(low) + self.choose([1.0 / (high - low)] * int(high - low))
+
+    def random(self) -> Uniform:
+        """A uniform number that is known only as far as it was compared."""
+        return Uniform(self, [0.0, 1.0], 1.0, 0.0)
+
+    def next_prescription(self) -> list[int] | None:
+        """The outcomes to prescribe next, in depth-first order; None when all were seen."""
+        trail = list(self.trail)
+        while trail and trail[-1][0] + 1 == trail[-1][1]:
+            trail.pop()
+        return [taken for taken, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
+
+
+class Uniform:
+    """``scale * U + shift`` with U uniform; ``interval`` is what is known of U, shared by all that derives from it."""
+
+    def __init__(self, outcomes: Outcomes, interval: list[float], scale: float, shift: float) -> None:
+        self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
+
+    def __lt__(self, other: Any) -> bool:
+        low, high = self.interval
+        threshold = (float(other) - self.shift) / self.scale
+        if threshold <= low or threshold >= high:
+            return threshold >= high
+        below = (threshold - low) / (high - low)
+        if self.outcomes.choose([below, 1.0 - below]) == 0:
+            self.interval[1] = threshold
+            return True
+        self.interval[0] = threshold
+        return False
+
+    def __mul__(self, factor: Any) -> Uniform:
+        return Uniform(self.outcomes, self.interval, self.scale * float(factor), self.shift * float(factor))
+
+    def __sub__(self, other: Any) -> Uniform:
+        return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))
+
+
+def all_outcomes(run: Callable[[Outcomes], Any]) -> Iterator[tuple[float, Any]]:
+    """Pairs (probability, result of ``run(generator)``) over all outcomes of the generator."""
+    prescribed: list[int] | None = []
+    while prescribed is not None:
+        outcomes = Outcomes(prescribed)
+        result = run(outcomes)
+        yield outcomes.probability, result
+        prescribed = outcomes.next_prescription()

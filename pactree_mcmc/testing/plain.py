@@ -1,0 +1,112 @@
+"""A copy of the package that runs as plain Python, beside the compiled one, and functions of others run with it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from ..core.compile.digest import globals_of, plain_of
+
+PACKAGE = "pactree_mcmc"
+LEFT_OUT = ("faces", "testing", "__main__")
+
+
+def _own_modules() -> list[str]:
+    return [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
+
+
+@cache
+def plain_package() -> SimpleNamespace:
+    """Namespace of the package imported without compilation; submodules by their dotted name below the package.
+
+    ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.kernel")`` one of its modules.
+    What is imported already stays as it is: the copy lives outside ``sys.modules``.
+    """
+    compiled = {name: sys.modules.pop(name) for name in _own_modules()}
+    disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, True
+    try:
+        package = importlib.import_module(PACKAGE)
+        for found in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
+            if found.name.split(".")[1] not in LEFT_OUT:
+                importlib.import_module(found.name)
+        plain = {name: sys.modules.pop(name) for name in _own_modules()}
+    finally:
+        numba.config.DISABLE_JIT = disabled
+        for name in _own_modules():
+            del sys.modules[name]
+        sys.modules.update(compiled)
+    mixed = quick(plain[f"{PACKAGE}.core.bits"].mixed)
+    for module in plain.values():
+        if hasattr(module, "mixed"):
+            module.mixed = mixed
+    return SimpleNamespace(package=package, module=lambda name: plain[f"{PACKAGE}.{name}"])
+
+
+def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same hash, each computed once: NumPy's numbers are slow, and wrapping around makes them warn."""
+
+    @cache
+    def looked_up(x: int) -> Any:
+        with np.errstate(over="ignore"):
+            return mixed(np.int64(x))
+
+    return lambda x: looked_up(wrapped(int(x)))
+
+
+def wrapped(x: int) -> int:
+    """An integer as 64 bits hold it."""
+    return (x + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def plain_function(function: Any) -> Any:
+    """A function of somebody's own as plain Python: what it calls of the library is the plain copy's."""
+    return _Plain().of(function)
+
+
+class _Plain:
+    """Plain forms of what functions can reach, each made once."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, Any] = {}
+        self.modules = plain_package()
+
+    def of(self, value: Any) -> Any:
+        """The plain form of a value; itself where it has nothing to do with compiled code."""
+        plain = plain_of(value) if isinstance(value, Dispatcher) else value
+        if isinstance(plain, ModuleType):
+            return self._module(plain)
+        name = getattr(plain, "__module__", None)
+        if isinstance(name, str) and name.partition(".")[0] == PACKAGE and isinstance(plain, FunctionType | type):
+            return getattr(self._module(sys.modules[name]), plain.__qualname__)
+        if not isinstance(plain, FunctionType):
+            return value
+        if id(plain) not in self.made:
+            self.made[id(plain)] = self._function(plain)
+        return self.made[id(plain)]
+
+    def _module(self, module: ModuleType) -> Any:
+        if module.__name__ == PACKAGE:
+            return self.modules.package
+        inside = module.__name__.partition(".")[0] == PACKAGE
+        return self.modules.module(module.__name__.partition(".")[2]) if inside else module
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        names, own = globals_of(function), dict(function.__globals__)
+        copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
+        # before what it calls, which may call it
+        self.made[id(function)] = copy
+        free = function.__code__.co_freevars
+        own.update({name: self.of(value) for name, value in names.items() if name not in free})
+        return copy
+
+    def _cells(self, function: FunctionType) -> tuple[CellType, ...]:
+        return tuple(CellType(self.of(cell.cell_contents)) for cell in function.__closure__ or ())

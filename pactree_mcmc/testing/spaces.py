@@ -1,0 +1,218 @@
+"""The exact transition matrix of a move: its plain code run on every outcome of every random choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..mcmc.moves.base import Move
+from ..mcmc.state.records import CHANGED
+from ..model import TreeModel
+from ..posterior.sampled import SampledPosterior
+from .outcomes import all_outcomes
+from .plain import plain_function, plain_package
+from .records import Records, with_records
+
+MOST_TREES = 500
+FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
+"""Room for what is kept of about a thousand cells, so that some take the place of others, and for few splits."""
+ANCHORED = (2, 1, 2, 1)
+"""Anchors of a cell at even steps, by depth class: so few that other splits lie between them."""
+EXPECTED = (1.2, 0.6, 0.4)
+"""Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
+
+
+class Space(NamedTuple):
+    """All trees a kernel reaches from the stump, and its transition matrix."""
+
+    keys: list
+    trees: list
+    transition: np.ndarray
+    """(m, m) probability of being at tree j after a step from tree i."""
+    after_pruning: dict
+    """Tree number -> snapshot of the chain when last it came there from a larger tree."""
+
+
+class TooMany(ValueError):
+    """There are more trees than are to be enumerated."""
+
+
+@contextmanager
+def changed(module: Any, **values: Any) -> Iterator[None]:
+    """Other values of names of a module, for a while."""
+    before = {name: getattr(module, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | None = None) -> Any:
+    """A plain chain at the stump, ``room`` nodes at least, with what every step of the library needs.
+
+    ``only``: with what one move and grow-prune say they need.
+    """
+    plain = plain_package()
+    kernels, states = plain.module("mcmc.kernel"), plain.module("mcmc.state.arrays")
+    names = [*kernels.STEPS] if only is None else ["grow-prune", only] if isinstance(only, str) else ["grow-prune"]
+    kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
+    if isinstance(only, Move):
+        kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
+    with changed(states, **FEW), np.errstate(over="ignore"):
+        chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
+    while len(chain.state.node) < room:
+        chain.enlarge()
+    chain.state, chain.model = with_records(chain.state), with_records(chain.model)
+    chain.packed = states.pack_state(chain.state)
+    chain.state.beta[0] = beta
+    if not kernel.guided:
+        return chain
+    chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
+    q = len(chain.lowered.split_prior.feature)
+    chain.state.density[-1, -q:] = 1 + np.arange(q) % 3
+    chain.state.density[-1, : len(ANCHORED)] = ANCHORED
+    return chain
+
+
+def tree_key(state: Any) -> tuple:
+    """The present tree as a tuple, node by node in preorder."""
+    key, todo = [], [0]
+    while todo:
+        here = state.node[todo.pop()]
+        if here.left < 0:
+            key.append(-1)
+        else:
+            key.append((here.feature, here.cut if here.categories < 0 else -1, here.categories))
+            todo += [here.right, here.left]
+    return tuple(key)
+
+
+def saved_trees(model: Any, chain: Any) -> list:
+    """The trees of the chain's draws, of the class that the model takes: the library's, or its plain copy's."""
+    plain = plain_package()
+    saved = plain.module("mcmc.chain.draw_store").trimmed(chain.saved)
+    kind = SampledPosterior if isinstance(model, TreeModel) else plain.module("posterior.sampled").SampledPosterior
+    drawn = kind.from_chains(model, [saved], (), 0.0)
+    return [drawn.distinct_tree(number) for number in drawn.tree_of_draw[0].tolist()]
+
+
+class Snapshot:
+    """The arrays of a chain that make up its state, to be put back.
+
+    Scratch arrays are left out, and so is what is kept of cells: it holds for every tree, however the chain came there.
+    """
+
+    KEPT = ("order", "node", "stats", "box", "count", "beta", "moves")
+
+    def __init__(self, state: Any) -> None:
+        kept = {name: getattr(state, name) for name in self.KEPT}
+        self.records = {name: value.copies() for name, value in kept.items() if isinstance(value, Records)}
+        self.arrays = {name: value.copy() for name, value in kept.items() if not isinstance(value, Records)}
+
+    def restore(self, state: Any) -> None:
+        """Put the arrays back."""
+        for name, kept in self.records.items():
+            getattr(state, name).put_back(kept)
+        for name, kept in self.arrays.items():
+            getattr(state, name)[...] = kept
+
+
+class Stepper:
+    """One move, of the library by name or of somebody's own, on plain chains."""
+
+    def __init__(self, move: Move | str) -> None:
+        plain = plain_package()
+        self.decide = plain.module("mcmc.moves.base").decide
+        self.subgraph = plain.module("mcmc.moves.subgraph")
+        is_own = isinstance(move, Move)
+        self.name = move.name if isinstance(move, Move) else move
+        self.propose = plain_function(move.step) if is_own else self.of_library(plain, self.name)
+
+    @staticmethod
+    def of_library(plain: Any, name: str) -> Callable[..., Any]:
+        """The step of a move by its name."""
+        return plain.module("mcmc.kernel").STEPS[name].step
+
+    def first(self, chain: Any) -> int:
+        """Column in which the move is counted."""
+        return chain.kernel.firsts[chain.kernel.names.index(self.name)]
+
+    def make(self, rng: Any, chain: Any) -> None:
+        """One step of a chain."""
+        self.decide(rng, chain.model, chain.packed, self.first(chain), self.propose(rng, chain.model, chain.packed))
+
+    def row(self, chain: Any, snapshot: Snapshot, seen: Callable[..., Any]) -> dict:
+        """Distribution of the next tree, {key: probability}.
+
+        ``seen(key)`` is called at each outcome, with the chain there and what was proposed in ``self.proposal``.
+        """
+        first = self.first(chain)
+
+        def run(rng: Any) -> tuple:
+            snapshot.restore(chain.state)
+            self.proposal = self.propose(rng, chain.model, chain.packed)
+            self.decide(rng, chain.model, chain.packed, first, self.proposal)
+            key = tree_key(chain.state)
+            seen(key)
+            return key
+
+        row: dict = {}
+        with changed(self.subgraph, EXPECTED=EXPECTED), np.errstate(over="ignore"):
+            for probability, key in all_outcomes(run):
+                row[key] = row.get(key, 0.0) + probability
+        return row
+
+
+class Walked:
+    """The trees a move reaches from the stump: keys, snapshots and trees by number, and its rows."""
+
+    def __init__(self, model: Any, walker: Stepper, chain: Any, most: int = MOST_TREES) -> None:
+        self.chain, self.keys, self.number, self.snapshots = chain, [], {}, []
+        self.after_pruning: dict[int, Snapshot] = {}
+        self.rows: list[dict] = []
+        self.most = most
+        chain.reserve(most)
+        self._see(tree_key(chain.state))
+        while len(self.rows) < len(self.snapshots):
+            self.rows.append(walker.row(chain, self.snapshots[len(self.rows)], self._see))
+        self.trees = saved_trees(model, chain)
+
+    def _see(self, key: tuple) -> None:
+        if key not in self.number:
+            if len(self.keys) == self.most:
+                raise TooMany(f"there are more than {self.most} trees")
+            self.number[key] = len(self.number)
+            self.keys.append(key)
+            self.snapshots.append(Snapshot(self.chain.state))
+            self.chain.state.count[CHANGED] = 1
+            self.chain.save()
+        elif len(key) < len(self.keys[len(self.rows)]):
+            self.after_pruning[self.number[key]] = Snapshot(self.chain.state)
+
+
+def row_of_numbers(row: dict, number: dict) -> np.ndarray:
+    """A distribution over keys as an array over tree numbers."""
+    out = np.zeros(len(number))
+    for key, probability in row.items():
+        out[number[key]] = probability
+    return out
+
+
+def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
+    """Posterior probabilities (m,) of all trees, the score tempered, by the model's plain formula."""
+    log_joint = np.array([model.log_prior(tree) + beta * model.log_score(tree) for tree in trees])
+    weight = np.exp(log_joint - log_joint.max())
+    return weight / weight.sum()
+
+
+def imbalance(transition: np.ndarray, law: np.ndarray, least: float = 0.0) -> float:
+    """Largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
+    flow = law[:, None] * transition
+    apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
+    return float((apart[larger > least] / larger[larger > least]).max())

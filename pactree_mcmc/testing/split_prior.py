@@ -1,0 +1,230 @@
+"""check_split_prior: whether cells have the splits that a split prior says, plainly and as compiled code draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import check_count, in_words, read_generator
+from ..model import ChipmanPrior, TreeModel
+from ..model.cells import PlainCell, Question
+from ..model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, SplitPrior
+from .outcomes import all_outcomes
+from .plain import plain_package
+from .spaces import new_chain
+
+MOST_CATEGORIES = 8
+"""In a column that is nominal: all its parts are tried."""
+MOST_DEPTH, MOST_WALKS = 20, 1000
+
+
+class SplitPriorError(AssertionError):
+    """A split prior is not what it must be."""
+
+
+class SplitPriorReport(NamedTuple):
+    """What was found of a split prior."""
+
+    split_prior: SplitPrior
+    n_cells: int
+    """Cells tried."""
+    n_splits: int
+    """Splits of all of them."""
+    apart: float
+    """Largest distance of a sum of probabilities from 1."""
+
+
+def check_split_prior(
+    split_prior: SplitPrior, X: Any = None, *, nominal: Any = None, max_depth: int = 3, n_walks: int = 6, rng: Any = 0
+) -> SplitPriorReport:
+    """Try a split prior on random cells against what a split prior must be.
+
+    On random ways down from the root, in every cell met: the probabilities of all its splits sum to 1; ``ways`` counts
+    those of each feature; every split parts the cell into two children that hold its rows between them and have the
+    boxes that the split says; the code that is compiled draws these splits, with these probabilities, says so in
+    ``log_rule``, and makes these children. Each draw is followed through every outcome of every random choice.
+
+    Parameters
+    ----------
+    split_prior : SplitPrior
+        One that the library knows.
+    X : array of shape (n, p), optional
+        Rows; nominal columns with at most 8 categories, of which all parts are tried. Default: 12 rows of four values,
+        three values and, where the prior takes them, four categories.
+    nominal : sequence of int or str, optional
+        Nominal columns, as for `TreeModel`.
+    max_depth : int, default 3
+        Depth of the cells at most, >= 1.
+    n_walks : int, default 6
+        Ways down from the root, >= 1.
+    rng : int, Generator or None, default 0
+        Chooses the ways.
+
+    Returns
+    -------
+    SplitPriorReport
+
+    Raises
+    ------
+    SplitPriorError
+        An AssertionError that names the cell, the split, what was found and what must be.
+    TypeError
+        If ``split_prior`` is none, or one that compiled code does not know.
+    ValueError
+        If an argument is out of range or the prior does not fit to X.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> pt.testing.check_split_prior(pt.LocalCuts(min_leaf=2)).apart < 1e-12
+    True
+    """
+    if not isinstance(split_prior, SplitPrior):
+        raise TypeError(f"split_prior is {in_words(split_prior)}; give a split prior, such as pt.LocalCuts().")
+    check_count("max_depth", max_depth, 1, MOST_DEPTH)
+    check_count("n_walks", n_walks, 1, MOST_WALKS)
+    generator = read_generator(rng)
+    if X is None:
+        columns = [np.arange(12) % 4, np.arange(12) // 2 % 3, np.arange(12) // 3 % 4]
+        takes_nominal = split_prior.kind in (LOCAL, LOCAL_TRIVIAL, GRID)
+        X = np.column_stack(columns if takes_nominal else columns[:2]).astype(float)
+        nominal = [2] if takes_nominal else None
+    prior = ChipmanPrior(0.95, 1.0, max_depth=int(max_depth))
+    y = np.arange(len(X)) % 2
+    model = TreeModel(X, y, nominal=nominal, split_prior=split_prior, tree_prior=prior)
+    check = _Check(model)
+    for _ in range(int(n_walks)):
+        check.walk(generator)
+    return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.apart)
+
+
+class _Check:
+    def __init__(self, model: TreeModel) -> None:
+        self.model, self.rules, self.kind = model, model._rules, model.lowered.split_prior.kind
+        self.columns = model.columns.is_nominal[model.columns.source]
+        widest = max((int(n) for n, is_it in zip(model.n_codes, self.columns, strict=True) if is_it), default=0)
+        if widest > MOST_CATEGORIES:
+            raise ValueError(
+                f"a column has {widest} categories; give at most {MOST_CATEGORIES}, as all parts are tried."
+            )
+        plain = plain_package()
+        self.splits, self.grow = plain.module("mcmc.state.splits"), plain.module("mcmc.edits.grow")
+        self.n_cells, self.n_splits, self.apart = 0, 0, 0.0
+
+    def walk(self, rng: np.random.Generator) -> None:
+        """One way down from the root, every cell on it looked at."""
+        chain, cell, node = new_chain(self.model), self.model.root_cell(), 0
+        with np.errstate(over="ignore"):
+            while True:
+                self._check_node(chain, cell, node)
+                drawn = self._check_cell(chain, cell, node)
+                if not drawn:
+                    return
+                way = drawn[int(rng.integers(len(drawn)))]
+                self.grow.hang_children(chain.model, chain.packed, node, way)
+                self.grow.keep_growth(chain.model, chain.packed, node)
+                sides = self.rules.children(cell, Question(int(way.feature), int(way.cut), int(way.categories)))
+                here = chain.state.node[node]
+                for child, side in zip((here.left, here.right), sides, strict=True):
+                    self._check_child(chain, cell, way, child, side)
+                goes_left = rng.random() < 0.5
+                node, cell = (here.left, sides[0]) if goes_left else (here.right, sides[1])
+
+    def _check_cell(self, chain: Any, cell: PlainCell, node: int) -> list:
+        """The splits that compiled code draws in a cell, if it can be split."""
+        self.n_cells += 1
+        if not chain.state.node[node].splittable:
+            return []
+        plainly: dict[Hashable, float] = {}
+        for split in self._all_splits(cell):
+            log_p = self.rules.log_probability(cell, split)
+            if log_p > -math.inf:
+                plainly[self._key(cell, split)] = log_p
+                self._check_parts(cell, split)
+        total = math.fsum(math.exp(log_p) for log_p in plainly.values())
+        self.apart, self.n_splits = max(self.apart, abs(total - 1.0)), self.n_splits + len(plainly)
+        self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
+        for k in range(len(cell.low)):
+            found = sum(key[0] == k for key in plainly)  # type: ignore[index]
+            ways = self.rules.ways(cell, k)
+            counted = int(self.splits.count_ways(chain.model, chain.packed, node, k))
+            if plainly and found:
+                self._require(found == ways, cell, f"{ways} ways of coordinate {k}, and {found} splits")
+                self._require(found == counted, cell, f"{counted} ways of coordinate {k} compiled, and {found} splits")
+        return self._check_draws(chain, cell, node, plainly)
+
+    def _check_draws(self, chain: Any, cell: PlainCell, node: int, plainly: dict[Hashable, float]) -> list:
+        drawn: dict[Hashable, tuple[float, Any]] = {}
+        for probability, way in all_outcomes(
+            lambda rng: self.splits.draw_question(rng, chain.model, chain.packed, node)
+        ):
+            split = Question(int(way.feature), int(way.cut), int(way.categories))
+            key = self._key(cell, split)
+            self._require(
+                key in plainly, cell, f"a split that compiled code draws and the prior does not know, {split}"
+            )
+            drawn[key] = (drawn.get(key, (0.0, None))[0] + probability, way)
+            right = plainly[key]
+            self._require(
+                abs(way.log_rule - right) < 1e-9, cell, f"log_rule {way.log_rule!r} of {split}, and log R is {right!r}"
+            )
+        for key, log_p in plainly.items():
+            p = drawn.get(key, (0.0, None))[0]
+            good = abs(p - math.exp(log_p)) < 1e-9
+            self._require(good, cell, f"a split {key} drawn with probability {p!r}, and R is {math.exp(log_p)!r}")
+        return [way for _, way in drawn.values()]
+
+    def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
+        """Whether compiled code and the prior agree on whether a cell can be split."""
+        splits = bool(chain.state.node[node].splittable)
+        can = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
+        self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
+
+    def _check_parts(self, cell: PlainCell, split: Question) -> None:
+        left, right = self.rules.children(cell, split)
+        together = np.sort(np.concatenate([left.index, right.index]))
+        good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
+        self._require(good, cell, f"children of {split} that do not hold its rows between them")
+
+    def _check_child(self, chain: Any, cell: PlainCell, way: Any, child: int, side: PlainCell) -> None:
+        here = chain.state.node[child]
+        rows = np.sort(chain.state.order[here.start : here.stop])
+        good = np.array_equal(rows, np.sort(side.index)) and here.rows == side.n_rows and here.depth == side.depth
+        box = chain.state.box[child]
+        for k in range(len(box)):
+            good = good and int(box[k, 0]) == int(side.low[k]) and (self.columns[k] or box[k, 1] == side.high[k])
+        self._require(bool(good), cell, f"other children compiled than plainly, of {way}")
+
+    def _all_splits(self, cell: PlainCell) -> Iterator[Question]:
+        """Every split of a cell by any prior."""
+        for k, n_codes in enumerate(self.model.n_codes.tolist()):
+            if self.columns[k]:
+                for bits in range(1 << n_codes):
+                    yield Question(k, -1, bits)
+            else:
+                for cut in range(-1, n_codes):
+                    yield Question(k, cut, -1)
+
+    def _key(self, cell: PlainCell, split: Question) -> Hashable:
+        """What tells a split from others of the cell."""
+        left = cell.goes_left(split)
+        if self.kind in (LOCAL, LOCAL_TRIVIAL):
+            parts = {tuple(cell.index[left].tolist()), tuple(cell.index[~left].tolist())}
+            # of two categories' parts neither comes first; two trivial ways of rows are two
+            ordered = tuple(cell.index[left].tolist())
+            return split.feature, frozenset(parts) if self.columns[split.feature] and () not in parts else ordered
+        if self.columns[split.feature]:
+            inside = int(cell.low[split.feature])
+            return split.feature, frozenset({split.categories & inside, inside & ~split.categories})
+        return split.feature, split.cut
+
+    def _require(self, holds: bool, cell: PlainCell, what: str) -> None:
+        if not holds:
+            boxes = list(zip(cell.low.tolist(), cell.high.tolist(), strict=True))
+            raise SplitPriorError(
+                f"{self.model.split_prior!r} has {what}, in the cell of depth {cell.depth} with merged rows "
+                f"{cell.index.tolist()} and box {boxes}."
+            )

@@ -1,0 +1,301 @@
+"""A leaf of one's own answers what the library's leaf of the same formula answers, and a wrong one is found out."""
+
+import copy
+import math
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numba
+import numpy as np
+import pytest
+from own_leaves import classes_score, own_classes, own_poisson, poisson_score
+from scipy import special
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.core.compile import address
+
+RNG = np.random.default_rng(1)
+N = 40
+X = RNG.integers(6, size=(N, 2)).astype(float)
+COUNTS = RNG.poisson(2.0 + 4.0 * (X[:, 0] > 2)).astype(float)
+LABELS = np.where(RNG.random(N) < 0.2 + 0.6 * (X[:, 0] > 2), "yes", "no")
+OWN, THEIRS = own_poisson(1.3, 0.6), pt.PoissonGamma(1.3, 0.6)
+RUN = {"draws": 200, "tune": 20, "chains": 2, "rng": 1, "progress": False}
+
+
+def both(**more):
+    return pt.TreeModel(X, COUNTS, leaf=OWN, **more), pt.TreeModel(X, COUNTS, leaf=THEIRS, **more)
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return [pt.sample(model, kernel="grow-prune", **RUN) for model in both()]
+
+
+def test_exact_engine_agrees_to_the_last_bit():
+    for own, theirs in (both(), both(sample_weight=np.arange(N) % 3.0)):
+        own, theirs = exact.solve(own), exact.solve(theirs)
+        assert own.log_evidence == theirs.log_evidence
+        assert np.array_equal(own.predict(X), theirs.predict(X))
+        assert np.array_equal(own.predict_interval(X), theirs.predict_interval(X))
+
+
+def test_draws_agree_to_the_last_bit(sampled):
+    own, theirs = sampled
+    assert np.array_equal(own.log_score, theirs.log_score)
+    assert np.array_equal(own.tree_of_draw, theirs.tree_of_draw)
+    for ask in ("predict", "predict_interval", "predict_std_new_y", "predict_std_over_trees"):
+        assert np.array_equal(getattr(own, ask)(X), getattr(theirs, ask)(X)), ask
+    assert np.array_equal(own.sample_predictive(X, 20, rng=3), theirs.sample_predictive(X, 20, rng=3))
+
+
+def test_likelihoods_and_simulations_agree(sampled):
+    own, theirs = (post.to_arviz(log_likelihood=True, posterior_predictive=True, rng=2) for post in sampled)
+    assert own.log_likelihood["y"].values == pytest.approx(theirs.log_likelihood["y"].values, abs=1e-10)
+    assert np.array_equal(own.posterior_predictive["y"].values, theirs.posterior_predictive["y"].values)
+    assert np.array_equal(*(pt.simulate(post.model, rng=5)[1] for post in sampled))
+
+
+def test_tempering_evidence_and_the_default_kernel():
+    own, theirs = both()
+    truth = exact.solve(theirs)
+    tempered = pt.sample(own, draws=2000, tune=300, chains=2, rng=1, betas=5, progress=False)
+    assert tempered.log_evidence == pytest.approx(truth.log_evidence, abs=0.5)
+    post = pt.sample(own, draws=1500, tune=200, chains=2, rng=1, progress=False)
+    assert post.log_evidence is None or post.log_evidence == pytest.approx(truth.log_evidence, abs=0.2)
+    assert post.predict(X) == pytest.approx(truth.predict(X), abs=0.25)
+
+
+def test_progressive_mixture_is_that_of_the_same_formula():
+    own, theirs = (exact.progressive_mixture(model) for model in both())
+    assert own.stage_log_evidence == pytest.approx(theirs.stage_log_evidence, abs=1e-10)
+    assert own.predict(X) == pytest.approx(theirs.predict(X), abs=1e-10)
+
+
+def test_classes_agree():
+    own = exact.solve(pt.TreeModel(X, LABELS, leaf=own_classes()))
+    theirs = exact.solve(pt.TreeModel(X, LABELS, leaf=pt.DirichletMultinomial(1.0)))
+    assert own.log_evidence == pytest.approx(theirs.log_evidence, abs=1e-10)
+    assert own.predict_proba(X) == pytest.approx(theirs.predict_proba(X), abs=1e-10)
+    assert np.array_equal(own.predict(X), theirs.predict(X))
+    own_classes().check(LABELS)
+
+
+def test_a_second_leaf_compiles_nothing_of_the_library(monkeypatch):
+    from pactree_mcmc.core.compile.cache import watchers
+
+    first = pt.sample(both()[0], kernel="grow-prune", **RUN)
+
+    def other(s, n):
+        return -0.25 * s[1] * s[0] / (1.0 + s[0])
+
+    compiled = []
+    monkeypatch.setattr("pactree_mcmc.core.compile.cache.watchers", watchers)
+    watchers.append(lambda cache: compiled.append(cache))
+    try:
+        leaf = pt.CustomLeaf(other, stats=lambda y: np.column_stack([y, np.ones_like(y)]), predict=lambda s: s[:, 0])
+        pt.sample(pt.TreeModel(X, COUNTS, leaf=leaf), kernel="grow-prune", **RUN)
+    finally:
+        watchers.pop()
+    assert compiled == []
+    assert first.n_draws == RUN["draws"]
+
+
+def test_functions_of_numba_are_taken():
+    made = numba.cfunc("float64(CPointer(float64), int64)")(classes_score)
+    leaf = pt.CustomLeaf(made, classes=True)
+    assert leaf.name == "classes_score"
+    leaf.check(LABELS)
+    pt.CustomLeaf(numba.njit(classes_score), classes=True).check(LABELS)
+
+
+class TestFiles:
+    def test_a_file_needs_the_leaf_and_gives_the_same_posterior(self, sampled, tmp_path):
+        path, post = tmp_path / "run.nc", sampled[0]
+        post.save(path)
+        with pytest.raises(ValueError, match="a file holds no code"):
+            pt.load(path)
+        again = pt.load(path, leaf=own_poisson(1.3, 0.6))
+        assert np.array_equal(again.predict_interval(X), post.predict_interval(X))
+        more = pt.resume(path, 50, leaf=OWN, progress=False)
+        assert np.array_equal(more.log_score[:, :200], post.log_score)
+        assert more.n_draws == 250
+
+    @pytest.mark.parametrize(
+        ("leaf", "message"),
+        [
+            (own_poisson(1.3, 0.7), "its params are"),
+            (pt.CustomLeaf(lambda s, n: 0.0, stats=lambda y: y[:, None], name="poisson_score"), "its params are"),
+            (own_classes(), "its name is"),
+            (own_classes(name="poisson_score"), "its classes is"),
+        ],
+    )
+    def test_another_leaf_is_refused(self, sampled, tmp_path, leaf, message):
+        path = tmp_path / "run.nc"
+        sampled[0].save(path)
+        with pytest.raises(ValueError, match=message):
+            pt.load(path, leaf=leaf)
+
+    def test_another_score_or_statistic_is_refused(self, tmp_path):
+        def leaf(factor, power=1.0):
+            return pt.CustomLeaf(eval(f"lambda s, n: -{factor} * s[0]"), stats=lambda y: y[:, None] ** power, name="x")
+
+        path = tmp_path / "model.nc"
+        pt.TreeModel(X, COUNTS, leaf=leaf(0.5)).save(path)
+        assert pt.load(path, leaf=leaf(0.5)).leaf.name == "x"
+        with pytest.raises(ValueError, match="its scores of the file's data"):
+            pt.load(path, leaf=leaf(0.6))
+        with pytest.raises(ValueError, match="its stats of the file's data"):
+            pt.load(path, leaf=leaf(0.5, 2.0))
+
+    def test_a_leaf_is_not_wanted_where_the_file_says_all(self, sampled, tmp_path):
+        path = tmp_path / "run.nc"
+        sampled[1].save(path)
+        with pytest.raises(ValueError, match="leave leaf= out"):
+            pt.load(path, leaf=OWN)
+        sampled[0].save(path)
+        with pytest.raises(TypeError, match="leaf is"):
+            pt.load(path, leaf=THEIRS)
+
+
+class TestElsewhere:
+    def test_a_pickled_model_has_no_address(self):
+        model = both()[0]
+        truth = exact.solve(model).log_evidence
+        assert "lowered" in vars(model)
+        again = pickle.loads(pickle.dumps(model))
+        assert "lowered" not in vars(again)
+        assert exact.solve(again).log_evidence == truth
+        assert copy.deepcopy(model.leaf) is model.leaf
+        twice = pickle.dumps(model.leaf)
+        assert pickle.loads(twice) is pickle.loads(twice)
+
+    @pytest.mark.slow
+    def test_workers_compile_it_themselves(self, sampled):
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            post = pt.sample(both()[0], kernel="grow-prune", executor=pool, **RUN)
+        assert np.array_equal(post.log_score, sampled[0].log_score)
+
+
+@pytest.fixture(scope="module")
+def bare():
+    leaf = pt.CustomLeaf(
+        lambda s, n: math.lgamma(1.3 + s[0]) - math.lgamma(1.3) - s[0] - s[1],
+        stats=lambda y: np.column_stack([y, special.gammaln(y + 1.0)]),
+        name="bare",
+    )
+    return pt.sample(pt.TreeModel(X, COUNTS, leaf=leaf), kernel="grow-prune", **RUN)
+
+
+class TestWhatIsMissing:
+    @pytest.mark.parametrize(
+        ("ask", "argument"),
+        [
+            (lambda post: post.predict(X), "predict"),
+            (lambda post: post.predict_interval(X), "cdf"),
+            (lambda post: post.predict_std_new_y(X), "predict"),
+            (lambda post: post.sample_predictive(X), "draw"),
+            (lambda post: pt.simulate(post.model), "draw"),
+        ],
+    )
+    def test_it_is_named(self, bare, ask, argument):
+        with pytest.raises(ValueError, match=rf"give CustomLeaf\({argument}=...\)"):
+            ask(bare)
+
+    def test_the_rest_is_answered(self, bare):
+        assert bare.to_arviz(log_likelihood=True).log_likelihood["y"].shape == (2, 200, N)
+        assert bare.map_tree().value is None
+        assert bare.n_leaves_pmf().sum() == pytest.approx(1.0)
+        bare.summary()
+
+
+def leaf_of(score, stats=lambda y: y[:, None], **more):
+    return pt.CustomLeaf(score, stats=stats, **more)
+
+
+def good(s, n):
+    return -0.5 * s[0] * s[0]
+
+
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("leaf", "message"),
+        [
+            (leaf_of(good, stats=lambda y: y[:, None] - y.mean()), "not additive"),
+            (leaf_of(good, stats=lambda y: np.cumsum(y)[:, None]), "not additive"),
+            (leaf_of(good, stats=lambda y: y), "returned shape"),
+            (leaf_of(good, stats=lambda y: y[:, None] * np.nan), "finite numbers"),
+            (leaf_of(lambda s, n: 1.0 - s[0]), "must be 0"),
+            (leaf_of(lambda s, n: math.log(s[0] - 3.0) if s[0] > 0.0 else 0.0), "must be finite"),
+            (leaf_of(good, log_score=lambda s: -0.5 * s[0] ** 2 - 1e-3 * s[0]), "both must be the same function"),
+            (leaf_of(good, log_density=lambda sums, y: -y), "by the score it is"),
+            (leaf_of(good, cdf=lambda sums, y: 1.0 / (1.0 + y)), "falls, or leaves"),
+            (own_classes(predict=lambda sums: sums), "sum to one"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, leaf, message):
+        with pytest.raises(ValueError, match=message):
+            leaf.check(LABELS if leaf.is_classifier else COUNTS)
+
+    def test_a_right_one_passes(self):
+        OWN.check(COUNTS)
+        leaf_of(good).check(COUNTS, cells=20, rng=3)
+
+    @pytest.mark.planted
+    def test_the_score_of_another_address_is_seen(self, monkeypatch):
+        def other(s, n, params):
+            return -0.1 * s[0]
+
+        def wrong(function, with_params):
+            return address.address_of(other, with_params)
+
+        monkeypatch.setattr("pactree_mcmc.model.leaf.by_address.address_of", wrong)
+        with pytest.raises(ValueError, match="both must be the same function"):
+            OWN.check(COUNTS)
+        with pytest.raises(ValueError, match="both must be the same function"):
+            pt.TreeModel(X, COUNTS, leaf=OWN)
+
+    def test_an_exception_within_is_no_score(self):
+        def raising(s, n):
+            if s[0] > 4.0:
+                raise ValueError("too much")
+            return -s[0]
+
+        leaf = leaf_of(raising, log_score=lambda s: -s[0])
+        with pytest.raises(ValueError, match="may raise no exception"):
+            leaf.check(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pt.CustomLeaf(3, stats=np.atleast_2d), "score is"),
+        (lambda: pt.CustomLeaf(good), "stats is missing"),
+        (lambda: pt.CustomLeaf(good, stats=3), "stats is"),
+        (lambda: pt.CustomLeaf(good, stats=len, classes=True), "with classes=True"),
+        (lambda: leaf_of(good, params=["a"]), "params"),
+        (lambda: leaf_of(good, params=[np.inf]), "params is"),
+        (lambda: leaf_of(good, y_columns=0), "y_columns"),
+        (lambda: leaf_of(good, x_columns="x0"), "x_columns is"),
+        (lambda: leaf_of(good, x_columns=[0, 0]), "x_columns is"),
+        (lambda: leaf_of(good, name=3), "name is"),
+        (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, y_columns=2)), "needs 2 columns"),
+        (lambda: pt.TreeModel(X, np.column_stack([COUNTS, COUNTS]), leaf=OWN), "give one value a row"),
+        (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, stats=lambda y, X: X, x_columns=[7])), "is no column"),
+        (lambda: pt.resume(3, leaf=OWN), "leaf= is for the path"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_scores_without_weight_are_not_asked_for():
+    assert math.isfinite(poisson_score(np.zeros(3), 3, OWN.score_params(None)))
+    weight = (X[:, 0] > 2).astype(float)
+    model = pt.TreeModel(
+        X, COUNTS, leaf=leaf_of(lambda s, n: -1.0 / s[0] if s[0] != 0.0 else 0.0), sample_weight=weight
+    )
+    assert math.isfinite(exact.solve(model).log_evidence)

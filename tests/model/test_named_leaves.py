@@ -1,0 +1,345 @@
+"""Leaves scored by address: scores equal quadrature, both forms each other, predictions brute force."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.model.leaf.compiled import leaf_score
+
+N = 9
+RNG = np.random.default_rng(5)
+X = np.column_stack([np.arange(N) % 4, np.arange(N) % 3]).astype(float)
+TIMES = np.column_stack([RNG.exponential(2.0, N) + 0.05, RNG.random(N) < 0.7]).astype(float)
+REALS = RNG.normal(size=N) + X[:, 0]
+
+
+def gamma_prior(shape, rate):
+    return lambda value: stats.gamma.logpdf(value, shape, scale=1.0 / rate)
+
+
+def hazard(value, y, k):
+    """Log likelihood of times, some censored."""
+    time, event = y.T
+    return float(np.sum(event * (np.log(value * k) + (k - 1.0) * np.log(time)) - value * time**k))
+
+
+ONE_PARAMETER = {
+    "exponential": (
+        pt.ExponentialGamma(2.5, 3.0),
+        TIMES,
+        gamma_prior(2.5, 3.0),
+        lambda rate, y: hazard(rate, y, 1.0),
+        (0.0, 30.0),
+    ),
+    "weibull": (
+        pt.WeibullGamma(1.6, 2.5, 3.0),
+        TIMES,
+        gamma_prior(2.5, 3.0),
+        lambda rate, y: hazard(rate, y, 1.6),
+        (0.0, 30.0),
+    ),
+    "gamma": (
+        pt.GammaGamma(2.0, 2.5, 3.0),
+        TIMES[:, 0],
+        gamma_prior(2.5, 3.0),
+        lambda rate, y: float(stats.gamma.logpdf(y, 2.0, scale=1.0 / rate).sum()),
+        (0.0, 30.0),
+    ),
+    "negative binomial": (
+        pt.NegativeBinomialBeta(1.5, 2.5, 3.0),
+        RNG.poisson(3.0, N).astype(float),
+        lambda p: stats.beta.logpdf(p, 2.5, 3.0),
+        lambda p, y: float(stats.nbinom.logpmf(y, 1.5, p).sum()),
+        (0.0, 1.0),
+    ),
+    "beta binomial": (
+        pt.BetaBinomial(1.2, 0.7),
+        np.column_stack([RNG.integers(0, 5, N), np.full(N, 5)]).astype(float),
+        lambda p: stats.beta.logpdf(p, 1.2, 0.7),
+        lambda p, y: float(stats.binom.logpmf(y[:, 0], y[:, 1], p).sum()),
+        (0.0, 1.0),
+    ),
+}
+LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
+    "exponential, from the data": (pt.ExponentialGamma(), TIMES),
+    "weibull, from the data": (pt.WeibullGamma(0.7), TIMES),
+    "gamma, from the data": (pt.GammaGamma(2.0), TIMES[:, 0]),
+    "negative binomial, from the data": (pt.NegativeBinomialBeta(), RNG.poisson(3.0, N).astype(float)),
+    "linear": (pt.NormalLinear([0, 1], 0.3, 0.7, 0.4, 2.0, 1.5, [1.0, 0.5], [2.0, 1.0]), REALS),
+    "linear, from the data": (pt.NormalLinear([1]), REALS),
+    "multivariate": (pt.MultivariateNormal(2, 0.7, 4.0, [0.3, 0.1], [[1.0, 0.3], [0.3, 0.8]]), RNG.normal(size=(N, 2))),
+    "multivariate, from the data": (pt.MultivariateNormal(3), RNG.normal(size=(N, 3))),
+}
+SCALAR = [name for name in LEAVES if not name.startswith(("multi", "linear"))]
+
+
+def model_of(name, weight=None, **more):
+    leaf, y = LEAVES[name]
+    return pt.TreeModel(X, y, leaf=leaf, sample_weight=weight, tree_prior=pt.ChipmanPrior(max_depth=2), **more)
+
+
+def cells(model, rng, n=20):
+    own = model.leaf.row_stats(model.target)
+    return np.array([own[rng.choice(N, rng.integers(1, N + 1), replace=False)].sum(axis=0) for _ in range(n)])
+
+
+def posterior_mean(name, value, rows):
+    """Log of the integral over the parameter of prior, likelihood of ``rows`` and ``value(parameter)``."""
+    _, y, prior, likelihood, ends = ONE_PARAMETER[name]
+    y = y[rows]
+
+    def density(p):
+        return math.exp(prior(p) + likelihood(p, y)) * value(p)
+
+    points = np.linspace(*ends, 400)[1:-1]
+    peak = points[int(np.argmax([density(p) for p in points]))]
+    width = 0.2 * (ends[1] - ends[0])
+    inner = [x for x in (peak - width / 4, peak, peak + width / 4) if ends[0] < x < ends[1]]
+    return integrate.quad(density, *ends, points=inner, limit=500, epsabs=0.0, epsrel=1e-11)[0]
+
+
+@pytest.mark.parametrize("name", ONE_PARAMETER)
+def test_the_score_is_the_integral_of_the_likelihood(name):
+    model = model_of(name)
+    own = model.leaf.row_stats(model.target)
+    for rows in ([0], [1, 2, 3], list(range(6))):
+        found = model.leaf.log_score(own[rows].sum(axis=0), model.target)
+        assert found == pytest.approx(math.log(posterior_mean(name, lambda p: 1.0, rows)), abs=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", LEAVES)
+def test_compiled_score_is_the_plain_one(name, weighted):
+    rng = np.random.default_rng(7)
+    model = model_of(name, rng.choice([0.0, 0.3, 1.0, 2.5], N) if weighted else None)
+    rule = model.leaf.rule(model.target)
+    for stats_ in cells(model, rng):
+        assert leaf_score(rule, stats_[None], 0) == pytest.approx(model.leaf.log_score(stats_, model.target), abs=1e-10)
+    assert leaf_score(rule, np.zeros((1, rule.n_stats)), 0) == 0.0
+
+
+@pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial"])
+def test_the_law_of_a_new_y_is_the_mean_over_the_parameter(name):
+    model, rows = model_of(name), [1, 2, 3, 5]
+    stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
+    law, whole = (
+        model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target),
+        posterior_mean(name, lambda p: 1, rows),
+    )
+    given = {
+        "exponential": lambda p: stats.expon(scale=1.0 / p),
+        "weibull": lambda p: stats.weibull_min(1.6, scale=p ** (-1.0 / 1.6)),
+        "gamma": lambda p: stats.gamma(2.0, scale=1.0 / p),
+        "negative binomial": lambda p: stats.nbinom(1.5, p),
+    }[name]
+    for y in (0.0, 1.0, 2.5, 4.0):
+        wanted = posterior_mean(name, lambda p, y=y: given(p).cdf(y), rows) / whole
+        assert law.below(np.array([y]))[0] == pytest.approx(wanted, abs=1e-8)
+    mean, variance = (found[0] for found in law.mean_and_variance())
+    assert model.leaf.value(stats_, model.target)[0, 0] == mean
+    first = posterior_mean(name, lambda p: given(p).mean(), rows) / whole
+    assert mean == pytest.approx(first, rel=1e-6)
+    square = posterior_mean(name, lambda p: given(p).var() + given(p).mean() ** 2, rows) / whole
+    assert variance == pytest.approx(square - first**2, rel=1e-5)
+
+
+def test_a_probability_is_the_mean_over_the_parameter():
+    model, rows = model_of("beta binomial"), [1, 2, 3]
+    stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
+    whole = posterior_mean("beta binomial", lambda p: 1.0, rows)
+    assert model.leaf.value(stats_, model.target)[0, 0] == pytest.approx(
+        posterior_mean("beta binomial", lambda p: p, rows) / whole, rel=1e-8
+    )
+
+
+def linear_law(leaf, F, r):
+    """The rows r given their basis F are jointly Student (Gelman et al. 2013, section 14.8)."""
+    spread = np.eye(len(r)) + F @ np.diag([1.0 / leaf.k0] + [1.0 / leaf.k1] * (F.shape[1] - 1)) @ F.T
+    return stats.multivariate_t(np.zeros(len(r)), leaf.b0 / leaf.a0 * spread, df=2.0 * leaf.a0)
+
+
+def test_linear_regression_is_a_joint_student_law():
+    model = model_of("linear")
+    leaf, own = model.leaf, model.leaf.row_stats(model.target)
+    F, r = np.column_stack([np.ones(N), (X - leaf.centers) / leaf.scales]), REALS - leaf.m0
+    for rows in ([0], [1, 4, 6], list(range(N))):
+        found = leaf.log_score(own[rows].sum(axis=0), model.target)
+        assert found == pytest.approx(linear_law(leaf, F[rows], r[rows]).logpdf(r[rows]), abs=1e-10)
+    # the law of a further row is what the score gains by it
+    rows, row = [1, 4, 6, 2], 3
+    law = leaf.predictive(own[rows].sum(axis=0)[None], np.zeros(1, dtype=int), model.target).at(X[row : row + 1])
+    gained = leaf.log_density(np.tile(own[rows].sum(axis=0), (N, 1)), REALS, model.target)[row]
+    assert math.log(law.density(REALS[row : row + 1])[0]) == pytest.approx(gained, abs=1e-10)
+    assert leaf.value(own[rows].sum(axis=0)[None], model.target, X[row : row + 1])[0, 0] == pytest.approx(
+        law.location[0]
+    )
+
+
+def test_without_slopes_it_is_the_normal_leaf():
+    """As k1 grows the slopes vanish."""
+    args = (0.3, 0.7, 2.0, 1.5)
+    flat = pt.TreeModel(X, REALS, leaf=pt.NormalLinear([0], 0.3, 0.7, 1e12, 2.0, 1.5))
+    plain = pt.TreeModel(X, REALS, leaf=pt.NormalInverseGamma(*args))
+    assert exact.solve(flat).log_evidence == pytest.approx(exact.solve(plain).log_evidence, abs=1e-8)
+    assert exact.solve(flat).predict(X) == pytest.approx(exact.solve(plain).predict(X), abs=1e-8)
+
+
+def test_multivariate_normal_rows_follow_each_other_as_student_laws():
+    model = model_of("multivariate")
+    leaf, y, score = model.leaf, model.target.values, 0.0
+    own = model.leaf.row_stats(model.target)
+    for i in range(N):
+        seen, kn, nu = y[:i], leaf.k0 + i, leaf.nu0 + i
+        mean = (leaf.k0 * leaf.m0 + seen.sum(axis=0)) / kn
+        centred = seen - seen.mean(axis=0) if i else seen
+        shift = (seen.mean(axis=0) - leaf.m0)[:, None] if i else np.zeros((2, 1))
+        scale = leaf.S0 + centred.T @ centred + leaf.k0 * i / kn * shift @ shift.T
+        df = nu - 1.0
+        score += stats.multivariate_t(mean, scale * (kn + 1.0) / (kn * df), df=df).logpdf(y[i])
+        assert leaf.log_score(own[: i + 1].sum(axis=0), model.target) == pytest.approx(score, abs=1e-9)
+    assert leaf.value(own.sum(axis=0)[None], model.target)[0] == pytest.approx(
+        (leaf.k0 * leaf.m0 + y.sum(axis=0)) / (leaf.k0 + N)
+    )
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
+    model, rng = model_of(name), np.random.default_rng(3)
+    stats_ = model.leaf.row_stats(model.target).sum(axis=0)[None]
+    at = (X[:1, model.leaf.columns],) if name.startswith("linear") else ()
+    tiled = [np.tile(x, (20_000, 1)) for x in at]
+    y = model.leaf.draw(rng, stats_, np.zeros(20_000, dtype=int), model.target, None, *tiled)
+    # one leaf has one parameter: leaves of the same statistics have their own
+    many = model.leaf.draw(rng, np.tile(stats_, (20_000, 1)), np.arange(20_000), model.target, None, *tiled)
+    value = model.leaf.value(stats_, model.target, *at)[0]
+    assert many.reshape(20_000, -1).mean(axis=0) == pytest.approx(value, abs=0.12)
+    if not name.startswith("multi"):
+        law = model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target)
+        law = law.at(*at) if at else law
+        middle = np.median(many)
+        low, high = law.below(np.array([middle - 1e-9])), law.below(np.array([middle]))
+        assert low[0] - 0.02 <= 0.5 <= high[0] + 0.02
+    assert y.shape == many.shape
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_both_engines_agree(name, tmp_path):
+    model = model_of(name)
+    truth = exact.solve(model)
+    assert exact.solve(model).log_evidence == truth.log_evidence
+    post = truth.sample(4000, rng=1)
+    values, wanted = post.predict(X), truth.predict(X)
+    assert values == pytest.approx(wanted, abs=0.15)
+    assert post.log_score_of_tree[0] == pytest.approx(model.log_score(post.distinct_tree(0)), abs=1e-10)
+    short = pt.sample(model, 60, tune=20, chains=2, rng=1, kernel="grow-prune", progress=False)
+    short.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    assert np.array_equal(again.predict(X), short.predict(X))
+    assert np.array_equal(pt.resume(again, 5, progress=False).log_score[:, :60], short.log_score)
+    groups = short.to_arviz(log_likelihood=True, posterior_predictive=True)
+    assert np.isfinite(groups.log_likelihood["y"].values).all()
+    assert pt.simulate(model, rng=1)[1].shape == model.target.values.shape
+    if not name.startswith("multi"):
+        ends = post.predict_interval(X, 0.8)
+        assert ends == pytest.approx(truth.predict_interval(X, 0.8), abs=0.3, rel=0.1)
+        assert (ends[:, 0] <= ends[:, 1]).all()
+    else:
+        with pytest.raises(ValueError, match="sample_predictive"):
+            short.predict_interval(X)
+
+
+@pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial", "linear"])
+def test_intervals_hold_what_they_say(name):
+    """New y of data simulated from the model lie in intervals as often as these say; the mean of many small tables."""
+    rng, inside, made = np.random.default_rng(11), 0, 0
+    whole = name == "negative binomial"
+    for _ in range(60):
+        model = model_of(name)
+        tree, y = pt.simulate(model, rng)
+        new = y[-1]
+        train = pt.TreeModel(X[:-1], y[:-1], leaf=LEAVES[name][0], tree_prior=pt.ChipmanPrior(max_depth=2))
+        ends = exact.solve(train).predict_interval(X[-1:], 0.8)[0]
+        value = float(np.atleast_1d(new)[0])
+        inside, made = inside + (ends[0] <= value <= ends[1]), made + 1
+        assert tree.n_nodes >= 1
+    least = stats.binom.ppf(1e-4, made, 0.8)
+    most = made if whole else stats.binom.ppf(1.0 - 1e-4, made, 0.8)
+    assert least <= inside <= most
+
+
+@pytest.mark.parametrize(
+    ("leaf", "y", "message"),
+    [
+        (pt.ExponentialGamma(), np.column_stack([np.zeros(N), np.ones(N)]), "needs times > 0"),
+        (pt.ExponentialGamma(), np.column_stack([np.ones(N), np.full(N, 0.5)]), "the event is 0.5"),
+        (pt.ExponentialGamma(), np.ones(N), "needs 2 columns"),
+        (pt.ExponentialGamma(shape=0.5), TIMES, "makes the mean time infinite"),
+        (pt.GammaGamma(), np.zeros(N), "needs y > 0"),
+        (pt.GammaGamma(1.0, 0.5), np.ones(N), "makes the mean"),
+        (pt.NegativeBinomialBeta(), np.full(N, 0.5), "needs counts"),
+        (pt.NegativeBinomialBeta(1.0, 0.5), np.ones(N), "makes the mean"),
+        (pt.BetaBinomial(), np.column_stack([np.full(N, 3), np.full(N, 2)]), "at least as many trials"),
+        (pt.MultivariateNormal(3), np.zeros((N, 2)), "needs 3 columns"),
+        (pt.NormalLinear(["age"]), REALS, "is no column"),
+    ],
+)
+def test_what_a_leaf_cannot_take_is_refused(leaf, y, message):
+    with pytest.raises(ValueError, match=message):
+        pt.TreeModel(X, y, leaf=leaf)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pt.ExponentialGamma(-1.0),
+        lambda: pt.WeibullGamma(0.0),
+        lambda: pt.GammaGamma(np.nan),
+        lambda: pt.NegativeBinomialBeta(-1.0),
+        lambda: pt.BetaBinomial(0.0),
+        lambda: pt.MultivariateNormal(1),
+        lambda: pt.MultivariateNormal(2, nu0=0.5),
+        lambda: pt.MultivariateNormal(2, S0=[[1.0, 2.0], [2.0, 1.0]]),
+        lambda: pt.NormalLinear([]),
+        lambda: pt.NormalLinear([0], scales=[0.0]),
+        lambda: pt.NormalLinear([0], centers=[0.0, 1.0]),
+    ],
+)
+def test_parameters_out_of_range_are_refused(call):
+    with pytest.raises((ValueError, TypeError)):
+        call()
+
+
+class TestRegressors:
+    def test_nominal_and_missing_columns_are_refused(self):
+        table = np.column_stack([np.array(list("ababababa"), dtype=object), X[:, 0]])
+        with pytest.raises(ValueError, match="is nominal"):
+            pt.TreeModel(table, REALS, nominal=[0], leaf=pt.NormalLinear([0]))
+        gaps = X.copy()
+        gaps[3, 0] = np.nan
+        with pytest.raises(ValueError, match="lacks a value in row 3"):
+            pt.TreeModel(gaps, REALS, missing="branch", leaf=pt.NormalLinear([0]))
+        model = pt.TreeModel(gaps, REALS, missing="branch", leaf=pt.NormalLinear([1]))
+        post = exact.solve(model)
+        with pytest.raises(ValueError, match="row 0 lacks a value"):
+            post.predict([[0.0, np.nan]])
+
+    def test_what_needs_one_value_a_leaf_is_refused(self):
+        post = exact.solve(model_of("linear")).sample(20, rng=1)
+        assert post.map_tree().value is None
+        with pytest.raises(ValueError, match="a leaf predicts no one value"):
+            pt.typical_tree(post)
+        with pytest.raises(ValueError, match="looks at columns of X"):
+            exact.progressive_mixture(model_of("linear"))
+
+    def test_columns_by_name(self):
+        import pandas as pd
+
+        table = pd.DataFrame({"size": X[:, 0], "age": X[:, 1]})
+        by_name = pt.TreeModel(table, REALS, leaf=pt.NormalLinear(["age"]))
+        by_place = pt.TreeModel(X, REALS, leaf=pt.NormalLinear([1]))
+        assert exact.solve(by_name).log_evidence == exact.solve(by_place).log_evidence
+        assert np.array_equal(exact.solve(by_name).predict(table[["age", "size"]]), exact.solve(by_place).predict(X))

@@ -1,0 +1,189 @@
+"""pt.testing: what ships passes the checks, and errors planted in it are named."""
+
+import numba
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.model.known import LEAVES
+from pactree_mcmc.testing import leaf as _leaf
+from pactree_mcmc.testing.plain import plain_function, plain_package
+
+SHIPPED = {
+    "dirichlet": pt.DirichletMultinomial(0.7),
+    "dirichlet by class": pt.DirichletMultinomial([0.5, 1.0, 2.0]),
+    "laplace": pt.FrozenLaplace(1.5),
+    "loss": pt.PacBayesLoss(0.8, 0.3),
+    "normal": pt.NormalInverseGamma(),
+    "known": pt.NormalKnownVariance(0.4),
+    "shared": pt.NormalSharedVariance(),
+    "poisson": pt.PoissonGamma(),
+}
+SPLITS = {
+    "local": pt.LocalCuts(),
+    "local weighted": pt.LocalCuts(feature_weights=[1.0, 0.0, 3.0]),
+    "local trivial": pt.LocalCuts(trivial=True),
+    "local min_leaf": pt.LocalCuts(min_leaf=3),
+    "grid": pt.GridCuts([[0.5, 2.5], [0.5, 0.7, 1.5], []], feature_weights=[2.0, 1.0, 1.0]),
+    "dyadic": pt.DyadicCuts(2),
+    "cyclic": pt.DyadicCuts(2, cyclic=True),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_leaves_of_the_library(name, weighted):
+    leaf = SHIPPED[name]
+    weight = np.tile([0.5, 2.0, 1.0, 0.0], 10) if weighted else None
+    report = pt.testing.check_leaf(leaf, sample_weight=weight)
+    assert type(report.leaf) is type(leaf)
+    assert report.apart < 1e-9
+    assert "value" in report.offered
+    assert ("draw" in report.offered) == leaf.has_likelihood
+
+
+def test_every_leaf_is_checked():
+    assert {type(leaf) for leaf in SHIPPED.values()} == set(LEAVES)
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_the_split_priors_of_the_library(name):
+    report = pt.testing.check_split_prior(SPLITS[name])
+    assert report.n_cells > 6
+    assert report.n_splits > 6
+    assert report.apart < 1e-12
+
+
+def test_a_fixed_tree_and_given_rows():
+    X = np.column_stack([np.arange(8) % 4, np.arange(8) // 2]).astype(float)
+    assert pt.testing.check_split_prior(pt.kd_tree(X, 2), X).n_splits > 6
+    assert pt.testing.check_split_prior(pt.LocalCuts(), X, n_walks=2, rng=3).n_cells >= 2
+
+
+@pytest.mark.planted
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("name", ["dirichlet", "normal", "poisson"])
+def test_a_score_that_is_off_is_named(name, monkeypatch):
+    right = _leaf.leaf_score
+    monkeypatch.setattr(
+        _leaf, "leaf_score", lambda rule, stats, row: right(rule, stats, row) + 1e-6 * (stats.sum() > 0)
+    )
+    with pytest.raises(pt.testing.LeafError, match="1e-06 more, of a cell with statistics"):
+        pt.testing.check_leaf(SHIPPED[name])
+
+
+def empty_scores(right, self, stats, target):
+    return right(self, stats, target) + 0.5
+
+
+def not_finite(right, self, stats, target):
+    return np.inf if stats.sum() > 20 else right(self, stats, target)
+
+
+LEAF_BUGS = {
+    "empty": ("log_score", lambda right: lambda s, c, t: right(s, c, t) + (c.sum() == 0.0), "cell without rows is 1.0"),
+    "infinite": (
+        "log_score",
+        lambda right: lambda s, c, t: np.inf if c.sum() > 20 else right(s, c, t),
+        "score of a cell",
+    ),
+    "not a sum": ("log_tree_score", lambda right: lambda s, c, t: right(s, c, t) + 1.0, "log_tree_score is"),
+    "shape": ("value", lambda right: lambda s, c, t: right(s, c, t)[:, :2], "no distribution over 3 classes"),
+    "one": ("value", lambda right: lambda s, c, t: 1.01 * right(s, c, t), "no distribution over 3 classes"),
+    "density": ("log_density", lambda right: lambda *a: right(*a) + 0.01, "by which log_score gains"),
+    "draws": ("draw", lambda right: lambda *a: right(*a)[:3], "3 values for 50 leaves"),
+    "rows": ("row_stats", lambda right: lambda s, t: 2.0 * right(s, t), "add up to"),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", LEAF_BUGS)
+def test_a_wrong_leaf_is_named(bug, monkeypatch):
+    name, wrong, words = LEAF_BUGS[bug]
+    monkeypatch.setattr(pt.DirichletMultinomial, name, wrong(getattr(pt.DirichletMultinomial, name)))
+    with pytest.raises(pt.testing.LeafError, match=words):
+        pt.testing.check_leaf(pt.DirichletMultinomial(0.7))
+
+
+def one_more(right):
+    return lambda *args: right(*args) + 1
+
+
+@pytest.mark.planted
+def test_a_way_too_many_is_named(monkeypatch):
+    monkeypatch.setattr(pt.LocalCuts, "ways", one_more(pt.LocalCuts.ways))
+    with pytest.raises(pt.testing.SplitPriorError, match="splits that sum to"):
+        pt.testing.check_split_prior(pt.LocalCuts())
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("name", "wrong", "words"),
+    [
+        ("count_ways", one_more, "ways of coordinate"),
+        ("_draw_way", lambda right: lambda *a: right(*a)._replace(log_rule=-1.0), "log_rule -1.0"),
+        ("pick", lambda right: lambda rng, n: 0 * right(rng, n), "drawn with probability"),
+        ("is_splittable", lambda right: lambda *a: False, "splittable False compiled"),
+    ],
+)
+def test_compiled_code_that_disagrees_is_named(name, wrong, words, monkeypatch):
+    module = plain_package().module("mcmc.state.splits")
+    monkeypatch.setattr(module, name, wrong(getattr(module, name)))
+    if name == "is_splittable":
+        chain = plain_package().module("mcmc.chain.chain")
+        monkeypatch.setattr(chain, name, wrong(getattr(chain, name)))
+    with pytest.raises(pt.testing.SplitPriorError, match=words):
+        pt.testing.check_split_prior(pt.GridCuts([[0.5, 2.5], [0.5, 0.7, 1.5], []]))
+
+
+@pytest.mark.planted
+def test_children_that_are_not_what_is_said_are_named(monkeypatch):
+    module = plain_package().module("mcmc.edits.grow")
+    monkeypatch.setattr(module, "_narrow_boxes", lambda model, state, node: None)
+    with pytest.raises(pt.testing.SplitPriorError, match="other children compiled"):
+        pt.testing.check_split_prior(pt.GridCuts([[0.5, 2.5], [0.5, 0.7, 1.5], []]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: pt.testing.check_leaf("normal"), TypeError),
+        (lambda: pt.testing.check_leaf(pt.PoissonGamma(), [1, 2]), ValueError),
+        (lambda: pt.testing.check_leaf(pt.PoissonGamma(), n_cells=0), ValueError),
+        (lambda: pt.testing.check_split_prior(pt.DirichletMultinomial()), TypeError),
+        (lambda: pt.testing.check_split_prior(pt.LocalCuts(), n_walks=0), ValueError),
+        (lambda: pt.testing.check_split_prior(pt.LocalCuts(), np.arange(9.0)[:, None], nominal=[0]), ValueError),
+        (lambda: pt.testing.check_balance(3, pt.TreeModel([[0.0], [1.0]], [0, 1])), TypeError),
+        (lambda: pt.testing.check_balance("swop", pt.TreeModel([[0.0], [1.0]], [0, 1])), ValueError),
+        (lambda: pt.testing.check_balance("swap", None), TypeError),
+        (
+            lambda: pt.testing.check_balance(
+                "swap", pt.TreeModel([[0.0], [1.0]], [0.5, 1.0], leaf=pt.NormalSharedVariance())
+            ),
+            ValueError,
+        ),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(call, error):
+    with pytest.raises(error):
+        call()
+
+
+def test_plain_forms():
+    """Functions of others keep what is theirs; modules and functions of the library are the plain copy's."""
+    from pactree_mcmc import moves
+
+    factor = 3
+
+    @moves.jit
+    def helper(x):
+        return factor * x
+
+    def step(rng, x):
+        return helper(x) + moves.pick(rng, 1)
+
+    plain = plain_function(step)
+    assert plain(np.random.default_rng(0), 2) == 6
+    helpers = dict(zip(plain.__code__.co_freevars, (cell.cell_contents for cell in plain.__closure__)))
+    assert not hasattr(helpers["helper"], "py_func") or numba.config.DISABLE_JIT
+    assert helpers["moves"] is plain_package().module("moves")
