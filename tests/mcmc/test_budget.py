@@ -121,7 +121,7 @@ def test_the_default_kernel_changes_exactly_where_learning_begins(planned, chain
     at = (ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS) * look_rows(model) * chains / LEARNING_AT_MOST
     at = next(w for w in (at, math.nextafter(at, math.inf)) if learns_within(w, model, chains))
     more, less = (planned(model, chains=chains, work=work) for work in (at, at * (1 - 1e-15 * 4)))
-    assert more.kernel == read_kernel(WHOLE, _sample.PROPOSALS_OF["whole"], adapts=True)
+    assert more.kernel == read_kernel(WHOLE, _sample.PROPOSALS_OF_WHOLE, adapts=True)
     assert less.kernel == read_kernel(LOCAL, 100)
     for given in ("whole", "local"):
         assert len({planned(model, chains=chains, work=work, kernel=given).kernel for work in (1.0, 1e12)}) == 1
