@@ -259,8 +259,10 @@ class ExactPosterior(WithPackedGraph, Posterior):
         --------
         The number of leaves; the mean depth at which a training row ends, since a row passes as many splits:
 
+        >>> import exact
         >>> from pactree_mcmc import ChipmanPrior
-        >>> truth = solve(TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], tree_prior=ChipmanPrior(0.5, 1.0)))
+        >>> model = TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], tree_prior=ChipmanPrior(0.5, 1.0))
+        >>> truth = exact.solve(model)
         >>> [round(v, 3) for v in truth.mean_and_variance(np.ones(truth.graph.n_cells))]
         [1.916, 0.658]
         >>> share = truth.graph.rows / truth.graph.rows[0]

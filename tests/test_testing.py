@@ -19,6 +19,16 @@ SHIPPED = {
     "shared": pt.NormalSharedVariance(),
     "poisson": pt.PoissonGamma(),
 }
+RNG = np.random.default_rng(0)
+TIMES = np.column_stack([RNG.exponential(size=40), RNG.random(40) < 0.7])
+BY_ADDRESS = {
+    "exponential": (pt.ExponentialGamma(), TIMES),
+    "weibull": (pt.WeibullGamma(1.5), TIMES),
+    "gamma": (pt.GammaGamma(2.0), TIMES[:, 0]),
+    "negative binomial": (pt.NegativeBinomialBeta(3.0), RNG.poisson(3.0, 40).astype(float)),
+    "beta-binomial": (pt.BetaBinomial(), np.column_stack([RNG.integers(0, 4, 40), np.full(40, 5)]).astype(float)),
+    "multivariate normal": (pt.MultivariateNormal(2), RNG.normal(size=(40, 2))),
+}
 SPLITS = {
     "local": pt.LocalCuts(),
     "local weighted": pt.LocalCuts(feature_weights=[1.0, 0.0, 3.0]),
@@ -42,8 +52,19 @@ def test_the_leaves_of_the_library(name, weighted):
     assert ("draw" in report.offered) == leaf.has_likelihood
 
 
+@pytest.mark.parametrize("name", BY_ADDRESS)
+def test_the_leaves_by_address(name):
+    report = pt.testing.check_leaf(*BY_ADDRESS[name])
+    assert report.apart < 1e-9
+    assert {"value", "log_density", "draw"} <= set(report.offered)
+
+
 def test_every_leaf_is_checked():
-    assert {type(leaf) for leaf in SHIPPED.values()} == set(LEAVES)
+    checked = [*SHIPPED.values(), *(leaf for leaf, _ in BY_ADDRESS.values())]
+    # what depends on columns of X too is refused, and has tests of its own
+    assert {type(leaf) for leaf in checked} == set(LEAVES) - {pt.CustomLeaf, pt.NormalLinear}
+    with pytest.raises(ValueError, match="predicts by columns of X"):
+        pt.testing.check_leaf(pt.NormalLinear([0]))
 
 
 @pytest.mark.parametrize("name", SPLITS)

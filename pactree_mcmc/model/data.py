@@ -63,7 +63,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
-    if labels.shape[1:] != ((columns,) if columns > 1 else ()):
+    if labels.ndim == 0 or labels.shape[1:] != ((columns,) if columns > 1 else ()):
         if columns > 1:
             raise ValueError(f"y has shape {labels.shape}; {leaf!r} needs {columns} columns, shape ({n}, {columns}).")
         raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")

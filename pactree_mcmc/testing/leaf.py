@@ -88,6 +88,10 @@ def check_leaf(
     """
     if not isinstance(leaf, Leaf):
         raise TypeError(f"leaf is {in_words(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
+    if leaf.x_columns is not None:
+        raise ValueError(
+            f"{leaf!r} predicts by columns of X; only leaves whose cells are their sums alone are checked."
+        )
     check_count("n_cells", n_cells, 1, MOST_CELLS)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     generator = read_generator(rng)

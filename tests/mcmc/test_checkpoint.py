@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import load_unfinished, save_unfinished
+from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.run import workers as _workers
+from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
 
 from .runs import LABELS, MODELS, X, assert_same, draw
 
@@ -160,7 +161,7 @@ def test_the_model_goes_into_the_file_once_more(tmp_path):
 def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
     path, every = tmp_path / "run.nc", 2e-6
     draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)
-    save_unfinished(load_unfinished(copies[1])._replace(seconds=1000.0, every=every), MODELS["classes"], path)
+    write_unfinished(load_unfinished(copies[1])._replace(seconds=1000.0, every=every), MODELS["classes"], path)
     n_before = len(copies)
     post = pt.resume(path, progress=False)
     assert 1000.0 < post.seconds < 1500.0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import load_unfinished
+from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain, still_to_do
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import load_unfinished
+from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
 from pactree_mcmc.mcmc.learned.decisions import Decisions, add_likelihood
 from pactree_mcmc.mcmc.learned.fit import FEWEST, fit_density, joined_decisions

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import load_unfinished, save_unfinished
+from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.kernel import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
 from pactree_mcmc.mcmc.run import length as _length
+from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
 from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, Result, run_chain
 from pactree_mcmc.posterior.sampled import SampledPosterior
@@ -426,7 +427,7 @@ def unfinished(tmp_path_factory):
 @pytest.mark.parametrize(("forged", "said"), LENGTHS)
 def test_lengths_that_make_no_sense_are_refused(forged, said, unfinished, tmp_path):
     plans = tuple(plan._replace(length=plan.length._replace(**forged)) for plan in unfinished.plans)
-    save_unfinished(unfinished._replace(plans=plans), MODELS["classes"], tmp_path / "run.nc")
+    write_unfinished(unfinished._replace(plans=plans), MODELS["classes"], tmp_path / "run.nc")
     with pytest.raises(ValueError, match=said):
         load_unfinished(tmp_path / "run.nc")
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files import load_unfinished
+from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.run import length as _length
 
 from .runs import assert_same

@@ -51,7 +51,7 @@ def traits(problem, model):
     design, prior, weights = problem.split_prior, problem.tree_prior, problem.split_prior.get("weights") or [1.0]
     by = "node" if design["kind"] == "fixed" else "depth"
     found = {
-        f"{design['kind']} questions": True,
+        f"{design['kind']} split_prior": True,
         f"{prior['kind']} prior": True,
         f"{problem.leaf['kind']} leaf": True,
         f"p={model.n_features}": True,

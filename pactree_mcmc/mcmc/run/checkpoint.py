@@ -11,6 +11,7 @@ from ...core.checks import check_number
 from ...files.encoding import kept
 from ...files.store import check_target
 from ...files.write import write_parts
+from ...model import TreeModel
 from ..chain.snapshot import generator_from, generator_state
 from .task import Plan, Result
 
@@ -61,10 +62,15 @@ class Checkpoint:
     def write(self, results: Sequence[Result | None]) -> None:
         """Write what chains have done so far."""
         now = time.perf_counter()
-        plans = tuple(plan._replace(model=None) for plan in self.plans)
-        run = Unfinished(plans, tuple(results), self.every, self.seconds + now - self.began)
-        write_parts({"model": self.model.parts_in_file, "run": run}, self.path)
+        run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.began)
+        write_unfinished(run, self.model, self.path)
         self.written = now
+
+
+def write_unfinished(run: Unfinished, model: TreeModel, path: Path) -> None:
+    """Write a run on its way, the model once."""
+    plans = tuple(plan._replace(model=None) for plan in run.plans)
+    write_parts({"model": model.parts_in_file, "run": run._replace(plans=plans)}, path)
 
 
 def read_interval(every: Any) -> float:
