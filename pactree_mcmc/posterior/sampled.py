@@ -211,7 +211,11 @@ class SampledPosterior(Posterior):
 
     @cached_property
     def _bridge(self) -> Any:
-        return next((found for bridge in bridges if (found := bridge(self)) is not None), None)
+        for bridge in bridges:
+            found = bridge(self)
+            if found is not None:
+                return found
+        return None
 
     @cached_property
     def weight_of_tree(self) -> np.ndarray:
