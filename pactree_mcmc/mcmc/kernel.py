@@ -168,7 +168,7 @@ class Kernel(NamedTuple):
         weights /= weights.sum()
         most = MOST_LEARNED / weights[self.names.index("learned")]
         block = int(min(max(rows / (weights * each).sum(), FEWEST_PROPOSALS), most))
-        return self._replace(weights=tuple(weights.tolist()), block=block)
+        return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)
 
     def rows_per_block(self, cost: np.ndarray) -> float:
         """What a block costs, in rows."""
