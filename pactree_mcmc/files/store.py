@@ -22,7 +22,7 @@ from .encoding import Encoded
 AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
 LONGEST_PATH = 4000
-FORMAT = 1
+FORMAT = 2
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
 HEADER_BYTES = 4096
 """More than a netCDF file takes for the description of a variable."""
@@ -265,7 +265,7 @@ def read(path: Any) -> Encoded:
     if not is_integer(version) or int(version) != FORMAT:
         raise ValueError(
             f"{path} is of format {version}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
-            "with the release that wrote it, or a later one."
+            f"with the release that wrote it{', or a later one' if is_integer(version) and version > FORMAT else ''}."
         )
     text = arrays.pop(TEXT).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)
