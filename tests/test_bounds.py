@@ -24,7 +24,7 @@ print("within bounds")
 """
 BEYOND = """
 import numpy as np
-from pactree_mcmc._compiled import sort_first
+from pactree_mcmc.core.compiled import sort_first
 sort_first(np.zeros(3), 5)
 """
 
