@@ -11,8 +11,6 @@ from unittest import mock
 import numpy as np
 import pytest
 from designs import has_all_classes, model_of, simulated
-from mcmc.planting import Bug, plant
-from mcmc.test_planted_bugs import change_proposals, prunable_nodes_of_the_old_tree
 from pictures import z_scores
 from report import Control, Part, picture
 from scipy.stats import norm
@@ -21,6 +19,8 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.moves.test_planted_bugs import change_proposals, prunable_nodes_of_the_old_tree
+from tests.mcmc.planting import Bug, plant
 
 FALSE_ALARM = 1e-3
 CHAINS = 8

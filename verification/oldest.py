@@ -19,11 +19,12 @@ TESTS = [
     "tests/model",
     "tests/files",
     "tests/mcmc/test_sample.py",
-    "tests/mcmc/test_compiled_is_plain.py",
-    "tests/test_hostile.py",
-    "tests/test_pinned_draws.py",
+    "tests/mcmc/chain/test_compiled_is_plain.py",
+    "tests/whole/test_hostile.py",
+    "tests/whole/test_pinned_draws.py",
+    "tests/posterior/test_inference_data.py",
 ]
-TESTS += ["tests/exact_engine/test_enumeration.py", "tests/test_estimators.py", "tests/test_inference_data.py"]
+TESTS += ["tests/exact/recursion/test_enumeration.py", "tests/faces/sklearn/test_estimators.py"]
 NEEDED_TO_TEST = ("pytest", "pytest-xdist", "polars", "hypothesis", "mpmath")
 
 

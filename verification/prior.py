@@ -2,13 +2,13 @@
 
 import numpy as np
 from designs import PRIORS, TABLES, model_of
-from mcmc.laws import counts_in_bins, deviations
 from pictures import z_scores
 from report import Control, Part, picture
 from scipy import stats
 
 import exact
 import pactree_mcmc as pt
+from tests.mcmc.laws import counts_in_bins, deviations
 
 FALSE_ALARM = 1e-3
 CHAINS, TUNE, PROPOSALS = 40, 20, 40
@@ -126,7 +126,7 @@ TEXT = """
 Rows of weight zero leave every score at 0, so the posterior is the prior, under every tree prior and question prior.
 `pt.sample`, {chains} chains of {draws} draws, {proposals} proposals apart, must draw leaves, depth and the feature of
 the root by their exact prior laws (`exact.solve` of the same model, itself proved against enumeration in
-`tests/exact_engine`); kernel grow-prune with `PacBayesLoss`, the default kernel with `NormalKnownVariance`.
+`tests/exact`); kernel grow-prune with `PacBayesLoss`, the default kernel with `NormalKnownVariance`.
 The share of an event in a chain is one observation, and chains are independent: a t test over chains needs no model of
 autocorrelation. Events are values with probability between .04 and .96; rarer ones are taken together. And trees from
 `pt.simulate`, {simulated} under each prior ({few} under the leaf penalty), must have the exact law of leaves

@@ -16,7 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(1, str(ROOT))
-sys.path.append(str(ROOT / "tests"))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 PARTS = ("calibration", "joint", "prior", "evidence", "distances")

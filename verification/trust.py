@@ -13,7 +13,6 @@ import argparse
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,60 +24,61 @@ PARTS = ("calibration", "joint", "prior", "evidence", "distances")
 
 LEVELS = {
     "Moves: transition matrices against the exact posterior, errors planted in them": (
-        "mcmc.test_transitions",
-        "mcmc.test_moves",
-        "mcmc.test_missing",
-        "mcmc.test_laws",
-        "mcmc.test_noise",
-        "mcmc.test_planted_*",
+        "tests.mcmc.moves",
+        "tests.mcmc.chain.test_laws",
     ),
     "State after every step; compiled code against plain Python; bounds": (
-        "mcmc.test_step_by_step",
-        "mcmc.test_state",
-        "mcmc.test_large_trees",
-        "mcmc.test_compiled_is_plain",
-        "test_bounds",
-        "test_code_cache",
+        "tests.mcmc.state",
+        "tests.mcmc.chain.test_compiled_is_plain",
+        "tests.core",
     ),
-    "Recursions of the exact engine against enumeration of all trees": ("exact_engine.*", "reference.*"),
-    "Models: columns, priors, leaf scores": ("model.*", "test_designs", "test_kd_tree", "test_trees", "test_missing"),
-    "Long runs against exact answers; diagnostics": ("statistical.*", "test_convergence", "test_verification"),
-    "Certificates: coverage, enumeration, published values": ("certificates.*", "test_published"),
-    "Laws that any answer must keep (random problems)": ("test_properties",),
-    "Numerics against arbitrary precision; values that are not finite": ("test_numerics", "test_not_finite"),
+    "Recursions of the exact engine against enumeration of all trees": ("tests.exact", "tests.reference"),
+    "Numerics against arbitrary precision; values that are not finite": (
+        "tests.model.leaf.test_numerics",
+        "tests.model.test_not_finite",
+    ),
+    "Models: columns, priors, leaf scores": ("tests.model", "tests.table", "tests.tree"),
+    "Long runs against exact answers; diagnostics": (
+        "tests.whole.test_long_runs",
+        "tests.posterior.test_convergence",
+        "tests.project.test_verification",
+    ),
+    "Certificates: coverage, enumeration, published values": ("tests.certificates", "tests.whole.test_published"),
+    "Laws that any answer must keep (random problems)": ("tests.whole.test_properties",),
     "Faults: signals, memory, disks, lost workers, damaged files": (
-        "test_faults",
-        "mcmc.test_interruption",
-        "mcmc.test_executors",
-        "mcmc.test_checkpoint",
-        "files.*",
+        "tests.whole.test_faults",
+        "tests.mcmc.run.test_interruption",
+        "tests.mcmc.run.test_executors",
+        "tests.mcmc.run.test_checkpoint",
+        "tests.files",
+        "tests.loading",
     ),
-    "Hostile input": ("test_hostile",),
-    "Same seed, same bits": ("test_pinned_draws", "mcmc.test_resume"),
-    "Examples of docstrings and pages": ("test_docs", "pactree_mcmc.*", "exact.*"),
-    "The rest of the public interface": ("*",),
+    "Hostile input": ("tests.whole.test_hostile",),
+    "Same seed, same bits": ("tests.whole.test_pinned_draws", "tests.mcmc.test_resume"),
+    "Examples of docstrings and pages": ("tests.project.test_docs", "pactree_mcmc", "exact"),
+    "The rest of the public interface": ("tests",),
 }
-"""Modules of the tests by level, the first that fits."""
+"""Folders and modules of the tests by level, the first that fits."""
 
 FAULTS = {
-    "Ctrl-C in tuning": ("mcmc.test_interruption::test_nothing_drawn_is_raised",),
-    "Ctrl-C in sampling": ("mcmc.test_interruption::test_draws_so_far_are_returned",),
-    "Ctrl-C between chains": ("mcmc.test_interruption::test_finished_chains_of_an_executor_are_returned",),
-    "a signal from another process": ("test_faults::test_a_real_signal",),
-    "memory limit reached": ("test_faults::test_no_memory",),
-    "full disk while saving": ("files.test_save::test_full_disk_keeps_the_old_file",),
-    "disk that fills up under checkpoints": ("test_faults::test_a_disk_that_fills_up_under_a_run",),
-    "process killed (SIGKILL) in a checkpointed run": ("mcmc.test_checkpoint::test_killed_run_is_finished",),
+    "Ctrl-C in tuning": ("tests.mcmc.run.test_interruption::test_nothing_drawn_is_raised",),
+    "Ctrl-C in sampling": ("tests.mcmc.run.test_interruption::test_draws_so_far_are_returned",),
+    "Ctrl-C between chains": ("tests.mcmc.run.test_interruption::test_finished_chains_of_an_executor_are_returned",),
+    "a signal from another process": ("tests.whole.test_faults::test_a_real_signal",),
+    "memory limit reached": ("tests.whole.test_faults::test_no_memory",),
+    "full disk while saving": ("tests.files.test_save::test_full_disk_keeps_the_old_file",),
+    "disk that fills up under checkpoints": ("tests.whole.test_faults::test_a_disk_that_fills_up_under_a_run",),
+    "process killed (SIGKILL) in a checkpointed run": ("tests.mcmc.run.test_checkpoint::test_killed_run_is_finished",),
     "worker killed": (
-        "mcmc.test_executors::test_process_that_dies",
-        "mcmc.test_executors::test_lost_chain_is_finished_from_the_checkpoint",
+        "tests.mcmc.run.test_executors::test_process_that_dies",
+        "tests.mcmc.run.test_executors::test_lost_chain_is_finished_from_the_checkpoint",
     ),
-    "truncated file": ("files.test_damage::test_truncated",),
+    "truncated file": ("tests.loading.test_damage::test_truncated",),
     "altered or forged file": (
-        "files.test_damage::test_bytes_altered",
-        "files.test_damage::test_trees_that_lead_nowhere",
-        "files.test_damage::test_description_that_makes_no_sense",
-        "files.test_changed_files::test_a_process_that_dies_of_a_file",
+        "tests.loading.test_damage::test_bytes_altered",
+        "tests.loading.test_damage::test_trees_that_lead_nowhere",
+        "tests.loading.test_damage::test_description_that_makes_no_sense",
+        "tests.loading.test_changed_files::test_a_process_that_dies_of_a_file",
     ),
 }
 """Tests that show what survives each fault."""
@@ -134,9 +134,9 @@ minutes.
 
 ## Same seed, same bits
 
-Draws of three small runs are pinned by digest (`tests/test_pinned_draws.py`): threads, executors and repeated runs give
-the same (`tests/mcmc/test_executors.py`, `tests/mcmc/test_sample.py`), and so do Python 3.11 to 3.13, and the oldest
-dependencies allowed (`python verification/oldest.py`).
+Draws of three small runs are pinned by digest (`tests/whole/test_pinned_draws.py`): threads, executors and repeated
+runs give the same (`tests/mcmc/run/test_executors.py`, `tests/mcmc/test_sample.py`), and so do Python 3.11 to 3.13, and
+the oldest dependencies allowed (`python verification/oldest.py`).
 """
 
 
@@ -157,14 +157,14 @@ def read_tests(path):
     for case in suite.iter("testcase"):
         outcome = next((kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None), "passed")
         planted = any(one.get("name") == "planted" for one in case.iter("property"))
-        module = case.get("classname").removeprefix("tests.")
+        module = case.get("classname")
         tests.append(Test(module, case.get("name"), float(case.get("time")), outcome, planted))
     return tests, suite.get("timestamp")[:10]
 
 
 def level_of(module):
     """The level of a test module."""
-    return next(level for level, masks in LEVELS.items() if any(fnmatch(f"{module}.", f"{mask}.*") for mask in masks))
+    return next(level for level, names in LEVELS.items() if any(f"{module}.".startswith(f"{name}.") for name in names))
 
 
 def levels(tests):

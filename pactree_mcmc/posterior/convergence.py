@@ -141,8 +141,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     Notes
     -----
     O(distinct trees * max_points * depth + quantities * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
-    Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/test_convergence.py). Predictions that
-    differ by a 1e-9th of their range count as equal: rounding is no news.
+    Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/posterior/test_convergence.py).
+    Predictions that differ by a 1e-9th of their range count as equal: rounding is no news.
 
     Examples
     --------

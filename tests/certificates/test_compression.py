@@ -2,7 +2,6 @@
 
 import importlib.util
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,7 @@ from scipy.special import comb
 from scipy.stats import beta
 
 from pactree_mcmc import certificates as pc
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
 
 
 def message(k, n_features):

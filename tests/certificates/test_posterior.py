@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from model.problems import random_problem
-from reference.enumeration import Reference, leaf_of, predictive, sample
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.posterior.certificate import losses, refuse_if_seen
 from pactree_mcmc.tree.arrays import leaf_values
+from tests.problems.drawn import random_problem
+from tests.reference.enumeration import Reference, leaf_of, predictive, sample
 
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 

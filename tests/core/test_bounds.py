@@ -3,9 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests import ROOT
 
 PROGRAM = """
 import numpy as np, pactree_mcmc as pt, exact
@@ -31,7 +32,7 @@ sort_first(np.zeros(3), 5)
 
 def run(program, cache):
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
-    here = Path(__file__).parents[1]
+    here = ROOT
     return subprocess.run([sys.executable, "-c", program], cwd=here, env=environment, capture_output=True, text=True)
 
 

@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from tests import ROOT
 
 DESIGNS = {
     "cyclic": pt.DyadicCuts(3, cyclic=True, bounds=[[0.0, 1.0]] * 2),
@@ -143,7 +143,7 @@ def test_bad_pieces():
 
 def test_dask_workers_count_like_one_batch():
     distributed = pytest.importorskip("dask.distributed", reason="the extra dask is not installed")
-    examples = str(Path(__file__).resolve().parents[2] / "examples")
+    examples = str(ROOT / "examples")
     sys.path.insert(0, examples)
     try:
         import dask_counts

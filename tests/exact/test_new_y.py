@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from model.problems import random_problem
-from reference.enumeration import Reference, enumerate_trees, gamma_parameters, leaf_of, moments
 from scipy import stats
 
 import exact
@@ -13,6 +11,8 @@ import pactree_mcmc as pt
 from exact import posterior as exact_posterior
 from exact.posterior import ExactPosterior
 from pactree_mcmc.posterior.predictive import Predictive
+from tests.problems.drawn import random_problem
+from tests.reference.enumeration import Reference, enumerate_trees, gamma_parameters, leaf_of, moments
 
 GRAPHS = ["local", "grid", "dyadic", "fixed"]
 LEAVES = ["nig", "known", "poisson"]

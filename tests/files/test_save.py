@@ -5,13 +5,11 @@ import resource
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from mcmc.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 
 import exact
 import pactree_mcmc as pt
@@ -20,8 +18,9 @@ from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
+from tests import ROOT
+from tests.problems.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = np.column_stack([np.linspace(-2.0, 14.0, 50), np.linspace(5.0, -1.0, 50), np.arange(50) % 6])
 SUFFIXES = [".nc", pytest.param(".zarr", marks=pytest.mark.filterwarnings("ignore::DeprecationWarning"))]
 

@@ -1,17 +1,17 @@
 """A sample of the changed files; all of them: python verification/fuzz.py --files 10000."""
 
 import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from mcmc.runs import draw
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
+from tests import ROOT
+from tests.problems.runs import draw
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "verification"))
+sys.path.insert(0, str(ROOT / "verification"))
 
 from fuzzing.files import Files, cut
 

@@ -6,7 +6,6 @@ import os
 import h5py
 import numpy as np
 import pytest
-from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
@@ -16,6 +15,7 @@ from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.require import Nonsense
 from pactree_mcmc.loading.validate import check_parts
 from pactree_mcmc.mcmc.state.records import NODE
+from tests.problems.runs import assert_same, draw
 
 
 @pytest.fixture(scope="module")

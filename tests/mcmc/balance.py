@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-from reference.enumeration import Reference
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .problems import build_model, nested_tree
-from .transitions import explore, imbalance, posterior_of
+from tests.mcmc.transitions import explore, imbalance, posterior_of
+from tests.problems.spaces import build_model, nested_tree
+from tests.reference.enumeration import Reference
 
 TOLERANCE = 1e-12
 SLIVERS = 1e-15

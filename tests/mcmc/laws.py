@@ -4,8 +4,9 @@ import zlib
 from typing import NamedTuple
 
 import numpy as np
-from reference.enumeration import LEAF, count_leaves, tree_depth
 from scipy import stats
+
+from tests.reference.enumeration import LEAF, count_leaves, tree_depth
 
 FALSE_ALARM = 1e-4
 """Probability that a test fails although the sampler is right."""

@@ -2,7 +2,7 @@
 
 import math
 
-from reference.enumeration import LEAF, admissible_questions, child_cells, root_cell, score
+from tests.reference.enumeration import LEAF, admissible_questions, child_cells, root_cell, score
 
 
 def nodes(problem, tree):

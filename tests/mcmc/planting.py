@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .balance import SLIVERS
-from .problems import build_model, case_problem
-from .transitions import explore, imbalance, posterior_of
+from tests.mcmc.balance import SLIVERS
+from tests.mcmc.transitions import explore, imbalance, posterior_of
+from tests.problems.spaces import build_model, case_problem
 
 BREACH = 1e-3
 """Imbalance that a planted error must cause at least."""

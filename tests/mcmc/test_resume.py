@@ -4,15 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from everyday import everyday
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import snapshot as _snapshot
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, Run
-
-from .runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, draw
+from tests.problems.everyday import everyday
+from tests.problems.runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, draw
 
 
 def resumed(post, draws):

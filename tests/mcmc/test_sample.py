@@ -7,14 +7,13 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from reference.enumeration import LEAF
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
 from pactree_mcmc.mcmc.kernel import WEIGHTS
-
-from .problems import build_model, case_problem, library_tree, nested_tree
+from tests.problems.spaces import build_model, case_problem, library_tree, nested_tree
+from tests.reference.enumeration import LEAF
 
 STUMP = Tree([-1], [0.0], [0], [0])
 

@@ -7,11 +7,11 @@ import zlib
 
 import numpy as np
 import pytest
-from model.problems import model_of, random_problem, to_tree
-from reference.enumeration import LEAF, Problem, child_cells, enumerate_trees, leaf_of, predictive, root_cell
 from scipy import stats
 
 import pactree_mcmc as pt
+from tests.problems.drawn import model_of, random_problem, to_tree
+from tests.reference.enumeration import LEAF, Problem, child_cells, enumerate_trees, leaf_of, predictive, root_cell
 
 Z_LIMIT = 5.0
 P_LIMIT = 1e-6

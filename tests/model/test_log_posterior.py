@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from reference.enumeration import enumerate_trees
 
 import pactree_mcmc as pt
-
-from .problems import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem, to_tree
+from tests.problems.drawn import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem, to_tree
+from tests.reference.enumeration import enumerate_trees
 
 STUMP = pt.Tree([-1], [0], [0], [0])
 ROWS = [[0.0, 1.0], [1.0, 5.0], [2.0, 1.0], [4.0, 5.0]]

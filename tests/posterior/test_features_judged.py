@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from test_convergence import by_hand
 
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import check_convergence, features_judged
+from tests.posterior.test_convergence import by_hand
 
 N = 40
 MODEL = pt.TreeModel(np.column_stack([np.arange(N), np.arange(N) % 2, np.arange(N) % 3]), np.arange(N) > 17)

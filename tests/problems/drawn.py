@@ -3,11 +3,19 @@
 import numpy as np
 import pandas as pd
 import polars as pl
-from own_leaves import own_poisson
-from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 import pactree_mcmc as pt
 from pactree_mcmc.table.coding import LARGEST
+from tests.problems.own_leaves import own_poisson
+from tests.reference.enumeration import (
+    LEAF,
+    Problem,
+    admissible_questions,
+    child_cells,
+    count_nodes,
+    log_split,
+    root_cell,
+)
 
 SPLIT_PRIORS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")

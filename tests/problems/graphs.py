@@ -3,10 +3,10 @@
 from functools import cache
 
 import numpy as np
-from model.problems import random_problem
-from reference.enumeration import Reference, enumerate_trees
 
 import exact
+from tests.problems.drawn import random_problem
+from tests.reference.enumeration import Reference, enumerate_trees
 
 KINDS = {
     "local": ("local", lambda design: not design["trivial"]),

@@ -4,10 +4,10 @@ import math
 from functools import partial
 
 import numpy as np
-from own_leaves import own_poisson
-from reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
 
 from pactree_mcmc.table.coding import LARGEST
+from tests.problems.own_leaves import own_poisson
+from tests.reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
 
 
 def build_model(package, problem):

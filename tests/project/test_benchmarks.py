@@ -3,7 +3,6 @@
 import importlib
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
-FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+from tests import ROOT
+
+FOLDER = ROOT / "benchmarks"
 
 
 def load(*names):

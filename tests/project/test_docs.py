@@ -6,13 +6,13 @@ A block runs in the namespace of the blocks above it. ``<!-- not run: reason -->
 
 import re
 import tomllib
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests import ROOT
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"python", "text", "console", "toml", "{toctree}", "{eval-rst}", "{image}", "{figure}"}
 FENCE, EXCUSE = re.compile(r"\s*```(.*)"), re.compile(r"<!-- not run:(.*)-->")

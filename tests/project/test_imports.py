@@ -3,11 +3,11 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests import ROOT
+
 FACES_OVER_BOTH = [ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/commands.py", "sklearn/base.py")]
 LAYERS = (
     *(f"pactree_mcmc.{name}" for name in ("core", "files", "table", "tree", "model", "certificates", "posterior")),

@@ -1,18 +1,19 @@
 """The rivals of the benchmarks do their best: CART's prunings are scikit-learn's, and its choice is the least loss."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from tests import ROOT
+
 
 @pytest.fixture(scope="module")
 def rivals():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
         yield importlib.import_module("rivals")
 
 

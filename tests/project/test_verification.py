@@ -1,7 +1,6 @@
 """The tools of ``verification/``: ranks, bounds, exact answers, the page. Its checks are run by its own command."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +8,9 @@ from scipy.special import logsumexp
 
 import exact
 import pactree_mcmc as pt
+from tests import ROOT
 
-FOLDER = Path(__file__).resolve().parents[1] / "verification"
+FOLDER = ROOT / "verification"
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from .enumeration import Reference, sample
+from tests.reference.enumeration import Reference, sample
 
 
 def stages(problem, order=None):

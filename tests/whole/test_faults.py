@@ -1,7 +1,7 @@
 """What machines and users do to a run: signals, no memory, no disk. Clear errors, finished work kept, no half a file.
 
-Files cut or altered are in `files/test_damage.py`, killed processes in `mcmc/test_checkpoint.py` and
-`mcmc/test_executors.py`, Ctrl-C at chosen moments in `mcmc/test_interruption.py`.
+Files cut or altered are in `loading/test_damage.py`, killed processes in `mcmc/run/test_checkpoint.py` and
+`mcmc/run/test_executors.py`, Ctrl-C at chosen moments in `mcmc/run/test_interruption.py`.
 """
 
 import os
@@ -13,17 +13,16 @@ import time
 from pathlib import Path
 
 import pytest
-from mcmc.runs import assert_same, draw
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests import ROOT
+from tests.problems.runs import assert_same, draw
 
 INTERRUPTED = """
 import sys
 sys.path.insert(0, "tests")
-from mcmc.runs import draw
+from tests.problems.runs import draw
 post = draw("classes", 10**7, kernel="grow-prune", rng=9, thin=50, tune=%d, checkpoint=sys.argv[1], every=0.05)
 post.save(sys.argv[2])
 """
@@ -83,7 +82,7 @@ import resource, sys
 import numpy as np
 sys.path.insert(0, "tests")
 import exact, pactree_mcmc as pt
-from mcmc.runs import MODELS, X, draw
+from tests.problems.runs import MODELS, X, draw
 post = draw("classes", 10, kernel="grow-prune")
 post.save(sys.argv[1])
 truth = exact.solve(MODELS["fixed"])

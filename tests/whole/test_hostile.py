@@ -4,7 +4,6 @@ import decimal
 import sys
 import warnings
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,9 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates
+from tests import ROOT
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "verification"))
+sys.path.insert(0, str(ROOT / "verification"))
 
 from fuzzing.calls import call_of, make
 from fuzzing.hostile import Anything, Integer, Odd, OddEqual, OddNumber, _deep

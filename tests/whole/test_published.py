@@ -1,15 +1,14 @@
 """Published numbers: the example of Chipman, George and McCulloch (1998), MAPTree's test cases, one dimension."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import exact
 import pactree_mcmc as pt
+from tests import ROOT
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 
 
 def chipman_model():

@@ -5,8 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-
-from .naive_dyadic import dyadic_answers
+from tests.reference.naive_dyadic import dyadic_answers
 
 
 def _table(rng, n, p, n_values):

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from model.problems import model_of, random_problem
-from reference.enumeration import LEAF, Reference
 
 import exact
 import pactree_mcmc as pt
+from tests.problems.drawn import model_of, random_problem
+from tests.reference.enumeration import LEAF, Reference
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 

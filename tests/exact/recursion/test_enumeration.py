@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from everyday import few_of
-from model.problems import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
-from reference.enumeration import Reference
 
 import exact
 from pactree_mcmc.table.coding import LARGEST
+from tests.problems.drawn import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
+from tests.problems.everyday import few_of
+from tests.reference.enumeration import Reference
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from reference.derivations import derivations
 
 import exact
 from exact.answers import hull_by_size, most_leaves
@@ -10,9 +9,9 @@ from exact.graph.packed import pack_graph
 from exact.recursion.draws import grow
 from exact.recursion.inside_outside import inside
 from exact.semirings.hulls import Hull
-
-from .problems import KINDS, solved
-from .test_semirings import random_terms
+from tests.exact.semirings.test_semirings import random_terms
+from tests.problems.graphs import KINDS, solved
+from tests.reference.derivations import derivations
 
 each_graph = pytest.mark.parametrize("kind", KINDS)
 

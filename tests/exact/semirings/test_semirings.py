@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from reference.derivations import derivations, log_sum
-from reference.enumeration import LEAF, count_leaves, leaf_of, predictive
 
 import exact
 import pactree_mcmc as pt
@@ -15,8 +13,9 @@ from exact.semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments
 from exact.semirings.exponential import exp_down
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import pack_model
-
-from .problems import KINDS, solved
+from tests.problems.graphs import KINDS, solved
+from tests.reference.derivations import derivations, log_sum
+from tests.reference.enumeration import LEAF, count_leaves, leaf_of, predictive
 
 SEEDS = range(3)
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from reference.context_trees import log_joint, log_weighted, sources
 
 import exact
 import pactree_mcmc as pt
+from tests.reference.context_trees import log_joint, log_weighted, sources
 
 
 def random_pairs(rng, n, depth, m):

@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from model.problems import random_problem
-from reference.derivations import log_sum
-from reference.enumeration import (
+
+import exact
+import pactree_mcmc as pt
+from tests.problems.drawn import random_problem
+from tests.reference.derivations import log_sum
+from tests.reference.enumeration import (
     LEAF,
     Reference,
     child_cells,
@@ -18,9 +21,6 @@ from reference.enumeration import (
     predictive,
     root_cell,
 )
-
-import exact
-import pactree_mcmc as pt
 
 
 def labelled(tree):

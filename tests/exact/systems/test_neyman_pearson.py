@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from everyday import few_of
-from reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 
 import exact
 import exact.systems.scott.neyman_pearson as module
 from exact.systems.scott.neyman_pearson import log_class_size
-
-from .test_risk_minimisation import random_problem
+from tests.exact.systems.test_risk_minimisation import random_problem
+from tests.problems.everyday import few_of
+from tests.reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 
 
 def brute_force(codes, y, levels, trees, limit, penalty):

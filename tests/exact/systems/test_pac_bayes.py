@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from reference import pac_bayes as naive
 from sklearn.utils.estimator_checks import check_estimator
 
 import exact
@@ -12,6 +11,7 @@ import pactree_mcmc as pt
 from exact import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from exact.estimators.voting import LOG_GRID
 from exact.systems.pac_bayes.base_tree import weigh
+from tests.reference import pac_bayes as naive
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 GROW = {"dyadic": naive.dyadic, "kd": naive.kd}

@@ -4,13 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from model.problems import SPLIT_PRIORS, TREE_PRIORS, random_problem
-from reference.progressive import direct_on_full_tree, mean_law, mean_rows, stages
 
 import exact
 import pactree_mcmc as pt
-
-from .test_enumeration import _as_table, _new_rows, _rounded
+from tests.exact.recursion.test_enumeration import _as_table, _new_rows, _rounded
+from tests.problems.drawn import SPLIT_PRIORS, TREE_PRIORS, random_problem
+from tests.reference.progressive import direct_on_full_tree, mean_law, mean_rows, stages
 
 TIGHT = {"rel": 0, "abs": 1e-12}
 

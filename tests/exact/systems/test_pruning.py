@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from everyday import few_of
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import pactree_mcmc as pt
 from exact.systems.scott.penalties import is_concave
 from exact.systems.scott.pruning import Prunings, follow_hull
+from tests.problems.everyday import few_of
 
 
 def all_prunings(tree, node=0):

@@ -4,14 +4,14 @@ from functools import partial
 
 import numpy as np
 import pytest
-from everyday import few_of
-from reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
 import exact
 import pactree_mcmc as pt
 from exact.systems.scott.penalties import is_concave
 from exact.systems.scott.risk_minimisation import default_levels
 from pactree_mcmc.certificates import dyadic_tree_bound
+from tests.problems.everyday import few_of
+from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
 MOST_TREES = 400
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,8 +16,8 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.cli import main
 from pactree_mcmc.faces.cli.words import OPTIONS, in_options
 from pactree_mcmc.mcmc.run import progress as _progress
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 RUN = ["--kernel", "grow-prune", "--draws", "200", "--tune", "100", "--chains", "2", "--seed", "3", "--quiet"]
 needs_files = pytest.mark.skipif(not hasattr(pt, "load"), reason="runs cannot be saved yet: pt.load is missing")
 

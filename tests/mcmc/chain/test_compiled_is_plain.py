@@ -12,8 +12,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import chain as compiled_chains
 from pactree_mcmc.mcmc.kernel import STEPS
 from pactree_mcmc.testing.plain import plain_package
-
-from .problems import FIXED, KNOWN, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
+from tests.problems.spaces import FIXED, KNOWN, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
 
 KERNELS = {
     "grow-prune": "grow-prune",

@@ -5,14 +5,23 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reference.enumeration import Reference
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import start as _start
 from pactree_mcmc.model.prior_draws import draw_prior
-
-from .laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
-from .problems import FIXED, LEAVES, RHO_BY_NODE, THREE, build_model, case_problem, library_tree, nested_tree, problem
+from tests.mcmc.laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
+from tests.problems.spaces import (
+    FIXED,
+    LEAVES,
+    RHO_BY_NODE,
+    THREE,
+    build_model,
+    case_problem,
+    library_tree,
+    nested_tree,
+    problem,
+)
+from tests.reference.enumeration import Reference
 
 CHAINS, DRAWS, TUNE, PROPOSALS = 32, 250, 100, 20
 """Few proposals a draw will do: the errors are those of chains, whatever the autocorrelation; trees have few leaves."""

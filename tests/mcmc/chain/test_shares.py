@@ -6,8 +6,7 @@ import pytest
 from pactree_mcmc.mcmc import kernel as _kernels
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import STEP_ROWS, STEPS, WEIGHTS, Kernel, read_kernel
-
-from .runs import MODELS
+from tests.problems.runs import MODELS
 
 MIXTURES = {
     **WEIGHTS,

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .balance import check_balance
-from .planting import standing_in
-from .problems import build_model, case_problem
-from .test_noise import given_variance, noisy_chain
-from .transitions import Stepper, new_chain
+from tests.mcmc.balance import check_balance
+from tests.mcmc.moves.test_noise import given_variance, noisy_chain
+from tests.mcmc.planting import standing_in
+from tests.mcmc.transitions import Stepper, new_chain
+from tests.problems.spaces import build_model, case_problem
 
 FEW = ("mcmc.sums.split_sums", "mcmc.sums.ways")
 """Modules that know how many categories are few."""

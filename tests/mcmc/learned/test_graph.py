@@ -4,15 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from reference.enumeration import Reference
 
 from pactree_mcmc.mcmc.run.learn import VISITS, effective_part, tours_of
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
-
-from .balance import check_balance
-from .problems import build_model, case_problem
-from .transitions import Stepper, load, new_chain
+from tests.mcmc.balance import check_balance
+from tests.mcmc.transitions import Stepper, load, new_chain
+from tests.problems.spaces import build_model, case_problem
+from tests.reference.enumeration import Reference
 
 ROOM = 700
 SPACES = [
@@ -145,7 +144,7 @@ def all_met(naive):
 
 def trees_of(naive, model):
     """Library trees with what the naive enumerator says of them."""
-    from .problems import library_tree
+    from tests.problems.spaces import library_tree
 
     return [
         (library_tree(plain_package().package, naive, tree), log_prior, log_score)

@@ -8,8 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES, N_STRATA
-
-from .runs import draw
+from tests.problems.runs import draw
 
 
 @pytest.fixture(scope="module")

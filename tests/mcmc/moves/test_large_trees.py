@@ -4,13 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from everyday import everyday
-from reference.enumeration import LEAF, count_leaves
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .problems import DIRICHLET, KNOWN, LOCAL, NORMAL, TRIVIAL, build_model, library_tree, problem
-from .transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key
+from tests.mcmc.transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key
+from tests.problems.everyday import everyday
+from tests.problems.spaces import DIRICHLET, KNOWN, LOCAL, NORMAL, TRIVIAL, build_model, library_tree, problem
+from tests.reference.enumeration import LEAF, count_leaves
 
 TOLERANCE = 1e-11
 NO_LIMIT = {"kind": "penalty", "cost": 0.2, "max_depth": None}

@@ -9,10 +9,9 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state.arrays import FEWEST_LEVELS, MOST_SUMS
 from pactree_mcmc.testing.plain import plain_package
-
-from .balance import check_balance, moving
-from .problems import LEAVES, PRIORS, build_model, case_problem
-from .transitions import explore, posterior_of
+from tests.mcmc.balance import check_balance, moving
+from tests.mcmc.transitions import explore, posterior_of
+from tests.problems.spaces import LEAVES, PRIORS, build_model, case_problem
 
 LINES = ("line_of_four", "short_line", "pairs_on_a_line", "weighted_line", "grid_line", "feature_without_weight")
 LINE, MOVE = "mcmc.sums.interval_sums", "mcmc.moves.regrow_line"

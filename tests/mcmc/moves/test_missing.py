@@ -1,11 +1,11 @@
 """Every move leaves the posterior in balance where values are missing."""
 
 import pytest
-from everyday import everyday
 
-from .balance import check_balance, moving
-from .problems import COSTLY, GAPS, LEAVES, PRIORS, case_problem, kind_of
-from .transitions import STEPS
+from tests.mcmc.balance import check_balance, moving
+from tests.mcmc.transitions import STEPS
+from tests.problems.everyday import everyday
+from tests.problems.spaces import COSTLY, GAPS, LEAVES, PRIORS, case_problem, kind_of
 
 TOO_MANY_OUTCOMES = {
     "regrow-1": {"gaps_local", "gaps_grid_line", "gaps_dyadic", "gaps_grid"},

@@ -4,13 +4,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from everyday import everyday
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .balance import check_balance, moving
-from .problems import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_problem, shown_by
-from .transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
+from tests.mcmc.balance import check_balance, moving
+from tests.mcmc.transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
+from tests.problems.everyday import everyday
+from tests.problems.spaces import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_problem, shown_by
 
 NEW = [step for step in STEPS if step not in ("grow-prune", "blanchard")]
 MANY_OUTCOMES = ("regrow-2", "subgraph")

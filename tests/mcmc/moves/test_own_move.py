@@ -7,7 +7,6 @@ import types
 from concurrent.futures import ProcessPoolExecutor
 from math import log
 from multiprocessing import get_context
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -18,8 +17,8 @@ import pactree_mcmc as pt
 from pactree_mcmc import moves
 from pactree_mcmc.core.compile.digest import NOT_KEPT, key_of
 from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {"draws": 40, "tune": 10, "chains": 2, "rng": 3, "proposals": 20, "progress": False}
 X = [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [1.0, 1.0], [3.0, 2.0]]
 Y = [0, 1, 1, 0, 1]

@@ -5,9 +5,8 @@ from math import inf, log
 import pytest
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .problems import LEAVES, LOCAL, ORDERED, PRIORS, THREE, WIDE, build_model, problem
-from .transitions import KERNELS, explore, imbalance, posterior_of
+from tests.mcmc.transitions import KERNELS, explore, imbalance, posterior_of
+from tests.problems.spaces import LEAVES, LOCAL, ORDERED, PRIORS, THREE, WIDE, build_model, problem
 
 BREACH = 1e-3
 FOUNDATION = ("grow-prune", "blanchard")

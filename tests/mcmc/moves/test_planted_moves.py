@@ -3,11 +3,9 @@
 from math import exp, inf, log
 
 import pytest
-from everyday import everyday
 
 from pactree_mcmc.testing.plain import plain_package
-
-from .planting import (
+from tests.mcmc.planting import (
     BALANCED,
     BREACH,
     REMEMBERED,
@@ -22,7 +20,8 @@ from .planting import (
     plant,
     zero,
 )
-from .transitions import KERNELS, STEPS
+from tests.mcmc.transitions import KERNELS, STEPS
+from tests.problems.everyday import everyday
 
 COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
     f"mcmc.moves.{name}"

@@ -1,15 +1,14 @@
 """Negative controls: what is kept of a cell and taken for another cell, or another beta, breaks detailed balance."""
 
 import pytest
-from everyday import everyday
 
 from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.sums.interval_sums import HEADER, OF_DEPTH, OF_HASH
 from pactree_mcmc.testing.plain import plain_package
-
-from .planting import BALANCED, BREACH, Bug, breach, least_flow, plant
-from .problems import build_model, case_problem
-from .transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
+from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
+from tests.mcmc.transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
+from tests.problems.everyday import everyday
+from tests.problems.spaces import build_model, case_problem
 
 AHEAD, CHAIN, GROWTH, QUESTIONS, REGROW_LINE, SCAN, TURN = (
     f"mcmc.{name}"

@@ -4,15 +4,24 @@ from itertools import product
 
 import numpy as np
 import pytest
-from everyday import everyday
-from reference.enumeration import LEAF, Reference
 
 from pactree_mcmc.mcmc.state import random as _random
 from pactree_mcmc.testing.plain import plain_package
-
-from .balance import TOLERANCE, check_balance
-from .naive_kernels import blanchard_row, grow_prune_row
-from .problems import (
+from tests.mcmc.balance import TOLERANCE, check_balance
+from tests.mcmc.naive_kernels import blanchard_row, grow_prune_row
+from tests.mcmc.transitions import (
+    Snapshot,
+    all_outcomes,
+    explore,
+    imbalance,
+    load,
+    new_chain,
+    row_of_numbers,
+    transition_row,
+    tree_key,
+)
+from tests.problems.everyday import everyday
+from tests.problems.spaces import (
     CASES,
     COSTLY,
     FIXED,
@@ -31,17 +40,7 @@ from .problems import (
     problem,
     shown_by,
 )
-from .transitions import (
-    Snapshot,
-    all_outcomes,
-    explore,
-    imbalance,
-    load,
-    new_chain,
-    row_of_numbers,
-    transition_row,
-    tree_key,
-)
+from tests.reference.enumeration import LEAF, Reference
 
 FOUNDATION = ("grow-prune", "blanchard")
 

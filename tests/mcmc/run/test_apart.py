@@ -17,11 +17,10 @@ from pactree_mcmc.mcmc.run import learn
 from pactree_mcmc.mcmc.run.apart import evidence_of, fits_of, fitted_halves
 from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, fits_apart
-
-from .runs import MODELS, assert_equal, assert_same, drawn
-from .test_bridge import SOLVED
-from .test_executors import SPAWN
-from .test_learn import P, simulated
+from tests.mcmc.run.test_bridge import SOLVED
+from tests.mcmc.run.test_executors import SPAWN
+from tests.mcmc.run.test_learn import P, simulated
+from tests.problems.runs import MODELS, assert_equal, assert_same, drawn
 
 ERRORS = 4.5
 

@@ -7,8 +7,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run import bridge as _bridge
 from pactree_mcmc.posterior.evidence import prior_mass
-
-from .runs import MODELS
+from tests.problems.runs import MODELS
 
 ERRORS = 4.5
 SEEDS = (1, 2, 3, 4)

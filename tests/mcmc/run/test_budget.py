@@ -23,8 +23,7 @@ from pactree_mcmc.mcmc.run.learn import (
 )
 from pactree_mcmc.mcmc.run.task import WORK, Length, Plan
 from pactree_mcmc.mcmc.sums.split_sums import CODE_ROWS
-
-from .runs import MODELS
+from tests.problems.runs import MODELS
 
 
 def table(n, p, codes, **rest):

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +14,8 @@ from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.run import workers as _workers
 from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
-
-from .runs import LABELS, MODELS, X, assert_same, draw
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+from tests.problems.runs import LABELS, MODELS, X, assert_same, draw
 
 
 @pytest.mark.parametrize(
@@ -122,7 +119,7 @@ def test_a_model_no_file_can_hold_is_refused_before_sampling(tmp_path):
 LONG = """
 import sys
 sys.path.insert(0, "tests")
-from mcmc.runs import draw
+from tests.problems.runs import draw
 draw("numbers", 800, rng=9, checkpoint=sys.argv[1], every=0.05)
 """
 

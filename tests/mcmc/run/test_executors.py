@@ -15,8 +15,8 @@ import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain, still_to_do
-
-from .runs import MODELS, assert_equal, assert_same, draw
+from tests import ROOT
+from tests.problems.runs import MODELS, assert_equal, assert_same, draw
 
 
 class Deadly(np.random.SeedSequence):
@@ -95,7 +95,7 @@ MPI = """
 import sys
 sys.path.insert(0, "tests")
 from mpi4py.futures import MPIPoolExecutor
-from mcmc.runs import assert_same, draw
+from tests.problems.runs import assert_same, draw
 if __name__ == "__main__":
     with MPIPoolExecutor() as pool:
         assert_same(draw("classes", executor=pool), draw("classes"))
@@ -111,7 +111,7 @@ def test_mpi(tmp_path):
         pytest.skip("mpiexec is not installed")
     (tmp_path / "run.py").write_text(MPI)
     command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "run.py")]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert "the same draws" in done.stdout, done.stderr
 
 

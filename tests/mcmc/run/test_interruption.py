@@ -8,8 +8,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.run import workers as _workers
-
-from .test_sample import MODEL, assert_same_draws, chain_trees
+from tests.mcmc.test_sample import MODEL, assert_same_draws, chain_trees
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.state.arrays import MOST_GUIDES, first_density
 from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, MOST_ANCHORS, N_CELL_TERMS, N_WAY_TERMS
-
-from .runs import MODELS, assert_same, draw
-from .test_executors import SPAWN, AtOnce, Deadly
-from .test_interruption import HangingExecutor
+from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
+from tests.mcmc.run.test_interruption import HangingExecutor
+from tests.problems.runs import MODELS, assert_same, draw
 
 
 def learned(name="classes", draws=20, **rest):

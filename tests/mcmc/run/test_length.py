@@ -17,9 +17,8 @@ from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
 from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, Result, run_chain
 from pactree_mcmc.posterior.sampled import SampledPosterior
-
-from .runs import MODELS, assert_same
-from .test_executors import SPAWN
+from tests.mcmc.run.test_executors import SPAWN
+from tests.problems.runs import MODELS, assert_same
 
 
 def found(name="classes", draws=250, **rest):

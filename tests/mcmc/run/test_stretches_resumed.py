@@ -9,9 +9,8 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.run import length as _length
-
-from .runs import assert_same
-from .test_length import few
+from tests.mcmc.run.test_length import few
+from tests.problems.runs import assert_same
 
 
 @pytest.fixture

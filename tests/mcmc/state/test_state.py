@@ -10,11 +10,10 @@ from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
 from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.sampled import SampledPosterior
-
-from .invariants import Plainly, check_contents, check_places, check_untouched_ranges
-from .laws import seed_of
-from .problems import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
-from .transitions import tree_key
+from tests.mcmc.laws import seed_of
+from tests.mcmc.state.invariants import Plainly, check_contents, check_places, check_untouched_ranges
+from tests.mcmc.transitions import tree_key
+from tests.problems.spaces import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
 
 MIXTURE = {name: 1.0 for name in STEPS if name != "blanchard"}
 KERNELS = {"grow-prune": "grow-prune", "blanchard": "blanchard", "all moves": MIXTURE}

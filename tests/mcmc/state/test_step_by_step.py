@@ -13,9 +13,10 @@ from pactree_mcmc.mcmc.state import noise as _noise
 from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES, ROWS
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.sampled import SampledPosterior
-
-from . import transitions
-from .invariants import (
+from tests.mcmc import transitions
+from tests.mcmc.chain.test_compiled_is_plain import assert_identical, compiled_module, plain  # noqa: F401
+from tests.mcmc.laws import seed_of
+from tests.mcmc.state.invariants import (
     Plainly,
     all_questions,
     check_contents,
@@ -24,9 +25,7 @@ from .invariants import (
     few_ways,
     preorder,
 )
-from .laws import seed_of
-from .runs import LISTS
-from .test_compiled_is_plain import assert_identical, compiled_module, plain  # noqa: F401
+from tests.problems.runs import LISTS
 
 KERNEL = dict.fromkeys(STEPS, 1.0)
 SHARED = ("order", "node", "stats", "box", "count", "moves")

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mpmath import exp, log, mpf
-from reference import precise
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf.compiled import leaf_score
+from tests.reference import precise
 
 N = 12
 X = np.arange(float(N))[:, None]

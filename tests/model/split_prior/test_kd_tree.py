@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from reference import pac_bayes as naive
 
 import exact
 import pactree_mcmc as pt
+from tests.reference import pac_bayes as naive
 
 
 @pytest.mark.parametrize("labelled", [True, False])

@@ -1,6 +1,7 @@
 """A program that uses every public name, and says of what type its results are: ``mypy --strict`` checks it.
 
-Not a test: pytest does not import it. It runs all the same, ``python tests/typing/face.py``, on tables of a few rows.
+Not a test: pytest does not import it. It runs all the same, ``python tests/project/typing/face.py``, on tables of a few
+rows.
 """
 
 import math
