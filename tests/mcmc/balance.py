@@ -6,7 +6,8 @@ import numpy as np
 
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.transitions import explore, imbalance, posterior_of
-from tests.problems.spaces import build_model, nested_tree
+from tests.problems.models import build_model
+from tests.problems.trees import nested_tree
 from tests.reference.enumeration import Reference
 
 TOLERANCE = 1e-12

@@ -5,7 +5,8 @@ from typing import NamedTuple
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import SLIVERS
 from tests.mcmc.transitions import explore, imbalance, posterior_of
-from tests.problems.spaces import build_model, case_problem
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
 
 BREACH = 1e-3
 """Imbalance that a planted error must cause at least."""

@@ -12,7 +12,9 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
 from pactree_mcmc.mcmc.kernel import WEIGHTS
-from tests.problems.spaces import build_model, case_problem, library_tree, nested_tree
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
+from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import LEAF
 
 STUMP = Tree([-1], [0.0], [0], [0])

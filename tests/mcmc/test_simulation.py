@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 
 import pactree_mcmc as pt
-from tests.problems.drawn import model_of, random_problem, to_tree
+from tests.problems.drawn import random_problem
+from tests.problems.models import build_model
+from tests.problems.trees import library_tree
 from tests.reference.enumeration import LEAF, Problem, child_cells, enumerate_trees, leaf_of, predictive, root_cell
 
 Z_LIMIT = 5.0
@@ -32,7 +34,7 @@ def problem_of(y, leaf, **more):
 
 def simulated(problem, rng, n):
     """Simulated y of ``n`` draws, (n, rows)."""
-    model = model_of(problem, rng)
+    model = build_model(pt, problem, rng)
     return np.array([pt.simulate(model, rng)[1] for _ in range(n)])
 
 
@@ -140,7 +142,9 @@ def key_of(model, tree):
 def check_law(problem, model, n, rng):
     """The frequencies of ``n`` simulated trees are those of the enumerated prior (chi-square, rare trees pooled)."""
     trees = enumerate_trees(problem)
-    expected = {key_of(model, to_tree(t, model.columns.mask_of)): np.exp(prior) for t, prior, _ in trees}
+    expected = {
+        key_of(model, library_tree(pt, problem, t, model.columns.mask_of)): np.exp(prior) for t, prior, _ in trees
+    }
     total, seen = sum(expected.values()), dict.fromkeys(expected, 0)
     for _ in range(n):
         seen[key_of(model, pt.simulate(model, rng)[0])] += 1
@@ -160,7 +164,7 @@ def test_trees_follow_the_prior(split_prior, tree_prior, rng):
         parts = {"split_prior": split_prior, "tree_prior": tree_prior, "leaf": "nig"}
         problem, _ = random_problem(rng, **parts, max_trees=60)
         problem.weights = [1.0] * len(problem.X)
-        check_law(problem, model_of(problem, rng), 200, rng)
+        check_law(problem, build_model(pt, problem, rng), 200, rng)
 
 
 def test_a_fixed_question_whose_answer_is_known():
@@ -180,7 +184,7 @@ def test_trees_follow_the_leaf_penalty(rng):
     grid = {"kind": "grid", "cuts": [[0.5, 2.5, 9.0]]}
     leaf = {"kind": "dirichlet", "alpha": 1.0}
     problem = Problem(X=[(0.0,), (1.0,), (3.0,)], y=[0, 0, 1], tree_prior=prior, split_prior=grid, leaf=leaf)
-    check_law(problem, model_of(problem, np.random.default_rng(0)), 200, rng)
+    check_law(problem, build_model(pt, problem, np.random.default_rng(0)), 200, rng)
 
 
 def model_with(leaf, **more):

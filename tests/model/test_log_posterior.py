@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from tests.problems.drawn import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem, to_tree
+from tests.problems.drawn import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
+from tests.problems.trees import library_tree
 from tests.reference.enumeration import enumerate_trees
 
 STUMP = pt.Tree([-1], [0], [0], [0])
@@ -39,7 +40,7 @@ def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
     parts = {"split_prior": split_prior, "tree_prior": tree_prior, "leaf": leaf}
     problem, model = random_problem(rng, **parts, max_trees=80)
     for nested, log_prior, log_score in enumerate_trees(problem):
-        tree = to_tree(nested, model.columns.mask_of)
+        tree = library_tree(pt, problem, nested, model.columns.mask_of)
         assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
         assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)

@@ -1,244 +1,29 @@
-"""Small problems, each in the words of the naive enumerator and as a model of the library."""
+"""Small problems by name: a table, a split prior and a depth limit, to be had with any tree prior and any leaf."""
 
-import math
-from functools import partial
-
-import numpy as np
-
-from pactree_mcmc.table.coding import LARGEST
-from tests.problems.own_leaves import own_poisson
-from tests.reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
-
-
-def build_model(package, problem):
-    """The TreeModel of ``package`` (compiled or plain) that says what the naive ``problem`` says."""
-    columns = [np.array([row[k] for row in problem.X], dtype=object) for k in range(problem.n_features)]
-    with np.errstate(over="ignore"):  # hashing rows wraps around, which plain NumPy scalars report
-        return package.TreeModel(
-            np.stack(columns, axis=1),
-            problem.y,
-            tree_prior=_tree_prior(package, problem.tree_prior),
-            split_prior=_questions(package, problem),
-            leaf=_leaf(package, problem.leaf),
-            nominal=sorted(problem.nominal),
-            missing="branch" if any(None in row for row in problem.X) else "error",
-            sample_weight=None if set(problem.weights) == {1.0} else problem.weights,
-            estimation=None if problem.estimation is None else np.array(problem.estimation, dtype=bool),
-        )
-
-
-def _tree_prior(package, prior):
-    kind, rest = prior["kind"], {name: value for name, value in prior.items() if name != "kind"}
-    if kind in ("stopped", "conditioned"):
-        return package.BranchingProcess(**rest, conditioned=kind == "conditioned")
-    return {"chipman": package.ChipmanPrior, "penalty": package.LeafPenalty}[kind](**rest)
-
-
-def _questions(package, problem):
-    given = dict(problem.split_prior)
-    kind, weights = given.pop("kind"), given.pop("weights", None)
-    if kind == "fixed":
-        return package.FixedTree(library_tree(package, problem, given["tree"]))
-    return {"local": package.LocalCuts, "grid": package.GridCuts, "dyadic": package.DyadicCuts}[kind](
-        **given, feature_weights=weights
-    )
-
-
-def _leaf(package, leaf):
-    kind, rest = leaf["kind"], {name: value for name, value in leaf.items() if name != "kind"}
-    models = {
-        "dirichlet": package.DirichletMultinomial,
-        "laplace": package.FrozenLaplace,
-        "nig": package.NormalInverseGamma,
-        "known": package.NormalKnownVariance,
-        "shared": package.NormalSharedVariance,
-        "poisson": package.PoissonGamma,
-        "loss": package.PacBayesLoss,
-        "own": partial(own_poisson, package=package),
-    }
-    return models[kind](**rest)
-
-
-def library_tree(package, problem, tree):
-    """A nested tuple as a Tree; bits follow the sorted categories."""
-    nodes = []
-
-    def add(subtree):
-        here = len(nodes)
-        if subtree == LEAF:
-            nodes.append([-1, 0.0, 0, 0, -1, False])
-            return
-        _, k, rule, left, right = subtree
-        nodes.append(None)
-        add(left)
-        behind = len(nodes)
-        add(right)
-        threshold, bits, missing_left = rule, -1, False
-        if k in problem.nominal:
-            threshold, bits = 0.0, _bits(problem, k, rule)
-        elif k in problem.gaps:
-            threshold, missing_left = min(max(rule[0], -LARGEST), LARGEST), rule[1] == "left"
-        nodes[here] = [k, threshold, here + 1, behind, bits, missing_left]
-
-    add(tree)
-    return package.Tree(*zip(*nodes, strict=True))
-
-
-def _bits(problem, k, labels):
-    return sum(1 << j for j, label in enumerate(sorted(problem.categories[k], key=missing_last)) if label in labels)
-
-
-def nested_tree(problem, tree):
-    """A drawn Tree as the nested tuple the enumerator makes of it."""
-
-    def walk(node, cell):
-        k = int(tree.feature[node])
-        if k == -1:
-            return LEAF
-        rule = float(tree.threshold[node])
-        if k in problem.gaps:
-            cut = rule if abs(rule) < LARGEST else math.copysign(math.inf, rule)
-            rule = (cut, "left" if tree.default_left[node] else "right")
-        elif k in problem.nominal:
-            going_left = {c for c in problem.categories[k] if _bits(problem, k, {c}) & int(tree.categories[node])}
-            rule = _part(problem, cell, k, going_left)
-        left, right = child_cells(problem, cell, k, rule)
-        return ("split", k, rule, walk(int(tree.left[node]), left), walk(int(tree.right[node]), right))
-
-    return walk(0, root_cell(problem))
-
-
-def _part(problem, cell, k, going_left):
-    """The categories going left that matter in the cell; a trivial part in the enumerator's words."""
-    inside = cell.box[k] if problem.split_prior["kind"] in ("grid", "fixed") else {problem.X[i][k] for i in cell.rows}
-    if problem.split_prior.get("trivial") and inside <= going_left:
-        return problem.categories[k]
-    return frozenset(inside & going_left)
-
-
-DIRICHLET = {"kind": "dirichlet", "alpha": 0.7}
-LAPLACE = {"kind": "laplace", "pseudocount": 1.0}
-LOSS = {"kind": "loss", "lambda1": 0.8, "lambda2": 0.3}
-NORMAL = {"kind": "nig", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
-KNOWN = {"kind": "known", "sigma2": 0.4, "m0": 0.4, "k0": 0.5}
-POISSON = {"kind": "poisson", "shape": 1.5, "rate": 1.2}
-OWN = {"kind": "own", "shape": 1.5, "rate": 1.2}
-"""A leaf of one's own, the same as POISSON."""
-LEAVES = {"dirichlet": DIRICHLET, "laplace": LAPLACE, "loss": LOSS, "nig": NORMAL, "known": KNOWN, "poisson": POISSON}
-
-ORDERED = {
-    "X": [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0), (1.0, 1.0), (3.0, 2.0)],
-    "y": [0, 1, 1, 0, 1],
-}
-"""Two ordered features with ties; the third and fourth row are equal, so that a leaf with both cannot be split."""
-
-WIDE = {
-    "X": [(0.0, 5.0), (1.0, 3.0), (2.0, 4.0), (3.0, 1.0), (3.0, 2.0), (3.0, 2.0)],
-    "y": [0, 0, 1, 1, 1, 0],
-    "weights": [1.0, 0.5, 2.0, 1.0, 0.0, 1.5],
-}
-"""Two ordered features, weighted rows, equal rows."""
-
-NOMINAL = {
-    "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("d", 1.0), ("b", 0.0), ("c", 1.0)],
-    "y": [0, 1, 2, 1, 0, 2],
-    "nominal": {0},
-}
-"""Four categories beside a binary feature."""
-
-THREE = {
-    "X": [("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 2.0), ("c", 2.0)],
-    "y": [0, 1, 1, 0, 0],
-    "nominal": {0},
-}
-"""Three categories, an ordered feature, two equal rows."""
-
-TWO = {"X": [("a", 0.0), ("b", 0.0), ("b", 1.0)], "y": [0, 1, 1], "nominal": {0}}
-"""Small enough for trivial splits down to depth 2."""
-
-CROWDED = {
-    "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("c", 2.0), ("d", 1.0), ("d", 1.0), ("d", 3.0), ("e", 2.0)],
-    "y": [0, 1, 1, 0, 1, 0, 1, 1],
-    "nominal": {0},
-}
-"""Five categories with one to three rows each, and an ordered feature with ties, for leaves of at least two rows."""
-
-LONG = {
-    "X": [(0.0, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 0.0), (3.0, 2.0), (3.0, 2.0), (4.0, 0.0), (5.0, 1.0)],
-    "y": [0, 0, 1, 1, 0, 1, 1, 0],
-}
-"""Eight rows of two ordered features with ties."""
-
-UNEVEN = {"X": [(0.0,), (1.0,), (1.0,), (2.0,), (2.0,), (3.0,), (3.0,), (4.0,)], "y": [0, 0, 1, 1, 1, 0, 1, 0]}
-"""Single rows at both ends of pairs: of cuts that leave two rows, the first is not the first of all."""
-
-BINARY = {
-    "X": [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)],
-    "y": [0, 1, 1, 0],
-}
-"""Three binary features."""
-
-LINE = {"X": [(0.0,), (2.0,), (2.0,)], "y": [0, 1, 1]}
-"""One ordered feature, two equal rows."""
-
-PAIR = {"X": [("a",), ("b",), ("b",)], "y": [0, 1, 1], "nominal": {0}}
-"""Two categories, two equal rows."""
-
-BOX = {"X": [("a", 0.0), ("b", 2.0), ("b", 0.0)], "y": [0, 1, 1], "nominal": {0}}
-"""Two categories and two values."""
-
-MIXED = {
-    "X": [("a", 0.0), ("b", 1.0), ("c", 0.0), ("c", 1.0), ("a", 1.0), ("b", 2.0)],
-    "y": [0, 1, 1, 0, 1, 0],
-    "nominal": {0},
-}
-"""Three categories with two rows each, for leaves of at least two rows."""
-
-CORNERS = {
-    "X": [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0)],
-    "y": [0, 1, 1, 0, 1, 0],
-}
-"""Six corners of a cube: the same question can stand on both sides of another."""
-
-FIVE_CORNERS = {
-    "X": [(0.0, 0.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0)],
-    "y": [0, 1, 1, 0, 1],
-}
-"""Five of them, among which one question can part another's cell as a third does."""
-
-PRISM = {
-    "X": [(a, 0.0, c) for a in "ab" for c in (0.0, 1.0)] + [("a", 1.0, 0.0), ("b", 1.0, 1.0)],
-    "y": [0, 1, 1, 0, 1, 0],
-    "nominal": {0},
-}
-"""The same corners, the first feature nominal."""
-
-PRIORS = {
-    "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},
-    "stopped": {"kind": "stopped", "rho": 0.6},
-    "stopped_by_depth": {"kind": "stopped", "rho": [0.7, 0.2, 0.45]},
-    "stopped_with_zero": {"kind": "stopped", "rho": [0.6, 0.4, 0.0]},
-    "conditioned": {"kind": "conditioned", "rho": 0.45},
-    "conditioned_by_depth": {"kind": "conditioned", "rho": [0.3, 0.8, 0.4, 0.2]},
-    "penalty": {"kind": "penalty", "cost": 0.6},
-    "penalty_empty_cheap": {"kind": "penalty", "cost": 0.6, "empty_cost": 0.1},
-}
-"""Tree priors; each case adds its depth limit, 3 at most."""
-
-LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
-TRIVIAL = {"kind": "local", "trivial": True, "min_leaf": 1}
-GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 5.0]], "weights": [2.0, 1.0]}
-DYADIC = {"kind": "dyadic", "levels": 2, "cyclic": False, "bounds": [(0.0, 4.0), (0.0, 2.0)], "weights": [1.0, 2.5]}
-CYCLIC = {"kind": "dyadic", "levels": 2, "cyclic": True, "bounds": [(0.0, 4.0), (0.0, 2.0)]}
-DESIGN = (
-    "split",
-    1,
-    0.5,
-    ("split", 0, frozenset("ac"), LEAF, ("split", 1, 0.25, LEAF, LEAF)),
-    ("split", 1, 1.5, ("split", 0, frozenset("b"), LEAF, LEAF), LEAF),
+from tests.problems.leaves import NAMED
+from tests.problems.split_priors import CYCLIC, DYADIC, FIXED, GRID, LOCAL, THREE_CUTS, TRIVIAL, TWO_ROWS
+from tests.problems.tables import (
+    BINARY,
+    BOX,
+    CORNERS,
+    CROWDED,
+    FIVE_CORNERS,
+    FOUR_LETTERS,
+    LINE,
+    LONG,
+    MIXED,
+    NOMINAL,
+    ORDERED,
+    PAIR,
+    PRISM,
+    THREE,
+    THREE_LETTERS,
+    TWO,
+    UNEVEN,
+    WIDE,
 )
-FIXED = {"kind": "fixed", "tree": DESIGN}
-RHO_BY_NODE = [0.6, 0.3, 0.9, 0.5, 0.2, 0.8, 0.7, 0.4, 0.15, 0.35, 0.55]
+from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
+from tests.reference.enumeration import Problem
 
 CASES = {
     "ties": (ORDERED, LOCAL, 3),
@@ -262,8 +47,6 @@ CASES = {
 }
 """Data, questions and depth limit of each small space."""
 
-TWO_ROWS = {**LOCAL, "min_leaf": 2}
-THREE_CUTS = {"kind": "grid", "cuts": [[0.5, 1.5, 2.5]]}
 GAPS = {
     "gaps_line": ({"X": [(None,), (0.0,), (2.0,)], "y": [1, 0, 1]}, LOCAL, 3),
     "gaps_local": ({"X": [(None, 0.0), (0.0, 1.0), (2.0, None), (2.0, 0.0)], "y": [0, 1, 1, 0]}, LOCAL, 2),
@@ -314,8 +97,6 @@ TINY = {
 }
 """Spaces for the step with the most outcomes."""
 
-THREE_LETTERS = {"X": [("a",), ("b",), ("c",)], "y": [0, 1, 1], "nominal": {0}}
-FOUR_LETTERS = {"X": [("a",), ("b",), ("c",), ("d",)], "y": [0, 1, 1, 0], "nominal": {0}}
 SPECIAL = {
     "grid_three": (THREE, {"kind": "grid", "cuts": [None, [1.5]]}, 2),
     "three_letters": (THREE_LETTERS, LOCAL, 3),
@@ -333,25 +114,7 @@ SPECIAL = {
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""
 
 
-def kind_of(case):
-    """What sort of questions a case asks."""
-    _, split_prior, _ = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
-    few = split_prior.get("min_leaf", 1) > 1
-    uneven = case == "min_leaf_uneven"
-    return (split_prior["kind"], *(name for name in ("trivial", "cyclic") if split_prior.get(name)), few, uneven)
-
-
-def shown_by(step, case, prior, leaf):
-    """What is tried of a step by a combination: questions, a prior, a leaf model, nominal or not; and the case."""
-    data = (CASES | SMALL | TINY | SPECIAL | GAPS)[case][0]
-    return (step, kind_of(case)), (step, prior), (step, leaf), (step, bool(data.get("nominal"))), case
-
-
-COSTLY = (
-    *("three_categories", "trivial", "min_leaf_2_nominal", "grid", "trivial_weights", "trivial_line", "trivial_pair"),
-    *("gaps_nominal", "gaps_local", "gaps_grid_line", "grid_line", "grid_box", "ties", "min_leaf_2", "gaps_cyclic"),
-)
-"""Cases whose matrices take longest."""
+SPACES = CASES | SMALL | TINY | SPECIAL | GAPS
 
 
 def problem(data, split_prior, prior, leaf, *, estimation=None, **changes):
@@ -367,8 +130,29 @@ def problem(data, split_prior, prior, leaf, *, estimation=None, **changes):
 
 def case_problem(case, prior, leaf, **changes):
     """The problem of a case, a prior of PRIORS and a leaf of LEAVES, by name."""
-    data, split_prior, depth = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
+    data, split_prior, depth = SPACES[case]
     tree_prior = {**PRIORS[prior], "max_depth": depth}
     if split_prior["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
         tree_prior["rho"] = RHO_BY_NODE
-    return problem(data, split_prior, tree_prior, {**LEAVES, "own": OWN}[leaf], **changes)
+    return problem(data, split_prior, tree_prior, NAMED[leaf], **changes)
+
+
+def kind_of(case):
+    """What sort of questions a case asks."""
+    _, split_prior, _ = SPACES[case]
+    few = split_prior.get("min_leaf", 1) > 1
+    uneven = case == "min_leaf_uneven"
+    return (split_prior["kind"], *(name for name in ("trivial", "cyclic") if split_prior.get(name)), few, uneven)
+
+
+def shown_by(step, case, prior, leaf):
+    """What is tried of a step by a combination: questions, a prior, a leaf model, nominal or not; and the case."""
+    data = SPACES[case][0]
+    return (step, kind_of(case)), (step, prior), (step, leaf), (step, bool(data.get("nominal"))), case
+
+
+COSTLY = (
+    *("three_categories", "trivial", "min_leaf_2_nominal", "grid", "trivial_weights", "trivial_line", "trivial_pair"),
+    *("gaps_nominal", "gaps_local", "gaps_grid_line", "grid_line", "grid_box", "ties", "min_leaf_2", "gaps_cyclic"),
+)
+"""Cases whose matrices take longest."""

@@ -8,7 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from tests.problems.drawn import model_of, random_problem
+from tests.problems.drawn import random_problem
+from tests.problems.models import build_model
 from tests.reference.enumeration import LEAF, Reference
 
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
@@ -30,7 +31,7 @@ def _with_joint_nodes(rng, prior):
         joint = {i for i in inner if rng.random() < 0.5}
         if joint:
             problem = replace(problem, split_prior={**problem.split_prior, "joint": joint})
-            return problem, model_of(problem, rng)
+            return problem, build_model(pt, problem, rng)
 
 
 @pytest.mark.parametrize("seed", range(6))

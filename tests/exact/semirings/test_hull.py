@@ -10,10 +10,10 @@ from exact.recursion.draws import grow
 from exact.recursion.inside_outside import inside
 from exact.semirings.hulls import Hull
 from tests.exact.semirings.test_semirings import random_terms
-from tests.problems.graphs import KINDS, solved
+from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations
 
-each_graph = pytest.mark.parametrize("kind", KINDS)
+each_graph = pytest.mark.parametrize("kind", GRAPHS)
 
 
 def upper_hull(best):
@@ -66,7 +66,7 @@ def test_the_largest_price_and_none():
 def test_a_planted_bug_is_caught():
     """Corners kept without dropping those below a line are not the hull."""
     differs = 0
-    for kind in KINDS:
+    for kind in GRAPHS:
         best = best_by_leaves(random_terms(solved(kind, 0)[2].graph, np.random.default_rng(9)))
         rising = [(k, w) for k, w in sorted(best.items()) if w >= max(v for j, v in best.items() if j <= k)]
         differs += rising != upper_hull(best)

@@ -13,13 +13,13 @@ from exact.semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments
 from exact.semirings.exponential import exp_down
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import pack_model
-from tests.problems.graphs import KINDS, solved
+from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of, predictive
 
 SEEDS = range(3)
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
-each_graph = pytest.mark.parametrize("kind", KINDS)
+each_graph = pytest.mark.parametrize("kind", GRAPHS)
 each_seed = pytest.mark.parametrize("seed", SEEDS)
 
 

@@ -12,7 +12,12 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import chain as compiled_chains
 from pactree_mcmc.mcmc.kernel import STEPS
 from pactree_mcmc.testing.plain import plain_package
-from tests.problems.spaces import FIXED, KNOWN, LEAVES, PRIORS, RHO_BY_NODE, THREE, build_model, case_problem, problem
+from tests.problems.leaves import KNOWN, LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem, problem
+from tests.problems.split_priors import FIXED
+from tests.problems.tables import THREE
+from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
 
 KERNELS = {
     "grow-prune": "grow-prune",

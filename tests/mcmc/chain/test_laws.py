@@ -10,17 +10,13 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import start as _start
 from pactree_mcmc.model.prior_draws import draw_prior
 from tests.mcmc.laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
-from tests.problems.spaces import (
-    FIXED,
-    LEAVES,
-    RHO_BY_NODE,
-    THREE,
-    build_model,
-    case_problem,
-    library_tree,
-    nested_tree,
-    problem,
-)
+from tests.problems.leaves import LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem, problem
+from tests.problems.split_priors import FIXED
+from tests.problems.tables import THREE
+from tests.problems.tree_priors import RHO_BY_NODE
+from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import Reference
 
 CHAINS, DRAWS, TUNE, PROPOSALS = 32, 250, 100, 20

@@ -8,7 +8,8 @@ from tests.mcmc.balance import check_balance
 from tests.mcmc.moves.test_noise import given_variance, noisy_chain
 from tests.mcmc.planting import standing_in
 from tests.mcmc.transitions import Stepper, new_chain
-from tests.problems.spaces import build_model, case_problem
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
 
 FEW = ("mcmc.sums.split_sums", "mcmc.sums.ways")
 """Modules that know how many categories are few."""

@@ -10,7 +10,8 @@ from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
 from tests.mcmc.balance import check_balance
 from tests.mcmc.transitions import Stepper, load, new_chain
-from tests.problems.spaces import build_model, case_problem
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
 from tests.reference.enumeration import Reference
 
 ROOM = 700
@@ -144,7 +145,7 @@ def all_met(naive):
 
 def trees_of(naive, model):
     """Library trees with what the naive enumerator says of them."""
-    from tests.problems.spaces import library_tree
+    from tests.problems.trees import library_tree
 
     return [
         (library_tree(plain_package().package, naive, tree), log_prior, log_score)

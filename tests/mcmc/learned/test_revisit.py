@@ -27,8 +27,9 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.learned.test_graph import cut_down as cut_plain
 from tests.mcmc.learned.test_graph import freeze, module, trees_of, with_room
 from tests.mcmc.transitions import load
+from tests.problems.models import build_model
 from tests.problems.runs import LABELS, MODELS, PRIOR, X, Y
-from tests.problems.spaces import build_model, case_problem
+from tests.problems.spaces import case_problem
 
 ROOM = 20_000
 KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.2, "redraw": 0.05}, 60)

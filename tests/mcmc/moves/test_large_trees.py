@@ -8,7 +8,11 @@ import pytest
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key
 from tests.problems.everyday import everyday
-from tests.problems.spaces import DIRICHLET, KNOWN, LOCAL, NORMAL, TRIVIAL, build_model, library_tree, problem
+from tests.problems.leaves import DIRICHLET, KNOWN, NORMAL
+from tests.problems.models import build_model
+from tests.problems.spaces import problem
+from tests.problems.split_priors import LOCAL, TRIVIAL
+from tests.problems.trees import library_tree
 from tests.reference.enumeration import LEAF, count_leaves
 
 TOLERANCE = 1e-11

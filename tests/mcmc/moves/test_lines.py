@@ -11,7 +11,10 @@ from pactree_mcmc.mcmc.state.arrays import FEWEST_LEVELS, MOST_SUMS
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import explore, posterior_of
-from tests.problems.spaces import LEAVES, PRIORS, build_model, case_problem
+from tests.problems.leaves import LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
+from tests.problems.tree_priors import PRIORS
 
 LINES = ("line_of_four", "short_line", "pairs_on_a_line", "weighted_line", "grid_line", "feature_without_weight")
 LINE, MOVE = "mcmc.sums.interval_sums", "mcmc.moves.regrow_line"

@@ -5,7 +5,9 @@ import pytest
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import STEPS
 from tests.problems.everyday import everyday
-from tests.problems.spaces import COSTLY, GAPS, LEAVES, PRIORS, case_problem, kind_of
+from tests.problems.leaves import LEAVES
+from tests.problems.spaces import COSTLY, GAPS, case_problem, kind_of
+from tests.problems.tree_priors import PRIORS
 
 TOO_MANY_OUTCOMES = {
     "regrow-1": {"gaps_local", "gaps_grid_line", "gaps_dyadic", "gaps_grid"},

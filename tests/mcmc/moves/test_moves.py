@@ -9,7 +9,10 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
 from tests.problems.everyday import everyday
-from tests.problems.spaces import COSTLY, LEAVES, PRIORS, SMALL, TINY, build_model, case_problem, shown_by
+from tests.problems.leaves import LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import COSTLY, SMALL, TINY, case_problem, shown_by
+from tests.problems.tree_priors import PRIORS
 
 NEW = [step for step in STEPS if step not in ("grow-prune", "blanchard")]
 MANY_OUTCOMES = ("regrow-2", "subgraph")

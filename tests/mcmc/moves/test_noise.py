@@ -12,7 +12,8 @@ from tests.mcmc.balance import check_balance
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
 from tests.mcmc.transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_ladder, posterior_of
 from tests.problems.everyday import everyday
-from tests.problems.spaces import build_model, case_problem
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
 
 SIGMA2, GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}

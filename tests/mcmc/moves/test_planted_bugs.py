@@ -6,7 +6,12 @@ import pytest
 
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.transitions import KERNELS, explore, imbalance, posterior_of
-from tests.problems.spaces import LEAVES, LOCAL, ORDERED, PRIORS, THREE, WIDE, build_model, problem
+from tests.problems.leaves import LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import problem
+from tests.problems.split_priors import LOCAL
+from tests.problems.tables import ORDERED, THREE, WIDE
+from tests.problems.tree_priors import PRIORS
 
 BREACH = 1e-3
 FOUNDATION = ("grow-prune", "blanchard")

@@ -8,7 +8,8 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from tests.mcmc.transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
 from tests.problems.everyday import everyday
-from tests.problems.spaces import build_model, case_problem
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem
 
 AHEAD, CHAIN, GROWTH, QUESTIONS, REGROW_LINE, SCAN, TURN = (
     f"mcmc.{name}"

@@ -21,25 +21,13 @@ from tests.mcmc.transitions import (
     tree_key,
 )
 from tests.problems.everyday import everyday
-from tests.problems.spaces import (
-    CASES,
-    COSTLY,
-    FIXED,
-    LEAVES,
-    LOCAL,
-    LOSS,
-    ORDERED,
-    PRIORS,
-    RHO_BY_NODE,
-    THREE,
-    WIDE,
-    build_model,
-    case_problem,
-    library_tree,
-    nested_tree,
-    problem,
-    shown_by,
-)
+from tests.problems.leaves import LEAVES, LOSS
+from tests.problems.models import build_model
+from tests.problems.spaces import CASES, COSTLY, case_problem, problem, shown_by
+from tests.problems.split_priors import FIXED, LOCAL
+from tests.problems.tables import ORDERED, THREE, WIDE
+from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
+from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import LEAF, Reference
 
 FOUNDATION = ("grow-prune", "blanchard")

@@ -13,7 +13,12 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 from tests.mcmc.laws import seed_of
 from tests.mcmc.state.invariants import Plainly, check_contents, check_places, check_untouched_ranges
 from tests.mcmc.transitions import tree_key
-from tests.problems.spaces import FIXED, LEAVES, PRIORS, THREE, build_model, case_problem, problem
+from tests.problems.leaves import LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import case_problem, problem
+from tests.problems.split_priors import FIXED
+from tests.problems.tables import THREE
+from tests.problems.tree_priors import PRIORS
 
 MIXTURE = {name: 1.0 for name in STEPS if name != "blanchard"}
 KERNELS = {"grow-prune": "grow-prune", "blanchard": "blanchard", "all moves": MIXTURE}

@@ -14,7 +14,7 @@ from scipy import special
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile import address
-from tests.problems.own_leaves import classes_score, own_classes, own_poisson, poisson_score
+from tests.problems.leaves import classes_score, own_classes, own_poisson, poisson_score
 
 RNG = np.random.default_rng(1)
 N = 40
