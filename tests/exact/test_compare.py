@@ -9,26 +9,31 @@ import pactree_mcmc as pt
 
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(range(12), unit="D")
 TABLE = pd.DataFrame({"smoker": [True, False] * 6, "day": DAYS})
-MODEL = pt.TreeModel(TABLE, np.arange(12) > 5)
-TRUTH = exact.solve(MODEL)
-DRAWS = TRUTH.sample(300, rng=1)
+
+
+@pytest.fixture(scope="module")
+def both():
+    """A posterior, exact and sampled."""
+    truth = exact.solve(pt.TreeModel(TABLE, np.arange(12) > 5))
+    return {"truth": truth, "draws": truth.sample(300, rng=1), "none": None}
 
 
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
-        ((DRAWS, DRAWS), "got SampledPosterior and SampledPosterior; .*: both are Monte Carlo, .*exact.solve.*R-hat"),
-        ((TRUTH, TRUTH), r"got ExactPosterior and ExactPosterior; .*: both are exact, and .sample\(draws, rng\)"),
-        ((DRAWS, TRUTH), "got SampledPosterior and ExactPosterior; .*: swap them"),
-        ((TRUTH, None), r"got ExactPosterior and NoneType; give an ExactPosterior, then a SampledPosterior\.$"),
+        ("draws draws", "got SampledPosterior and SampledPosterior; .*: both are Monte Carlo, .*exact.solve.*R-hat"),
+        ("truth truth", r"got ExactPosterior and ExactPosterior; .*: both are exact, and .sample\(draws, rng\)"),
+        ("draws truth", "got SampledPosterior and ExactPosterior; .*: swap them"),
+        ("truth none", r"got ExactPosterior and NoneType; give an ExactPosterior, then a SampledPosterior\.$"),
     ],
 )
-def test_other_pairs_are_told_what_to_do(pair, words):
+def test_other_pairs_are_told_what_to_do(pair, words, both):
     with pytest.raises(TypeError, match=words):
-        exact.compare(*pair)
+        exact.compare(*(both[name] for name in pair.split()))
 
 
-def test_questions_at_the_root_are_in_the_words_of_trees():
-    asked = [row.quantity for row in exact.compare(TRUTH, DRAWS).rows if row.quantity.startswith("root: ")]
+def test_questions_at_the_root_are_in_the_words_of_trees(both):
+    rows = exact.compare(both["truth"], both["draws"]).rows
+    asked = [row.quantity for row in rows if row.quantity.startswith("root: ")]
     assert "root: day <= 2020-03-06" in asked
     assert "root: smoker = no" in asked

@@ -1,5 +1,7 @@
 """Runs to be stopped and resumed: their models, and equality to the last bit."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 import pactree_mcmc as pt
@@ -30,20 +32,47 @@ def classes(**rest):
     return pt.TreeModel(X, LABELS, nominal=[2], tree_prior=PRIOR, **rest)
 
 
-FIXED = pt.FixedTree(pt.kd_tree(X[:, :2], 4).tree)
-MODELS = {
-    "classes": classes(),
-    "fractions of classes": classes(sample_weight=WEIGHT),
-    "numbers": regression(),
-    "shared variance": regression(pt.NormalSharedVariance()),
-    "grid": regression(split_prior=pt.GridCuts(7)),
-    "trivial": pt.TreeModel(
-        X, Y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=4), split_prior=pt.LocalCuts(trivial=True)
-    ),
-    "dyadic": pt.TreeModel(X, Y, split_prior=pt.DyadicCuts(3)),
-    "fixed": pt.TreeModel(X[:, :2], Y, split_prior=FIXED, tree_prior=pt.BranchingProcess(0.6, max_depth=None)),
-    "penalty": pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
-}
+class Later(Mapping):
+    """What has a name is made when it is first asked for: importing a file of tests computes nothing."""
+
+    def __init__(self, makers):
+        self.makers, self.made = makers, {}
+
+    def __getitem__(self, name):
+        if name not in self.made:
+            self.made[name] = self.makers[name]()
+        return self.made[name]
+
+    def __iter__(self):
+        return iter(self.makers)
+
+    def __len__(self):
+        return len(self.makers)
+
+
+def trivial():
+    prior = pt.ChipmanPrior(0.9, 1.0, max_depth=4)
+    return pt.TreeModel(X, Y, tree_prior=prior, split_prior=pt.LocalCuts(trivial=True))
+
+
+def fixed():
+    design = pt.FixedTree(pt.kd_tree(X[:, :2], 4).tree)
+    return pt.TreeModel(X[:, :2], Y, split_prior=design, tree_prior=pt.BranchingProcess(0.6, max_depth=None))
+
+
+MODELS = Later(
+    {
+        "classes": classes,
+        "fractions of classes": lambda: classes(sample_weight=WEIGHT),
+        "numbers": regression,
+        "shared variance": lambda: regression(pt.NormalSharedVariance()),
+        "grid": lambda: regression(split_prior=pt.GridCuts(7)),
+        "trivial": trivial,
+        "dyadic": lambda: pt.TreeModel(X, Y, split_prior=pt.DyadicCuts(3)),
+        "fixed": fixed,
+        "penalty": lambda: pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
+    }
+)
 MOVES = ("grow-prune", "blanchard", "collapsed", "redraw", "change", "shift", "swap", "rotate", "regrow-1", "regrow-2")
 EVERY_MOVE = dict.fromkeys((*MOVES, "restructure", "reshape", "regrow-line"), 1.0)
 

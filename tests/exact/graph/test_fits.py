@@ -31,12 +31,14 @@ PROBLEMS = {
     "cyclic": {"split_prior": pt.DyadicCuts(3, cyclic=True)},
     "missing": {"missing": "branch"},
     "missing grid": {"missing": "branch", "split_prior": pt.GridCuts(3)},
-    "fixed": {"split_prior": pt.kd_tree(X, 3)},
+    "fixed": {"split_prior": None},
 }
 
 
 def model_of(name, **options):
     given = {**PROBLEMS[name], **options}
+    if name == "fixed":
+        given["split_prior"] = pt.kd_tree(X, 3)
     return pt.TreeModel(GAPS if "missing" in given else X, Y, **given)
 
 

@@ -1,6 +1,7 @@
 """Draws taken into the graph: trees rebuilt from what was saved of them, and what the graph holds afterwards."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from tests.mcmc.learned.test_graph import cut_down as cut_plain
 from tests.mcmc.learned.test_graph import freeze, module, trees_of, with_room
 from tests.mcmc.transitions import load
 from tests.problems.models import build_model
-from tests.problems.runs import LABELS, MODELS, PRIOR, X, Y
+from tests.problems.runs import LABELS, MODELS, PRIOR, Later, X, Y
 from tests.problems.spaces import case_problem
 
 ROOM = 20_000
@@ -37,26 +38,36 @@ GAPPED = X.copy()
 GAPPED[::7, 0] = GAPPED[3::11, 2] = np.nan
 NAMES = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[(X[:, 0] // 2).astype(int)]
 MANY = np.column_stack([NAMES, X[:, 1].astype(object), X[:, 2].astype(object)])
-MODELS_HERE = {
-    **{name: model for name, model in MODELS.items() if name not in ("shared variance",)},
-    "cyclic": pt.TreeModel(X[:, :2], Y, split_prior=pt.DyadicCuts(3, cyclic=True), tree_prior=PRIOR),
-    "gaps": pt.TreeModel(GAPPED, LABELS, nominal=[2], missing="branch", tree_prior=PRIOR),
-    "gaps, grid": pt.TreeModel(GAPPED[:, :2], Y, split_prior=pt.GridCuts(6), missing="branch", tree_prior=PRIOR),
-    "gaps, dyadic": pt.TreeModel(GAPPED[:, :2], Y, split_prior=pt.DyadicCuts(3), missing="branch", tree_prior=PRIOR),
-    "nominal": pt.TreeModel(MANY, LABELS, nominal=[0, 2], tree_prior=PRIOR),
-    "nominal grid": pt.TreeModel(MANY, LABELS, nominal=[0, 2], split_prior=pt.GridCuts(4), tree_prior=PRIOR),
-    "large leaves": pt.TreeModel(MANY, Y, nominal=[0], split_prior=pt.LocalCuts(min_leaf=4), tree_prior=PRIOR),
-    "trivial nominal": pt.TreeModel(
-        MANY[:12],
-        Y[:12],
-        nominal=[0, 2],
-        split_prior=pt.LocalCuts(trivial=True),
-        tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=4),
-    ),
-    "weighted features": pt.TreeModel(
-        X, LABELS, nominal=[2], split_prior=pt.LocalCuts(feature_weights=[1, 2, 5]), tree_prior=PRIOR
-    ),
-}
+MODELS_HERE = Later(
+    {
+        **{name: partial(MODELS.__getitem__, name) for name in MODELS if name != "shared variance"},
+        "cyclic": lambda: pt.TreeModel(X[:, :2], Y, split_prior=pt.DyadicCuts(3, cyclic=True), tree_prior=PRIOR),
+        "gaps": lambda: pt.TreeModel(GAPPED, LABELS, nominal=[2], missing="branch", tree_prior=PRIOR),
+        "gaps, grid": lambda: pt.TreeModel(
+            GAPPED[:, :2], Y, split_prior=pt.GridCuts(6), missing="branch", tree_prior=PRIOR
+        ),
+        "gaps, dyadic": lambda: pt.TreeModel(
+            GAPPED[:, :2], Y, split_prior=pt.DyadicCuts(3), missing="branch", tree_prior=PRIOR
+        ),
+        "nominal": lambda: pt.TreeModel(MANY, LABELS, nominal=[0, 2], tree_prior=PRIOR),
+        "nominal grid": lambda: pt.TreeModel(
+            MANY, LABELS, nominal=[0, 2], split_prior=pt.GridCuts(4), tree_prior=PRIOR
+        ),
+        "large leaves": lambda: pt.TreeModel(
+            MANY, Y, nominal=[0], split_prior=pt.LocalCuts(min_leaf=4), tree_prior=PRIOR
+        ),
+        "trivial nominal": lambda: pt.TreeModel(
+            MANY[:12],
+            Y[:12],
+            nominal=[0, 2],
+            split_prior=pt.LocalCuts(trivial=True),
+            tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=4),
+        ),
+        "weighted features": lambda: pt.TreeModel(
+            X, LABELS, nominal=[2], split_prior=pt.LocalCuts(feature_weights=[1, 2, 5]), tree_prior=PRIOR
+        ),
+    }
+)
 
 
 def drawn(model, n=25, seed=5, thin=1):
