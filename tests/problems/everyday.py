@@ -1,24 +1,20 @@
-"""Which of many combinations are tried every day; the others wait for the slow tests."""
+"""Which of many combinations are tried every day: those that are named. The others wait for ``-m slow``."""
 
 import pytest
 
 
-def everyday(entries, facts, first_out=()):
-    """The entries as parameters, marked slow where the rest shows all their ``facts(*entry)`` too.
+def everyday(entries, named):
+    """The entries as parameters, marked slow where they are not ``named``.
 
-    Entries are left out from the last to the first, those that hold one of ``first_out`` before all others.
+    An entry is a tuple; its name is its parts with blanks between them. Names of no entry are errors.
     """
-    entries = [tuple(entry) for entry in entries]
-    left = {entry: set(facts(*entry)) for entry in entries}
-
-    def rank(entry):
-        return next((r for r, name in enumerate(first_out) if name in entry), len(first_out))
-
-    for entry in sorted(entries, key=lambda entry: (rank(entry), -entries.index(entry))):
-        others = set().union(*(shown for other, shown in left.items() if other != entry))
-        if left[entry] <= others:
-            del left[entry]
-    return [pytest.param(*entry, marks=[] if entry in left else pytest.mark.slow) for entry in entries]
+    by_name = {" ".join(map(str, entry)): entry for entry in entries}
+    strange = [name for name in named if name not in by_name]
+    if strange:
+        raise ValueError(f"no such combination: {strange}; there are {list(by_name)}")
+    return [
+        pytest.param(*entry, marks=[] if name in named else pytest.mark.slow) for name, entry in by_name.items()
+    ]
 
 
 def few_of(few, n):
