@@ -6,17 +6,20 @@ import pytest
 def everyday(entries, named):
     """The entries as parameters, marked slow where they are not ``named``.
 
-    An entry is a tuple; its name is its parts with blanks between them. Names of no entry are errors.
+    An entry is a tuple, or one value; it is called by its parts with blanks between them, or by the first of these.
+    Names of no entry are errors.
     """
-    by_name = {" ".join(map(str, entry)): entry for entry in entries}
-    strange = [name for name in named if name not in by_name]
+    entries = [entry if isinstance(entry, tuple) else (entry,) for entry in entries]
+    calls = [" ".join(map(str, entry)) + " " for entry in entries]
+    strange = [name for name in named if not any(call.startswith(f"{name} ") for call in calls)]
     if strange:
-        raise ValueError(f"no such combination: {strange}; there are {list(by_name)}")
+        raise ValueError(f"no such combination: {strange}; there are {calls}")
     return [
-        pytest.param(*entry, marks=[] if name in named else pytest.mark.slow) for name, entry in by_name.items()
+        pytest.param(*entry, marks=[] if any(call.startswith(f"{name} ") for name in named) else pytest.mark.slow)
+        for entry, call in zip(entries, calls)
     ]
 
 
-def few_of(few, n):
-    """The numbers below ``n``, all but the first few marked slow."""
-    return [pytest.param(i, marks=[] if i < few else pytest.mark.slow) for i in range(n)]
+def pairs(named):
+    """Names of the pairs of a dict of words."""
+    return [f"{first} {second}" for first, words in named.items() for second in words.split()]

@@ -104,6 +104,7 @@ SPECIAL = {
     "corners": (CORNERS, LOCAL, 3),
     "prism": (PRISM, LOCAL, 3),
     "five_corners": (FIVE_CORNERS, LOCAL, 3),
+    "pure_below": ({"X": [(0.0, 0.0), (1.0, 0.0), (2.0, 1.0), (3.0, 2.0)], "y": [0, 0, 0, 1]}, LOCAL, 2),
     "short_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, LOCAL, 2),
     "pairs_on_a_line": ({"X": [row[:1] for row in LONG["X"]], "y": LONG["y"]}, {**LOCAL, "min_leaf": 2}, 3),
     "weighted_line": ({**WIDE, "X": [row[:1] for row in WIDE["X"]]}, LOCAL, 2),
@@ -137,22 +138,9 @@ def case_problem(case, prior, leaf, **changes):
     return problem(data, split_prior, tree_prior, NAMED[leaf], **changes)
 
 
-def kind_of(case):
-    """What sort of questions a case asks."""
-    _, split_prior, _ = SPACES[case]
-    few = split_prior.get("min_leaf", 1) > 1
-    uneven = case == "min_leaf_uneven"
-    return (split_prior["kind"], *(name for name in ("trivial", "cyclic") if split_prior.get(name)), few, uneven)
-
-
-def shown_by(step, case, prior, leaf):
-    """What is tried of a step by a combination: questions, a prior, a leaf model, nominal or not; and the case."""
-    data = SPACES[case][0]
-    return (step, kind_of(case)), (step, prior), (step, leaf), (step, bool(data.get("nominal"))), case
-
-
-COSTLY = (
-    *("three_categories", "trivial", "min_leaf_2_nominal", "grid", "trivial_weights", "trivial_line", "trivial_pair"),
-    *("gaps_nominal", "gaps_local", "gaps_grid_line", "grid_line", "grid_box", "ties", "min_leaf_2", "gaps_cyclic"),
-)
-"""Cases whose matrices take longest."""
+def kinds_of(case):
+    """What sort of splits a case has, in words."""
+    split_prior = SPACES[case][1]
+    words = {"trivial": split_prior.get("trivial"), "cyclic": split_prior.get("cyclic")}
+    words |= {"few": split_prior.get("min_leaf", 1) > 1, "nominal": bool(SPACES[case][0].get("nominal"))}
+    return {split_prior["kind"]} | {word for word, is_so in words.items() if is_so}

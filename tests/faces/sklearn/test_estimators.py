@@ -26,8 +26,8 @@ SHORT = {"n_estimators": 100, "work": 1e6, "random_state": 0}
 @pytest.mark.parametrize(
     "estimator",
     [
-        pt.BayesianTreeClassifier(n_estimators=20, work=1e5),
-        pt.BayesianTreeRegressor(n_estimators=20, work=1e5),
+        pt.BayesianTreeClassifier(n_estimators=20, work=1e4),
+        pt.BayesianTreeRegressor(n_estimators=20, work=1e4),
         exact.ProgressiveMixtureClassifier(),
         exact.ProgressiveMixtureClassifier("dyadic", orders=2),
     ],
@@ -132,7 +132,9 @@ def test_importances_are_those_of_the_posterior():
 
 
 @pytest.mark.parametrize(
-    "last", [pt.BayesianTreeClassifier(**SHORT), exact.ProgressiveMixtureClassifier(orders=2)], ids=["sampled", "exact"]
+    "last",
+    [pt.BayesianTreeClassifier(**SHORT | {"work": 1e5}), exact.ProgressiveMixtureClassifier(orders=2)],
+    ids=["sampled", "exact"],
 )
 def test_in_a_pipeline_under_a_search(last):
     X, y = frame()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import start as _start
 from pactree_mcmc.model.prior_draws import draw_prior
 from tests.mcmc.laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
+from tests.problems.everyday import everyday
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem, problem
@@ -60,25 +62,38 @@ def with_weight(case, prior, leaf):
     return naive, laws_of(Reference(naive))
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "whole"])
+WITHOUT_WEIGHT = [
+    ("weighted_rows", "chipman", "dirichlet"),
+    ("four_categories", "stopped_by_depth", "nig"),
+    ("trivial", "conditioned", "poisson"),
+    ("min_leaf_2_nominal", "penalty", "known"),
+    ("grid", "penalty_empty_cheap", "loss"),
+    ("dyadic", "stopped", "dirichlet"),
+]
+EVERY_DAY = (
+    *("blanchard weighted_rows", "default four_categories", "blanchard trivial", "whole min_leaf_2_nominal"),
+    *("default grid", "grow-prune dyadic"),
+)
+
+
 @pytest.mark.parametrize(
-    ("case", "prior", "leaf"),
-    [
-        ("weighted_rows", "chipman", "dirichlet"),
-        ("four_categories", "stopped_by_depth", "nig"),
-        ("trivial", "conditioned", "poisson"),
-        ("min_leaf_2_nominal", "penalty", "known"),
-        ("grid", "penalty_empty_cheap", "loss"),
-        ("dyadic", "stopped", "dirichlet"),
-    ],
+    ("kernel", "case", "prior", "leaf"),
+    everyday(
+        [(k, *space) for space in WITHOUT_WEIGHT for k in ("grow-prune", "blanchard", "default", "whole")], EVERY_DAY
+    ),
 )
 def test_prior_when_all_weights_are_zero(kernel, case, prior, leaf):
     """Without weight every score is 0, so the posterior is the prior."""
     check_long_run(*without_weight(case, prior, leaf), kernel, seed_of(f"zero weights {kernel} {case}"))
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
-@pytest.mark.parametrize("case", ["three_categories", "cyclic"])
+@pytest.mark.parametrize(
+    ("kernel", "case"),
+    everyday(
+        product(["grow-prune", "blanchard"], ["three_categories", "cyclic"]),
+        ["grow-prune three_categories", "blanchard cyclic"],
+    ),
+)
 def test_prior_when_nothing_is_left_to_score(kernel, case):
     """Every row freezes the leaves, none weighs the trees."""
     data_size = len(case_problem(case, "stopped", "dirichlet").X)
@@ -86,14 +101,27 @@ def test_prior_when_nothing_is_left_to_score(kernel, case):
     check_long_run(naive, laws_of(Reference(naive)), kernel, seed_of(f"all rows in E {kernel} {case}"))
 
 
-@pytest.mark.parametrize("kernel", ["grow-prune", "blanchard", "default", "cgm", "whole", "guided"])
+WITH_WEIGHT = [
+    ("ties", "chipman", "laplace"),
+    ("feature_weights", "conditioned_by_depth", "dirichlet"),
+    ("min_leaf_2_nominal", "stopped", "nig"),
+]
+WITH_WEIGHT_EVERY_DAY = (
+    *("grow-prune feature_weights", "blanchard min_leaf_2_nominal", "default ties", "cgm feature_weights"),
+    *("whole min_leaf_2_nominal", "guided feature_weights"),
+)
+
+
 @pytest.mark.parametrize(
-    ("case", "prior", "leaf"),
-    [
-        ("ties", "chipman", "laplace"),
-        ("feature_weights", "conditioned_by_depth", "dirichlet"),
-        ("min_leaf_2_nominal", "stopped", "nig"),
-    ],
+    ("kernel", "case", "prior", "leaf"),
+    everyday(
+        [
+            (k, *space)
+            for space in WITH_WEIGHT
+            for k in ("grow-prune", "blanchard", "default", "cgm", "whole", "guided")
+        ],
+        WITH_WEIGHT_EVERY_DAY,
+    ),
 )
 def test_posterior(kernel, case, prior, leaf):
     seed = seed_of(f"posterior {kernel} {case}")
@@ -107,13 +135,18 @@ def with_gaps(case):
     return naive, laws_of(Reference(naive))
 
 
-@pytest.mark.parametrize("kernel", ["whole", "guided"])
-@pytest.mark.parametrize("case", ["gaps_local", "gaps_nominal", "gaps_grid_line"])
+@pytest.mark.parametrize(
+    ("kernel", "case"),
+    everyday(
+        product(["whole", "guided"], ["gaps_local", "gaps_nominal", "gaps_grid_line"]),
+        ["whole gaps_nominal", "guided gaps_local"],
+    ),
+)
 def test_posterior_with_missing_values(kernel, case):
     check_long_run(*with_gaps(case), GUIDED if kernel == "guided" else kernel, seed_of(f"gaps {kernel} {case}"))
 
 
-@pytest.mark.parametrize("kernel", ["default", "whole", "guided"])
+@pytest.mark.parametrize("kernel", everyday(["default", "whole", "guided"], ["default", "guided"]))
 def test_posterior_under_a_shared_variance(kernel):
     """The law of trees without the variance: the prior times the score that integrates it out."""
     leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}

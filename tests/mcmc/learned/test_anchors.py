@@ -1,5 +1,7 @@
 """The learned density with anchors leaves the posterior in balance, and the spaces it is tried on really have them."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from tests.mcmc.balance import check_balance
 from tests.mcmc.moves.test_noise import given_variance, noisy_chain
 from tests.mcmc.planting import standing_in
 from tests.mcmc.transitions import Stepper, new_chain
+from tests.problems.everyday import everyday
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -100,14 +103,18 @@ def test_each_move_meets_everything_there_is():
         assert found >= {*MET, *NAMES, "below", "between", "bare", "missing", "trivial", "alike"}
 
 
-SLOW = ("gaps_grid_line", "shallow_ties", "grid_one")
-
-
-@pytest.mark.parametrize(
-    ("step", "case", "prior", "leaf", "beta", "expected"),
-    [pytest.param(*entry, marks=[pytest.mark.slow] if entry[1] in SLOW else []) for entry in SPACES],
-    ids=[" ".join(entry[:4]) for entry in SPACES],
+EVERY_DAY = (
+    *("learned line_of_four penalty", "learned line_of_four stopped_by_depth", "learned line_of_four chipman"),
+    *("learned line_of_four all", "learned weighted_line", "learned four_letters few", "learned three_letters"),
+    *("learned min_leaf_mixed penalty", "learned min_leaf_mixed shared", "learned min_leaf_mixed one"),
+    *("learned box one", "learned min_leaf_uneven", "learned trivial_pair", "learned grid_line", "learned gaps_line"),
+    *("subgraph short_line penalty", "subgraph three_letters stopped", "subgraph three_letters few"),
+    *("subgraph min_leaf_mixed stopped_by_depth", "subgraph min_leaf_mixed one", "subgraph min_leaf_uneven"),
+    *("subgraph trivial_one", "subgraph gaps_line"),
 )
+
+
+@pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta", "expected"), everyday(SPACES, EVERY_DAY))
 def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monkeypatch):
     """Some questions have anchors, others are between two, before the first, past the last, or of a feature without."""
     case, way = (*case.split(), "")[:2]
@@ -215,8 +222,10 @@ def disturbing(rng):
     return disturb
 
 
-@pytest.mark.parametrize("leaf", list(LEAVES))
-@pytest.mark.parametrize("split_prior", list(SPLIT_PRIORS))
+@pytest.mark.parametrize(
+    ("split_prior", "leaf"),
+    everyday(product(SPLIT_PRIORS, LEAVES), ["local fractions", "two rows classes", "grid classes"]),
+)
 def test_what_is_said_of_a_cell_depends_on_the_cell_alone(split_prior, leaf):
     """Not on the order of its rows, nor on what other cells left in scratch."""
     rng = np.random.default_rng(5)

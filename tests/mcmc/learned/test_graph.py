@@ -10,6 +10,7 @@ from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
 from tests.mcmc.balance import check_balance
 from tests.mcmc.transitions import Stepper, load, new_chain
+from tests.problems.everyday import everyday
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 from tests.reference.enumeration import Reference
@@ -33,6 +34,13 @@ SPACES = [
     ("gaps_min_leaf", "chipman", "known"),
 ]
 """Cases, tree priors and leaves: every kind of question, with missing values, nominal features and empty cells."""
+EVERY_DAY = (
+    *("line_of_four penalty dirichlet 1", "box stopped_by_depth laplace 4", "weighted_line stopped_with_zero nig 4"),
+    *("three_letters conditioned_by_depth known 4", "min_leaf_mixed penalty nig 4"),
+    *("min_leaf_uneven conditioned poisson 1", "min_leaf_uneven conditioned poisson 4"),
+    *("trivial_pair penalty_empty_cheap dirichlet 1", "grid_line stopped poisson 1", "gaps_min_leaf chipman known 4"),
+)
+"""Of these and the number of trees met: all kinds of splits but nominal grids, every tree prior and leaf."""
 
 
 def module(name):
@@ -91,8 +99,9 @@ def unseen(chain):
     return math.exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
 
 
-@pytest.mark.parametrize("n_trees", [1, 4])
-@pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
+@pytest.mark.parametrize(
+    ("case", "prior", "leaf", "n_trees"), everyday([(*space, n) for space in SPACES for n in (1, 4)], EVERY_DAY)
+)
 def test_balance_by_a_graph(case, prior, leaf, n_trees):
     """Arbitrary weights, few trees met: some questions were seen, some were not, some cells are outside."""
     naive = case_problem(case, prior, leaf)

@@ -83,7 +83,10 @@ ORDERED = {
 GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
-@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(ORDERED, RULES), lambda *pair: pair, ["all leaves"]))
+EVERY_DAY = ("two sides kept grid", "two sides kept dyadic", "three leaves cut local", "the same below local")
+
+
+@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(ORDERED, RULES), EVERY_DAY))
 def test_rotations_about_three_features(tree, split_prior):
     """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
     model, chain = loaded(problem(CUBE, RULES[split_prior], NO_LIMIT, DIRICHLET), ORDERED[tree])
@@ -103,7 +106,10 @@ NOMINAL = {
 LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
-@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(NOMINAL, LETTER_RULES), lambda *pair: pair))
+EVERY_DAY_OF_LETTERS = ("parts that cross grid", "a part and a cut local", "a part within a part local")
+
+
+@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(NOMINAL, LETTER_RULES), EVERY_DAY_OF_LETTERS))
 def test_rotations_about_parts_of_five_categories(tree, split_prior):
     model, chain = loaded(problem(LETTERS, LETTER_RULES[split_prior], NO_LIMIT, NORMAL), NOMINAL[tree])
     found = breaches(model, chain, "rotate", at_most=20)

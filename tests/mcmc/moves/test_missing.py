@@ -4,9 +4,9 @@ import pytest
 
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import STEPS
-from tests.problems.everyday import everyday
+from tests.problems.everyday import everyday, pairs
 from tests.problems.leaves import LEAVES
-from tests.problems.spaces import COSTLY, GAPS, case_problem, kind_of
+from tests.problems.spaces import GAPS, case_problem
 from tests.problems.tree_priors import PRIORS
 
 TOO_MANY_OUTCOMES = {
@@ -15,8 +15,19 @@ TOO_MANY_OUTCOMES = {
     "restructure": {"gaps_local"},
     "subgraph": {"gaps_local", "gaps_nominal"},
 }
-LONG = ("gaps_grid_line", "gaps_grid", "gaps_dyadic")
-"""What takes the random subgraph longer than a test of every day may."""
+MOST = "gaps_cyclic gaps_dyadic gaps_grid gaps_line gaps_min_leaf"
+NOMINAL_TOO = "gaps_cyclic gaps_dyadic gaps_grid_line gaps_local gaps_min_leaf gaps_nominal"
+FEW = "gaps_cyclic gaps_line gaps_min_leaf"
+EVERY_DAY = {
+    "grow-prune": NOMINAL_TOO,
+    "collapsed": NOMINAL_TOO,
+    "regrow-1": FEW,
+    "regrow-2": "gaps_cyclic gaps_min_leaf",
+    "learned": FEW,
+    "subgraph": FEW,
+    **dict.fromkeys(("redraw", "change", "shift", "swap", "rotate", "restructure", "reshape", "regrow-line"), MOST),
+}
+"""Spaces of each move; without gaps each meets all kinds of splits (`test_moves`)."""
 OFF = {
     "shift": {"gaps_grid", "gaps_dyadic", "gaps_cyclic"},
     "swap": {"gaps_min_leaf", "gaps_grid_line", "gaps_cyclic"},
@@ -39,19 +50,7 @@ def rotated():
     ]
 
 
-def shown(step, case, prior, leaf):
-    """Every step with every kind of question, every prior and leaf model with some; without gaps each step has all."""
-    return (step, kind_of(case)), (case, step in ("change", "swap", "collapsed")), prior, leaf
-
-
-def chosen():
-    """Those of every day; the long ones are slow."""
-    params = everyday(rotated(), shown, COSTLY)
-    long = [param.values[0] == "subgraph" and param.values[1] in LONG for param in params]
-    return [pytest.param(*p.values, marks=pytest.mark.slow) if slow else p for p, slow in zip(params, long)]
-
-
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), chosen())
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), pairs(EVERY_DAY)))
 def test_balance_with_missing_values(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))

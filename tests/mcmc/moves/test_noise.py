@@ -11,7 +11,7 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
 from tests.mcmc.transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_ladder, posterior_of
-from tests.problems.everyday import everyday
+from tests.problems.everyday import everyday, pairs
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -65,11 +65,11 @@ SPACES = {
 
 
 BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
+OTHERS = {"grow-prune": "ties", "regrow-2": "shallow_ties", "rotate": "five_corners", "subgraph": "three_letters"}
+EVERY_DAY = pairs({step: OTHERS.get(step, "min_leaf_mixed") for step in STEPS})
 
 
-@pytest.mark.parametrize(
-    ("step", "case"), everyday(BOTH, lambda step, case: [step, case], ["shallow_ties", "five_corners", "ties"])
-)
+@pytest.mark.parametrize(("step", "case"), everyday(BOTH, EVERY_DAY))
 def test_balance_given_the_variance(step, case):
     naive = given_variance(case)
     chain = noisy_chain(naive)

@@ -1,8 +1,7 @@
 """A move of one's own: proved by its matrix, in kernels, in files, on executors; errors are said in plain words."""
 
+import importlib.util
 import pickle
-import subprocess
-import sys
 import types
 from concurrent.futures import ProcessPoolExecutor
 from math import log
@@ -17,7 +16,6 @@ import pactree_mcmc as pt
 from pactree_mcmc import moves
 from pactree_mcmc.core.compile.digest import NOT_KEPT, key_of
 from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
-from tests import ROOT
 
 SETTINGS = {"draws": 40, "tune": 10, "chains": 2, "rng": 3, "proposals": 20, "progress": False}
 X = [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [1.0, 1.0], [3.0, 2.0]]
@@ -348,8 +346,6 @@ def test_moves_travel():
 
 
 SCRIPT = """
-import pickle, sys
-import numpy as np, pactree_mcmc as pt
 from pactree_mcmc import moves
 
 FACTOR = {factor}
@@ -364,28 +360,29 @@ def step(rng, model, state):
     node = moves.internal(state, helper(rng, moves.n_internal(state)))
     new = moves.draw_split_of(rng, model, state, node, state.node[node].feature)
     return moves.replace_split(rng, model, state, node, new.feature, new.cut, new.categories, False)
-
-if __name__ == "__main__":
-    move = pt.Move("scripted", step)
-    model = pt.TreeModel({X}, {Y})
-    post = pt.sample(model, 5, tune=0, chains=1, rng=1, kernel={{move: 1.0}}, proposals=5, progress=False)
-    print(sum(move.run.stats.cache_hits.values()), sum(move.run.stats.cache_misses.values()))
 """
 
 
 @compiled
 def test_compiled_once_and_again_when_the_step_changes(tmp_path):
     """The key has the step's own code, that of its helpers and the constants they read."""
+    path, model = tmp_path / "mine.py", pt.TreeModel(X, Y)
 
-    def run(factor):
-        path = tmp_path / "mine.py"
-        path.write_text(SCRIPT.format(factor=factor, X=X, Y=Y))
-        out = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=ROOT, check=True)
-        return out.stdout.split()[-2:]
+    def hits_and_misses(factor):
+        """Of the disk, by a move made anew from its file, as in a new process."""
+        path.write_text(SCRIPT.format(factor=factor))
+        spec = importlib.util.spec_from_file_location("mine", path)
+        mine = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(mine)
+        move = pt.Move("scripted", mine.step)
+        pt.sample(model, 5, tune=0, chains=1, rng=1, kernel={move: 1.0}, proposals=5, progress=False)
+        stats = move.run.stats
+        return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
 
-    assert run(tmp_path.name.__hash__() % 10**9 + 2) == ["0", "1"]
-    assert run(tmp_path.name.__hash__() % 10**9 + 2) == ["1", "0"]
-    assert run(tmp_path.name.__hash__() % 10**9 + 3) == ["0", "1"]
+    new = hash(tmp_path.name) % 10**9 + 2
+    assert hits_and_misses(new) == (0, 1)
+    assert hits_and_misses(new) == (1, 0)
+    assert hits_and_misses(new + 1) == (0, 1)
 
 
 def test_keys():

@@ -23,7 +23,7 @@ from tests.mcmc.transitions import (
 from tests.problems.everyday import everyday
 from tests.problems.leaves import LEAVES, LOSS
 from tests.problems.models import build_model
-from tests.problems.spaces import CASES, COSTLY, case_problem, problem, shown_by
+from tests.problems.spaces import CASES, case_problem, problem
 from tests.problems.split_priors import FIXED, LOCAL
 from tests.problems.tables import ORDERED, THREE, WIDE
 from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
@@ -44,7 +44,27 @@ def rotated():
 COMBINATIONS = [(kernel, *rest) for rest in rotated() for kernel in FOUNDATION]
 
 
-@pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), everyday(COMBINATIONS, shown_by, COSTLY))
+EVERY_DAY = (
+    *("grow-prune ties chipman", "grow-prune four_categories", "grow-prune three_categories stopped_by_depth"),
+    *(
+        "grow-prune three_feature_weights penalty",
+        "grow-prune feature_without_weight",
+        "grow-prune trivial conditioned",
+    ),
+    *(
+        "grow-prune min_leaf_2 stopped_by_depth",
+        "grow-prune min_leaf_2_nominal chipman",
+        "grow-prune min_leaf_3_nominal",
+    ),
+    *("grow-prune grid conditioned", "grow-prune dyadic stopped_by_depth", "grow-prune cyclic stopped"),
+    *("grow-prune weighted_rows conditioned_by_depth", "blanchard weighted_rows conditioned_by_depth"),
+    *("blanchard depth_1 conditioned", "blanchard four_categories stopped_with_zero", "blanchard feature_weights"),
+    *("blanchard three_feature_weights", "blanchard trivial_weights stopped_with_zero", "blanchard min_leaf_3 stopped"),
+    *("blanchard dyadic stopped_by_depth", "blanchard cyclic penalty_empty_cheap"),
+)
+
+
+@pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), everyday(COMBINATIONS, EVERY_DAY))
 def test_balance(kernel, case, prior, leaf):
     check_balance(case_problem(case, prior, leaf), kernel)
 

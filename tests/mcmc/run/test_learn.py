@@ -1,6 +1,8 @@
 """Tuning in rounds: the same draws however chains are run, a density that is fitted well, kept, and checked."""
 
+import copy
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from pactree_mcmc.mcmc.state.arrays import MOST_GUIDES, first_density
 from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, MOST_ANCHORS, N_CELL_TERMS, N_WAY_TERMS
 from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
 from tests.mcmc.run.test_interruption import HangingExecutor
+from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS, assert_same, draw
 
 
@@ -71,22 +74,25 @@ def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
 MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.3, "regrow-1": 0.1, "rotate": 0.1}
 
 
-@pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("kernel", ["whole", MIXED], ids=["whole", "mixed"])
+EVERY_DAY = ("whole classes", "whole shared variance", "whole trivial", "mixed fractions of classes", "mixed grid")
+
+
+@pytest.mark.parametrize(("kernel", "name"), everyday(product(["whole", "mixed"], MODELS), EVERY_DAY))
 def test_resumed_is_uninterrupted(name, kernel):
+    kernel = MIXED if kernel == "mixed" else kernel
     half, whole = learned(name, 7, kernel=kernel), learned(name, kernel=kernel)
     assert_same(pt.resume(half, 13, progress=False), whole)
 
 
-@pytest.mark.parametrize("name", ["classes", "shared variance"])
+@pytest.mark.parametrize("name", everyday(["classes", "shared variance"], ["classes"]))
 def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
     """From before learning, when no chain has anything, and from among the draws."""
     whole = learned(name, 4, checkpoint=tmp_path / "run.nc", every=1e-6)
     assert_same(whole, learned(name, 4))
     assert load_unfinished(copies[0]).results == (None, None)
     assert all(result is not None for result in load_unfinished(copies[1]).results)
-    for copy in (copies[0], copies[1], copies[-2]):
-        assert_same(pt.resume(copy, progress=False), whole)
+    for written in (copies[0], copies[1], copies[-2]):
+        assert_same(pt.resume(written, progress=False), whole)
 
 
 def test_a_file_keeps_the_density(tmp_path):
@@ -179,9 +185,15 @@ FORGED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def five():
+    """A run of five draws, to be copied."""
+    return learned("numbers", 5)
+
+
 @pytest.mark.parametrize(("spoil", "said"), FORGED, ids=[f"{i} {said}" for i, (_, said) in enumerate(FORGED)])
-def test_anchors_that_make_no_sense_are_refused(spoil, said, tmp_path):
-    post = learned("numbers", 5)
+def test_anchors_that_make_no_sense_are_refused(spoil, said, five, tmp_path):
+    post = copy.copy(five)
     assert max(end.replicas[0].cells.guide["n_anchors"].max() for end in post.course.ends) > 3
     with_cells(post, spoil)
     post.save(tmp_path / "run.nc")

@@ -18,6 +18,7 @@ from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, Result, run_chain
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from tests.mcmc.run.test_executors import SPAWN
+from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS, assert_same
 
 
@@ -84,7 +85,7 @@ def assert_thinned(steps):
         assert np.array_equal(getattr(post, name), np.add.reduceat(getattr(whole, name)[:, :made], first, axis=1))
 
 
-@pytest.mark.parametrize("steps", [250, 375, 500, 751, 1000])
+@pytest.mark.parametrize("steps", everyday([250, 375, 500, 751, 1000], ["375", "500"]))
 def test_a_local_run_is_the_longer_one_thinned(judged, steps):
     judged(100)
     assert_thinned(steps)
@@ -99,21 +100,27 @@ def test_a_ladder_is_lengthened_too(judged):
     assert np.array_equal(post.tempering.is_stump, whole.tempering.is_stump[:, 1::2])
 
 
+ENDS_EVERY_DAY = ("0.0 0", "0.0 1", "0.0 6", "0.0 15", "60.0 2", "60.0 40")
+
+
 @pytest.mark.parametrize(
     ("at", "n_looks", "steps"),
-    [
-        (0.0, 0, 16),  # over at the first look
-        (0.0, 1, 18),  # before a stretch begins, once what there is is being lengthened
-        (0.0, 6, 16),  # in a stretch, of which nothing is kept
-        (0.0, 11, 32),  # behind it
-        (0.0, 15, 40),  # while it is doubled
-        (0.0, 19, 48),  # behind that
-        (0.0, 25, 48),  # in the next one
-        (0.0, 30, 80),
-        (60.0, 2, 18),  # no room for a stretch: what there is is lengthened, by pieces
-        (60.0, 7, 28),
-        (60.0, 40, 31),  # but by less than one
-    ],
+    everyday(
+        [
+            (0.0, 0, 16),  # over at the first look
+            (0.0, 1, 18),  # before a stretch begins, once what there is is being lengthened
+            (0.0, 6, 16),  # in a stretch, of which nothing is kept
+            (0.0, 11, 32),  # behind it
+            (0.0, 15, 40),  # while it is doubled
+            (0.0, 19, 48),  # behind that
+            (0.0, 25, 48),  # in the next one
+            (0.0, 30, 80),
+            (60.0, 2, 18),  # no room for a stretch: what there is is lengthened, by pieces
+            (60.0, 7, 28),
+            (60.0, 40, 31),  # but by less than one
+        ],
+        ENDS_EVERY_DAY,
+    ),
 )
 def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, monkeypatch, at, n_looks, steps):
     judged(100)
@@ -153,7 +160,7 @@ def test_the_clock_alone_ends_a_run():
     assert few(seconds=1e-9).course.steps == 6
 
 
-@pytest.mark.parametrize("kernel", ["default", "local"])
+@pytest.mark.parametrize("kernel", everyday(["default", "local"], ["local"]))
 def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
     """Whichever is first: the work, as it does without a clock, or the clock."""
     judged(100)
@@ -328,7 +335,7 @@ def test_the_counts_of_one_draw_alone_are_noticed(judged, monkeypatch):
 # checkpoints
 
 
-@pytest.mark.parametrize("name", ["classes", "shared variance"])
+@pytest.mark.parametrize("name", everyday(["classes", "shared variance"], ["shared variance"]))
 def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path):
     """From before learning, from the first draws, from the stretches behind them."""
     judged(100)

@@ -95,7 +95,7 @@ def posterior_mean(name, value, rows):
     def density(p):
         return math.exp(prior(p) + likelihood(p, y)) * value(p)
 
-    points = np.linspace(*ends, 400)[1:-1]
+    points = np.linspace(*ends, 100)[1:-1]
     peak = points[int(np.argmax([density(p) for p in points]))]
     width = 0.2 * (ends[1] - ends[0])
     inner = [x for x in (peak - width / 4, peak, peak + width / 4) if ends[0] < x < ends[1]]
