@@ -8,6 +8,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from exact import posterior as exact_posterior
 from pactree_mcmc.posterior.divergence import as_divergence, same_trees
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.arrays import LEAF
@@ -217,6 +218,6 @@ def test_no_posterior_hides_a_negative_divergence(monkeypatch):
     draws.log_prior_of_tree = draws.log_prior_of_tree + 100.0
     with pytest.raises(RuntimeError, match="report it"):
         draws.kl_to_prior()
-    monkeypatch.setattr("exact.posterior.log_sum", lambda graph: -100.0)
+    monkeypatch.setattr(exact_posterior, "log_sum", lambda graph: -100.0)
     with pytest.raises(RuntimeError, match="report it"):
         truth.kl_to_prior()

@@ -2,8 +2,6 @@
 
 import os
 import resource
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -18,8 +16,8 @@ from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
-from tests import ROOT
 from tests.problems.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
+from tests.programs import run
 
 ROWS = np.column_stack([np.linspace(-2.0, 14.0, 50), np.linspace(5.0, -1.0, 50), np.arange(50) % 6])
 SUFFIXES = [".nc", pytest.param(".zarr", marks=pytest.mark.filterwarnings("ignore::DeprecationWarning"))]
@@ -195,22 +193,12 @@ def test_arviz_and_xarray_read_the_file(tmp_path):
         assert own.attrs["format"] == 2
 
 
-FRESH = """
-import sys
-import numpy as np
-import pactree_mcmc as pt
-post = pt.load(sys.argv[1])
-post = pt.resume(post, 7, progress=False)
-np.save(sys.argv[2], post.predict(np.load(sys.argv[2])))
-"""
-
-
 def test_fresh_process(tmp_path):
     """Another interpreter predicts the same from the file, and draws the same further trees."""
     draw("shared variance", 8).save(tmp_path / "run.nc")
     np.save(tmp_path / "rows.npy", ROWS)
-    run = [sys.executable, "-W", "ignore", "-c", FRESH, str(tmp_path / "run.nc"), str(tmp_path / "rows.npy")]
-    subprocess.run(run, check=True, cwd=ROOT)
+    done = run("resumed_elsewhere", tmp_path / "run.nc", tmp_path / "rows.npy")
+    assert done.returncode == 0, done.stderr
     assert_equal(np.load(tmp_path / "rows.npy"), draw("shared variance", 15).predict(ROWS))
 
 

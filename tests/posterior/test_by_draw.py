@@ -5,6 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.mcmc import sampling
 
 SCALARS = ("n_leaves", "depth", "log_prior", "log_score", "root_feature")
 rng = np.random.default_rng(0)
@@ -33,7 +34,7 @@ POSTERIORS = {"chains": of_chains, "stages": of_stages, "independent": of_the_ex
 @pytest.fixture(scope="module", params=POSTERIORS)
 def post(request):
     with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pactree_mcmc.mcmc.sampling.warn_if_unconverged", lambda *args, **options: None)
+        patch.setattr(sampling, "warn_if_unconverged", lambda *args, **options: None)
         return POSTERIORS[request.param]()
 
 

@@ -1,7 +1,5 @@
 """The ArviZ face: every number in it is recomputed plainly, under whichever major of ArviZ is installed."""
 
-import subprocess
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
@@ -462,12 +460,3 @@ def test_summary_of_one_draw_and_of_no_moves():
     assert frame["mean"].notna().all()
     assert frame[["sd", "ess_bulk", "rhat"]].isna().all(axis=None)
     assert frame.attrs["acceptance"] == {}
-
-
-def test_heavy_packages_wait_until_needed():
-    code = (
-        "import sys, pactree_mcmc, pactree_mcmc.posterior.inference_data, pactree_mcmc.faces.plots\n"
-        "print([m for m in ('arviz', 'xarray', 'pandas', 'matplotlib') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats as laws
 
 import pactree_mcmc as pt
+from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
 from pactree_mcmc.model.leaf.distributions import NegativeBinomial
 from pactree_mcmc.posterior import predictive as module
 from pactree_mcmc.posterior.predictive import Predictive
@@ -278,8 +279,8 @@ class TestHostile:
 class TestPlanted:
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        for name in ("known_variance", "normal", "shared_variance"):
-            monkeypatch.setattr(f"pactree_mcmc.model.leaf.{name}.drawn_normal", planted_plug_in)
+        for module in (known_variance, normal, shared_variance):
+            monkeypatch.setattr(module, "drawn_normal", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_law()
 

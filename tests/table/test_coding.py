@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
+from pactree_mcmc.table import coding
 from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, midpoint, quantile_scale
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.reader import Table
@@ -253,7 +254,7 @@ def test_codes_take_small_integers(n_codes, n_rows, dtype):
 @pytest.mark.parametrize("n_cuts", [1, 255, 256, 65_535, 65_536])
 @pytest.mark.parametrize("many", [1, 500_000])
 def test_the_largest_code_comes_back_whole(n_cuts, many, monkeypatch):
-    monkeypatch.setattr("pactree_mcmc.table.coding.MANY_ROWS", many)
+    monkeypatch.setattr(coding, "MANY_ROWS", many)
     X = np.array([[-1.0, 0.0], [n_cuts + 1.0, 1.0], [0.5, 2.0]])
     model = pt.TreeModel(X, [0.5, 1.5, 2.5], split_prior=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
     assert model.units.codes.dtype == code_type(n_cuts + 1, 3)

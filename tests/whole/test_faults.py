@@ -8,30 +8,21 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import pactree_mcmc as pt
+from pactree_mcmc.mcmc.run import task
 from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
 from tests import ROOT
 from tests.problems.runs import assert_same, draw
-
-INTERRUPTED = """
-import sys
-sys.path.insert(0, "tests")
-from tests.problems.runs import draw
-post = draw("classes", 10**7, kernel="grow-prune", rng=9, thin=50, tune=%d, checkpoint=sys.argv[1], every=0.05)
-post.save(sys.argv[2])
-"""
+from tests.programs import command
 
 
-def child(code, *paths):
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", code, *map(str, paths)], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
+def child(name, *words):
+    return subprocess.Popen(command(name, *words), cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
 def interrupted(process):
@@ -48,7 +39,7 @@ def interrupted(process):
 def test_a_real_signal(moment, tune, tmp_path):
     """SIGINT ends the run within seconds: with the draws so far, or, while tuning, with KeyboardInterrupt."""
     running, saved = tmp_path / "run.nc", tmp_path / "saved.nc"
-    process = child(INTERRUPTED % tune, running, saved)
+    process = child("drawn_until_interrupted", running, saved, tune)
     try:
         first = None
         while first is None or running.stat().st_mtime_ns == first:
@@ -77,36 +68,10 @@ def assert_same_draws(one, other):
             assert (getattr(one, name)[c] == getattr(other, name)[c]).all()
 
 
-NO_MEMORY = """
-import resource, sys
-import numpy as np
-sys.path.insert(0, "tests")
-import exact, pactree_mcmc as pt
-from tests.problems.runs import MODELS, X, draw
-post = draw("classes", 10, kernel="grow-prune")
-post.save(sys.argv[1])
-truth = exact.solve(MODELS["fixed"])
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), resource.RLIM_INFINITY))
-try:
-    pt.resume(sys.argv[1], 10**9, progress=False)
-except MemoryError as error:
-    print("sampler:", error, file=sys.stderr)
-try:
-    rng = np.random.default_rng(0)
-    exact.solve(pt.TreeModel(rng.random((400, 6)), rng.random(400), tree_prior=pt.ChipmanPrior(max_depth=6)))
-except (MemoryError, exact.Intractable) as error:
-    print("engine:", type(error).__name__, error, file=sys.stderr)
-assert exact.solve(MODELS["fixed"]).log_evidence == truth.log_evidence
-assert np.array_equal(pt.load(sys.argv[1]).predict_proba(X), post.predict_proba(X))
-print("alive", file=sys.stderr)
-"""
-
-
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory in use is read from /proc")
 def test_no_memory(tmp_path):
     """Half a gigabyte left: the sampler and the engine say so, what was saved is there, and the process goes on."""
-    process = child(NO_MEMORY, tmp_path / "run.nc")
+    process = child("out_of_memory", tmp_path / "run.nc")
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     for word in ("sampler: ", "engine: ", "alive"):
@@ -125,7 +90,7 @@ def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
         made.append(path.read_bytes())
 
     monkeypatch.setattr(Checkpoint, "write", until_full)
-    monkeypatch.setattr("pactree_mcmc.mcmc.run.task.BLOCK_SECONDS", -1.0)
+    monkeypatch.setattr(task, "BLOCK_SECONDS", -1.0)
     try:
         with pytest.raises(OSError, match=r"run\.nc could not be written: .*before is kept"):
             draw("classes", 8, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)

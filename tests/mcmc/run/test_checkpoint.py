@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,6 +15,7 @@ from pactree_mcmc.mcmc.run import workers as _workers
 from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
 from tests import ROOT
 from tests.problems.runs import LABELS, MODELS, X, assert_same, draw
+from tests.programs import command
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,10 @@ def test_a_model_no_file_can_hold_is_refused_before_sampling(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-LONG = """
-import sys
-sys.path.insert(0, "tests")
-from tests.problems.runs import draw
-draw("numbers", 800, rng=9, checkpoint=sys.argv[1], every=0.05)
-"""
-
-
 def test_killed_run_is_finished(tmp_path):
     """SIGKILL in the middle; nothing half-written is left, and the draws are those of an uninterrupted run."""
     path = tmp_path / "run.nc"
-    child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", LONG, str(path)], cwd=ROOT)
+    child = subprocess.Popen(command("drawn_until_killed", path), cwd=ROOT)
     try:
         least = 0
         while least < 10:

@@ -91,27 +91,14 @@ def test_ray():
         ray.shutdown()
 
 
-MPI = """
-import sys
-sys.path.insert(0, "tests")
-from mpi4py.futures import MPIPoolExecutor
-from tests.problems.runs import assert_same, draw
-if __name__ == "__main__":
-    with MPIPoolExecutor() as pool:
-        assert_same(draw("classes", executor=pool), draw("classes"))
-    print("the same draws")
-"""
-
-
 @pytest.mark.slow
-def test_mpi(tmp_path):
+def test_mpi():
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if mpiexec is None:
         pytest.skip("mpiexec is not installed")
-    (tmp_path / "run.py").write_text(MPI)
-    command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "run.py")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    words = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", "-m", "tests.programs.drawn_through_mpi"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert "the same draws" in done.stdout, done.stderr
 
 

@@ -1,6 +1,7 @@
 """What is said on the standard error while chains run, and while their code is compiled."""
 
 import io
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +15,7 @@ from pactree_mcmc.faces.sklearn import base as _estimator_base
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run import progress as _progress
 from pactree_mcmc.mcmc.run.progress import Progress, entries, n_missing
+from tests.programs import run
 
 X = np.arange(40.0)[:, None]
 MODEL = pt.TreeModel(X, X[:, 0] > 19)
@@ -169,21 +171,9 @@ def test_a_warm_start_looks_at_no_cache(monkeypatch):
 @pytest.mark.slow
 def test_entries_are_those_a_run_compiles(tmp_path):
     """In a process with an empty cache, what is announced is what is compiled."""
-    import os
-    import subprocess
-
-    code = (
-        "import numpy as np, pactree_mcmc as pt, pactree_mcmc.core.compile.cache as c\n"
-        "x = np.arange(40.0)[:, None]; m = pt.TreeModel(x, x[:, 0] > 19); seen = []\n"
-        "c.watchers.append(lambda cache: seen.append(cache._function.__qualname__))\n"
-        "from pactree_mcmc.mcmc.run.workers import Work, do\n"
-        "from pactree_mcmc.mcmc.sampling import Plan, chain_seeds, read_kernel\n"
-        "k = read_kernel('grow-prune'); s = chain_seeds(1, 1)\n"
-        "do(Work([Plan(m, 20, 5, 1, k, s[0], 'stump')], [None], None, True, None)); print(seen)\n"
-    )
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
-    seen = eval(done.stdout)
+    done = run("compiled_from_nothing", env=env)
+    seen = done.stdout.split()
     expected = [function.__qualname__ for function in entries(read_kernel("grow-prune"), False)]
     assert set(seen) == set(expected) - {"grow_as_given"}
     assert done.stderr.splitlines()[0] == f"compiling 1 of {len(expected)}, once; later runs find it on disk"

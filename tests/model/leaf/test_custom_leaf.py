@@ -13,7 +13,8 @@ from scipy import special
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile import address
+from pactree_mcmc.core.compile import address, cache
+from pactree_mcmc.model.leaf import by_address
 from tests.problems.leaves import classes_score, own_classes, own_poisson, poisson_score
 
 RNG = np.random.default_rng(1)
@@ -92,7 +93,7 @@ def test_a_second_leaf_compiles_nothing_of_the_library(monkeypatch):
         return -0.25 * s[1] * s[0] / (1.0 + s[0])
 
     compiled = []
-    monkeypatch.setattr("pactree_mcmc.core.compile.cache.watchers", watchers)
+    monkeypatch.setattr(cache, "watchers", watchers)
     watchers.append(lambda cache: compiled.append(cache))
     try:
         leaf = pt.CustomLeaf(other, stats=lambda y: np.column_stack([y, np.ones_like(y)]), predict=lambda s: s[:, 0])
@@ -251,7 +252,7 @@ class TestCheck:
         def wrong(function, with_params):
             return address.address_of(other, with_params)
 
-        monkeypatch.setattr("pactree_mcmc.model.leaf.by_address.address_of", wrong)
+        monkeypatch.setattr(by_address, "address_of", wrong)
         with pytest.raises(ValueError, match="both must be the same function"):
             OWN.check(COUNTS)
         with pytest.raises(ValueError, match="both must be the same function"):
