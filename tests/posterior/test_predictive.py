@@ -279,8 +279,8 @@ class TestHostile:
 class TestPlanted:
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        for module in (known_variance, normal, shared_variance):
-            monkeypatch.setattr(module, "drawn_normal", planted_plug_in)
+        for leaf in (known_variance, normal, shared_variance):
+            monkeypatch.setattr(leaf, "drawn_normal", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_law()
 

@@ -23,3 +23,8 @@ def everyday(entries, named):
 def pairs(named):
     """Names of the pairs of a dict of words."""
     return [f"{first} {second}" for first, words in named.items() for second in words.split()]
+
+
+def few_of(few, n):
+    """Seeds below ``n``, all but the first few marked slow."""
+    return [pytest.param(i, marks=[] if i < few else pytest.mark.slow) for i in range(n)]

@@ -13,50 +13,10 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.faces.cli import main
 from pactree_mcmc.faces.cli.words import OPTIONS, in_options
 from pactree_mcmc.mcmc.run import progress as _progress
 from tests import ROOT
-
-RUN = ["--kernel", "grow-prune", "--draws", "200", "--tune", "100", "--chains", "2", "--seed", "3", "--quiet"]
-needs_files = pytest.mark.skipif(not hasattr(pt, "load"), reason="runs cannot be saved yet: pt.load is missing")
-
-
-def shop(n=80):
-    """Two ordered columns, one of text, a class and a number."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.integers(20, 28, n), "colour": rng.choice(["blue", "green", "red"], n)})
-    frame["size"] = rng.integers(0, 3, n) / 2.0
-    frame["bought"] = np.where((frame["age"] > 23) ^ (frame["colour"] == "red"), "yes", "no")
-    frame["price"] = frame["age"] + rng.integers(0, 9, n) / 8.0
-    return frame
-
-
-@pytest.fixture
-def data(tmp_path):
-    path = tmp_path / "shop.csv"
-    shop().to_csv(path, index=False)
-    return str(path)
-
-
-def run(capsys, *argv):
-    """Exit code, standard output, standard error."""
-    code = main([str(a) for a in argv])
-    told = capsys.readouterr()
-    return code, told.out, told.err
-
-
-def answer(capsys, *argv):
-    """What a command prints with --json."""
-    code, out, err = run(capsys, *argv, "--json")
-    assert code == 0, err
-    return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-
-
-def model_of(frame, target, **options):
-    """The model that the command line should build."""
-    X = frame.drop(columns=["bought", "price"])
-    return pt.TreeModel(X, frame[target].to_numpy(), nominal=["colour"], **options)
+from tests.faces.cli.calls import RUN, answer, model_of, run, shop
 
 
 class TestFit:
@@ -334,84 +294,6 @@ class TestCompare:
             assert run(capsys, *command, "--max-cells", "500", name, value)[0] == 0, name
 
 
-BAD_FILES = {
-    "empty": ("", "is empty; give a CSV file with a header line"),
-    "blank": ("\n\n", "is empty; give a CSV file with a header line"),
-    "header only": ("a,y\n", "has a header and no rows"),
-    "one row": ("a,y\n1,2\n", "X has one row"),
-    "target missing": ("a,yy\n1,2\n2,3\n", "has no column 'y', given as --target; did you mean 'yy'"),
-    "target far": ("a,b\n1,2\n2,3\n", "has no column 'y', given as --target; its columns are a, b"),
-    "only the target": ("y\n1\n2\n", "has no column beside the target 'y'"),
-    "text among numbers": ("a,y\n1,2\n\n2,3\nn.a.,3\n", "line 5: text 'n.a.' in column 'a', which holds numbers"),
-    "text after quoted lines": ('a,b,y\n"x\ny",1,2\nz,2,3\nz,?,3\n', "line 5: text '?' in column 'b'"),
-    "long row": ("a,y\n1,2\n2,3,4\n", "line 3: 3 fields where the header has 2"),
-    "short row": ("a,y\n1,2\n2\n", "line 3: 1 fields where the header has 2"),
-    "missing": ("a,y\n1,2\nNaN,3\n", "line 3: no value in column 'a'; fill it in, leave such lines out with"),
-    "missing in two columns": (
-        "a,b,y\n1,,2\nNaN,3,3\n",
-        "line 3: no value in column 'a', line 2: no value in column 'b'; fill it in",
-    ),
-    "text among numbers of two columns": (
-        "a,b,y\n1,2,1\n2,x,2\nq,3,3\n",
-        "2 columns cannot be used:",
-    ),
-    "missing target": ("a,y\n1,2\n2,\n", "line 3: no value in column 'y'"),
-    "infinite": ("a,y\n1,2\ninf,3\n", "line 3: column 'a' is infinite"),
-    "text in the target": ("a,y\n1,2\n2,3\n4,b\n", "line 4: text 'b' in column 'y'"),
-    "no name": ("a,,y\n1,2,3\n2,3,4\n", "line 1: column 2 has no name"),
-    "same names": ("a,a,y\n1,2,3\n2,3,4\n", "line 1: two columns are called 'a'"),
-    "other separator": ("a;y\n1;2\n2;3\n", "has one column, 'a;y'; give --separator ';'"),
-    "many texts": (
-        "a,y\n" + "".join(f"t{i},1\n" for i in range(64)),
-        "column 'a' holds 64 different texts; at most 63 are allowed: merge rare ones, or leave it out with --ignore a",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_files_are_refused_in_one_line(capsys, tmp_path, name):
-    content, message = BAD_FILES[name]
-    path = tmp_path / "bad.csv"
-    path.write_text(content)
-    code, out, err = run(capsys, "fit", path, "--target", "y", *RUN)
-    assert (code, out) == (1, "")
-    assert len(err.splitlines()) == 1
-    assert err.startswith("error: ")
-    assert message in err
-
-
-def test_files_that_are_no_text(capsys, tmp_path):
-    path = tmp_path / "picture.csv"
-    path.write_bytes(b"a,y\n\xff\xfe,1\n")
-    code, _, err = run(capsys, "fit", path, "--target", "y")
-    assert code == 1
-    assert "is not UTF-8 text" in err
-    path = tmp_path / "cut.csv.gz"
-    path.write_bytes(gzip.compress(b"a,y\n1,2\n" * 100)[:30])
-    code, _, err = run(capsys, "fit", path, "--target", "y")
-    assert code == 1
-    assert len(err.splitlines()) == 1
-
-
-def test_files_and_folders_that_are_not_there(capsys, data, tmp_path):
-    for command in (["fit", "nosuch.csv"], ["summary", "nosuch.nc"], ["predict", data, "nosuch.csv"]):
-        code, out, err = run(capsys, *command, "--target", "bought", *RUN)
-        assert (code, out) == (1, "")
-        assert err.splitlines() == [f"error: {command[-1]}: No such file or directory"]
-    code, _, err = run(capsys, "fit", data, "--target", "bought", "--out", tmp_path / "nosuch" / "run.nc")
-    assert code == 1
-    assert "does not exist or cannot be written to; make it first" in err
-
-
-@needs_files
-def test_a_saved_model_is_no_run(capsys, tmp_path):
-    path = tmp_path / "model.nc"
-    model_of(shop(20), "bought").save(path)
-    code, out, err = run(capsys, "summary", path)
-    assert (code, out) == (2, "")
-    assert f"{path} is a saved model, which has no draws; give a saved run" in err
-
-
 def test_regression_on_text_is_refused(capsys, data):
     code, _, err = run(capsys, "fit", data, "--target", "bought", "--regression", *RUN)
     assert code == 1
@@ -471,43 +353,3 @@ def test_as_a_program(data):
     assert bad.stderr.splitlines() == [
         f"error: {data} has no column 'x', given as --target; its columns are age, colour, size, bought, price"
     ]
-
-
-@needs_files
-class TestSavedRuns:
-    @pytest.fixture
-    def saved(self, capsys, data, tmp_path):
-        path = tmp_path / "run.nc"
-        told = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price,size", *RUN, "--out", path)
-        assert told["saved"] == str(path)
-        return path, told
-
-    def test_summary(self, capsys, saved):
-        path, told = saved
-        again = answer(capsys, "summary", path)
-        for name in ("summary", "n_leaves_pmf", "feature_inclusion", "best_tree", "classes"):
-            assert again[name] == told[name]
-
-    def test_predict(self, capsys, data, saved):
-        told = answer(capsys, "predict", saved[0], data)
-        command = ("predict", data, data, "--target", "bought", "--ignore", "price,size", *RUN)
-        assert told["predictions"] == answer(capsys, *command)["predictions"]
-
-    def test_compare(self, capsys, data, saved):
-        told = answer(capsys, "compare", saved[0])
-        command = ("compare", data, "--target", "bought", "--ignore", "price,size", *RUN)
-        assert told["rows"] == answer(capsys, *command)["rows"]
-
-    def test_a_damaged_file(self, capsys, saved):
-        path = saved[0]
-        for content in (path.read_bytes()[:2000], b"a,b\n1,2\n"):
-            path.write_bytes(content)
-            code, out, err = run(capsys, "summary", path)
-            assert (code, out) == (1, "")
-            assert len(err.splitlines()) == 1
-            assert "run.nc" in err
-
-    def test_a_target_is_refused(self, capsys, saved):
-        code, _, err = run(capsys, "summary", saved[0], "--target", "bought")
-        assert code == 2
-        assert "which has its own" in err

@@ -1,6 +1,6 @@
 """A program that uses every public name, and says of what type its results are: ``mypy --strict`` checks it.
 
-Not a test: pytest does not import it. It runs all the same, ``python tests/project/typing/face.py``, on tables of a few
+Not a test: pytest does not import it. It runs all the same, ``python -m tests.project.typing.face``, on tables of a few
 rows.
 """
 
@@ -9,10 +9,9 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar, assert_type
+from typing import Any, assert_type
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,24 +19,26 @@ from matplotlib.figure import Figure
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates, moves, plots, testing
-
-Array = npt.NDArray[Any]
-Root = tuple[int, float] | tuple[int, float, str] | tuple[int, frozenset[Any]] | None
-# mypy reads a function of an AnyPosterior once for each of the classes
-AnyPosterior = TypeVar(
-    "AnyPosterior",
-    pt.Posterior,
-    pt.SampledPosterior,
-    pt.ProgressiveSample,
-    exact.ExactPosterior,
-    exact.ProgressiveMixture,
+from tests.project.typing.face_exact import (
+    LABELS,
+    NUMBERS,
+    ROWS,
+    AnyPosterior,
+    Array,
+    TreePrior,
+    X,
+    classifiers,
+    comparison,
+    dyadic_trees,
+    global_splitting,
+    progressive_mixtures,
+    prunings,
+    questions_to_any_posterior,
+    questions_to_exact_posterior,
+    regressor,
+    sequences_and_streams,
+    sums_over_graph,
 )
-TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty
-
-X = np.random.default_rng(0).uniform(size=(16, 2))
-LABELS = np.where(X[:, 0] > 0.5, "yes", "no")
-NUMBERS = np.where(X[:, 0] > 0.5, 1.0, 0.0) + 0.1 * X[:, 1]
-ROWS = [[0.2, 0.3], [0.7, 0.3]]
 
 
 def models() -> list[pt.TreeModel]:
@@ -209,30 +210,6 @@ def run_of_its_own_length(model: pt.TreeModel) -> pt.SampledPosterior:
     return pt.sample(model, 20, chains=2, rng=1, steps=40, seconds=10.0, work=1e4, progress=False)
 
 
-def evidence(post: pt.Posterior) -> None:
-    assert_type(post.log_evidence, float | None)
-
-
-def questions_to_any_posterior(post: AnyPosterior) -> None:
-    evidence(post)
-    assert_type(post.model, pt.TreeModel)
-    assert_type(post.n_leaves_pmf(), Array)
-    assert_type(post.feature_inclusion(), Array)
-    assert_type(post.root_split_pmf(), dict[Root, float])
-    assert_type(post.map_tree(), pt.Tree)
-    assert_type(post.draw_trees(2, rng=1), list[pt.Tree])
-    assert_type(post.predict(ROWS), Array)
-    if post.model.classes_ is None:
-        assert_type(post.predict_quantiles(ROWS, [0.1, 0.9]), Array)
-        assert_type(post.predict_interval(ROWS, coverage=0.8), Array)
-        assert_type(post.predict_std_new_y(ROWS), Array)
-    else:
-        assert_type(post.predict_proba(ROWS), Array)
-    assert_type(post.sample_predictive(ROWS, draws=3, rng=1), Array)
-    assert_type(post.kl_to_prior(), float)
-    assert_type(pt.typical_tree(post, n_draws=10, rng=1), pt.Tree)
-
-
 def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
     questions_to_any_posterior(post)
     assert_type(post.log_evidence, float | None)
@@ -262,247 +239,6 @@ def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert isinstance(again, pt.SampledPosterior)
     assert_type(again, pt.SampledPosterior)
     assert_type(issubclass(pt.ConvergenceWarning, UserWarning), bool)
-
-
-def questions_to_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
-    try:
-        truth = exact.solve(model, max_cells=1_000_000)
-    except exact.Intractable as error:
-        assert_type(error, exact.Intractable)
-        raise
-    assert_type(truth, exact.ExactPosterior)
-    questions_to_any_posterior(truth)
-    assert_type(truth.log_evidence, float)
-    assert_type(truth.n_trees, int)
-    assert_type(truth.graph, exact.CellGraph)
-    assert_type(truth.log_inside, Array)
-    assert_type(truth.map_log_joint, float)
-    best = assert_type(truth.best_trees(2), exact.BestTrees)
-    assert_type(best.trees, list[pt.Tree])
-    assert_type(best.log_joint, Array)
-    assert_type(truth.best_log_joint_by_size(2), Array)
-    assert_type(truth.best_tree_of_size(2), pt.Tree)
-    assert_type(truth.depth_pmf(), Array)
-    assert_type(truth.expected_splits(), Array)
-    moments = assert_type(truth.mean_and_variance(np.ones(truth.graph.n_cells)), exact.MeanAndVariance)
-    mean, variance = moments  # as a pair too
-    assert_type(mean, float | Array)
-    assert_type(moments.mean, float | Array)
-    assert_type(variance, float | Array)
-    cells = assert_type(truth.cell_probabilities(), exact.CellProbabilities)
-    assert_type(cells.leaf, Array)
-    assert_type(cells.split, Array)
-    assert_type(truth.question_probabilities(), Array)
-    assert_type(truth.cell_values, Array)
-    assert_type(truth.predict_std_over_trees(ROWS), Array)
-    assert_type(truth.sample(50, rng=1), pt.SampledPosterior)
-    truth.to_arviz(draws=10, rng=1, log_likelihood=True, posterior_predictive=True)
-    assert_type(truth.summary(), pd.DataFrame)
-    return truth
-
-
-def comparison(truth: exact.ExactPosterior) -> None:
-    table = assert_type(exact.compare(truth, truth.sample(50, rng=1), X=ROWS), exact.Comparison)
-    assert_type(table.max_abs_z, float)
-    assert_type(table.rows[0].quantity, str)
-    assert_type(table.rows[0].z, float)
-    assert_type(table.to_frame(), pd.DataFrame)
-    assert_type(table.plot(), Axes)
-    assert_type(str(table), str)
-
-
-def sums_over_graph(model: pt.TreeModel) -> None:
-    graph = assert_type(exact.build_graph(model, max_cells=10_000), exact.CellGraph)
-    for number in (graph.n_cells, graph.n_edges, graph.n_slots):
-        assert_type(number, int)
-    for array in (graph.rows, graph.stats, graph.score, graph.log_stop, graph.log_split, graph.log_rule, graph.feature):
-        assert_type(array, Array)
-    by_slot = assert_type(exact.by_slot(graph, graph.score), Array)
-    assert_type(exact.with_terms(graph, log_stop=by_slot, log_split=0.0, log_rule=0.0), exact.CellGraph)
-    assert_type(exact.log_sum(graph), float)
-    assert_type(exact.best_log_weight(graph), float)
-    assert_type(exact.count_trees(graph), int)
-    assert_type(exact.best_by_size(graph, 3).value, Array)
-    assert_type(exact.hull_by_size(graph).leaves, Array)
-    assert_type(exact.occurrences(graph).slot, Array)
-    assert_type(exact.occurrences(graph).question, Array)
-
-
-def progressive_mixtures(frozen: pt.TreeModel) -> None:
-    sampled = pt.progressive_mixture(
-        frozen,
-        engine="smc",
-        chains=2,
-        draws=10,
-        steps=2,
-        particles=10,
-        threshold=0.5,
-        block=None,
-        shuffle=False,
-        kernel="grow-prune",
-        rng=1,
-        executor=None,
-    )
-    assert_type(sampled, pt.ProgressiveSample)
-    for array in (sampled.stage, sampled.stage_log_evidence, sampled.n_resampled):
-        assert_type(array, Array)
-    assert_type(sampled.predict_proba_se(ROWS), Array)
-    assert_type(sampled.log_evidence, float | None)
-    assert_type(sampled.log_evidence_se, float | None)
-    mixture = exact.progressive_mixture(frozen, orders=2, resplit=False, rng=1, max_cells=100_000)
-    assert_type(mixture, exact.ProgressiveMixture)
-    assert_type(mixture.stage_log_evidence, Array)
-    assert_type(mixture.cell_probabilities(), exact.CellProbabilities)
-    assert_type(mixture.sample(10, rng=1), pt.SampledPosterior)
-    assert_type(mixture.log_evidence, float | None)
-    assert_type(mixture.predict_proba(ROWS), Array)
-    bound = assert_type(exact.kl_bound(frozen, mixture.map_tree()), exact.KLBound)
-    assert_type(bound.prior, float)
-    assert_type(bound.total, float)
-    assert_type(bound.classification, float)
-
-
-def sequences_and_streams(loss: pt.TreeModel) -> None:
-    weighting = exact.context_tree_weighting([0, 1, 0, 1, 1, 0, 1], 2, 2, alpha=0.5, rho=0.5)
-    assert_type(weighting, exact.ContextTreeWeighting)
-    assert_type(exact.ContextTreeWeighting(2, 2).update([0, 1, 1, 0]), Array)
-    assert_type(weighting.add([[0, 1]], [1]), Array)
-    assert_type(weighting.predict_proba([[0, 1]]), Array)
-    assert_type(weighting.log_evidence, float)
-    assert_type(weighting.code_length, float)
-    assert_type(weighting.n_seen, int)
-    assert_type(weighting.depth_pmf(), Array)
-    assert_type(weighting.graph(), tuple[exact.CellGraph, Array])
-    source = assert_type(weighting.best_source(), exact.TreeSource)
-    assert_type(source.contexts, list[tuple[int, ...]])
-    assert_type(source.counts, Array)
-    assert_type(source.probability, Array)
-    assert_type(source.log_probability, float)
-
-    counts = exact.DesignCounts(pt.DyadicCuts(2, bounds=[[0.0, 1.0], [0.0, 1.0]]))
-    assert_type(counts.update(X, LABELS, sample_weight=None, estimation=None), exact.DesignCounts)
-    assert_type(counts + counts, exact.DesignCounts)
-    assert_type(counts.n_rows, int)
-    assert_type(counts.n_cells, int)
-    assert_type(counts.model(tree_prior=pt.ChipmanPrior(), leaf=pt.DirichletMultinomial()), pt.TreeModel)
-    assert_type(counts.solve(max_cells=1000, tree_prior=pt.ChipmanPrior()), exact.ExactPosterior)
-
-
-def dyadic_trees() -> None:
-    risk, y = exact.minimise_risk, [int(label == "yes") for label in LABELS]
-    found = assert_type(risk(X, y, penalty="adaptive", strength=0.1, levels=2, cyclic=True), exact.PenalisedTree)
-    for number in (found.risk, found.penalty, found.objective):
-        assert_type(number, float)
-    assert_type(found.tree, pt.Tree)
-    assert_type(found.levels, int)
-    assert_type(found.n_cells, int)
-    penalties: list[exact.SpatiallyAdaptive | exact.SquareRoot | exact.AdditivePenalty | exact.SizePenalty] = [
-        exact.SpatiallyAdaptive(delta=0.05),
-        exact.SquareRoot(delta=None),
-        exact.AdditivePenalty(lambda rows, depth: 0.01 * depth),
-        exact.AdditivePenalty(0.01),
-        exact.SizePenalty(lambda leaves: 0.1 * leaves**0.5),
-    ]
-    for penalty in penalties:
-        assert_type(exact.minimise_risk(X, y, penalty=penalty, levels=2), exact.PenalisedTree)
-    tree = exact.neyman_pearson_tree(X, y, alpha=0.2, method="srm", tolerance=0.0, strength=0.5, levels=2)
-    assert_type(tree, exact.NeymanPearsonTree)
-    assert_type(tree.tree, pt.Tree)
-    for share in (tree.alpha, tree.false_alarm, tree.miss, tree.limit, tree.objective):
-        assert_type(share, float)
-    guarantee = assert_type(tree.guarantee, exact.Guarantee)
-    assert_type(guarantee.false_alarm, certificates.Bound)
-    assert_type(guarantee.miss, certificates.Bound)
-    assert_type(guarantee.excess, Array)
-
-
-def prunings(tree: pt.Tree) -> None:
-    found = exact.Prunings(tree, X, LABELS, loss=None, sample_weight=None)
-    assert_type(found, exact.Prunings)
-    assert_type(found.minimum_cost, Array)
-    assert_type(found.of_size(1), pt.Tree)
-    pruned = found.best(lambda leaves: 0.1 * leaves)
-    assert_type(pruned.tree, pt.Tree)
-    assert_type(pruned.cost, float)
-    assert_type(pruned.penalty, float)
-    family = assert_type(found.weakest_link(), exact.PruningFamily)
-    assert_type(found.family(lambda leaves: np.sqrt(leaves)), exact.PruningFamily)
-    assert_type(family.n_leaves, Array)
-    assert_type(family.cost, Array)
-    assert_type(family.threshold, Array)
-    assert_type(len(family), int)
-    assert_type(family.tree(0), pt.Tree)
-    assert_type(family.at(0.1), pt.Tree)
-
-
-def global_splitting(design: pt.FixedTree) -> None:
-    cuts, prior = pt.LocalCuts(trivial=True), pt.BranchingProcess(0.5, 2)
-    model = pt.TreeModel(X[:6], LABELS[:6], split_prior=cuts, tree_prior=prior)
-    assert_type(exact.count_global_splittings(X[:6], design.tree, max_cells=10_000), int)
-    assert_type(exact.solve_global_splitting(model, max_cells=10_000), exact.ExactPosterior)
-
-
-def classifiers() -> None:
-    split = dict[str, Array]
-    bayes = pt.BayesianTreeClassifier(
-        tree_prior=pt.ChipmanPrior(), prior="stated", n_estimators=20, chains=2, work=1e4, random_state=0
-    ).fit(X, LABELS, sample_weight=np.ones(16))
-    assert_type(bayes, pt.BayesianTreeClassifier)
-    assert_type(bayes.posterior_, pt.SampledPosterior | exact.ExactPosterior)
-    assert_type(bayes.predict_proba(ROWS), Array)
-    assert_type(bayes.predict(ROWS), Array)
-    assert_type(bayes.sample_predictive(ROWS, draws=3, rng=1), Array)
-    for array in (bayes.classes_, bayes.rows_, bayes.feature_importances_, bayes.split_counts_):
-        assert_type(array, Array)
-    assert_type(bayes.monte_carlo_error_, float)
-    assert_type(bayes.n_features_in_, int)
-
-    pac = exact.PACBayesTreeClassifier("kd", posterior="practice", penalty="size", lambda1=4.0, lambda2=0.1)
-    assert_type(pac.fit(X, LABELS), exact.PACBayesTreeClassifier)
-    assert_type(pac.kl_, float)
-    assert_type(pac.gibbs_risk_, float)
-    assert_type(pac.n_counted_, int)
-    assert_type(pac.lambda1_, float)
-    assert_type(pac.cv_errors_, split)
-    assert_type(pac.predict_proba(ROWS), Array)
-    pruned = exact.PrunedTreeClassifier("dyadic", price=0.1, max_depth=3).fit(X, LABELS)
-    assert_type(pruned, exact.PrunedTreeClassifier)
-    assert_type(pruned.price_, float)
-    vote = assert_type(exact.HSVoteClassifier("dyadic", eta=0.5).fit(X, LABELS), exact.HSVoteClassifier)
-    assert_type(vote.eta_, float)
-    dyadic = exact.DyadicTreeClassifier(strength=0.1, levels=2, cyclic="auto", bounds=[[0, 1]] * 2).fit(X, LABELS)
-    assert_type(dyadic, exact.DyadicTreeClassifier)
-    for number in (dyadic.risk_, dyadic.penalty_):
-        assert_type(number, float)
-    assert_type(dyadic.cyclic_, bool)
-    assert_type(dyadic.risk_bound(X, LABELS, n_classes=2, delta=0.05), certificates.Bound)
-    neyman = exact.NeymanPearsonTreeClassifier(0.2, levels=2, bounds=[[0, 1]] * 2).fit(X, LABELS)
-    assert_type(neyman, exact.NeymanPearsonTreeClassifier)
-    assert_type(neyman.false_alarm_, float)
-    assert_type(neyman.miss_, float)
-    assert_type(neyman.guarantee(), exact.Guarantee)
-    mixture = exact.ProgressiveMixtureClassifier("kd", orders=2, random_state=0).fit(X, LABELS)
-    assert_type(mixture, exact.ProgressiveMixtureClassifier)
-    assert_type(mixture.mixture_, exact.ProgressiveMixture)
-    assert_type(mixture.predict_proba(ROWS), Array)
-    for classes in (pac.classes_, pruned.classes_, vote.classes_, dyadic.classes_, neyman.classes_, mixture.classes_):
-        assert_type(classes, Array)
-    for labels in (pac.predict(ROWS), pruned.predict(ROWS), vote.predict(ROWS), dyadic.predict(ROWS)):
-        assert_type(labels, Array)
-    for tree in (pac.tree_, pruned.tree_, vote.tree_, dyadic.tree_, neyman.tree_):
-        assert_type(tree, pt.Tree)
-    for importance in (pac.feature_importances_, dyadic.split_counts_, mixture.feature_importances_):
-        assert_type(importance, Array)
-
-
-def regressor(with_spread: bool) -> None:
-    fitted = pt.BayesianTreeRegressor(n_estimators=20, chains=2, work=1e4, prior="stated").fit(X, NUMBERS)
-    assert_type(fitted, pt.BayesianTreeRegressor)
-    assert_type(fitted.predict(ROWS), Array)
-    assert_type(fitted.predict(ROWS, return_std=True), tuple[Array, Array])
-    assert_type(fitted.predict(ROWS, with_spread), Array | tuple[Array, Array])
-    assert_type(fitted.predict_quantiles(ROWS, [0.1, 0.9]), Array)
-    assert_type(fitted.predict_interval(ROWS, coverage=0.8), Array)
 
 
 def bounds_of_posterior(post: AnyPosterior) -> None:

@@ -1,0 +1,266 @@
+"""Errors planted in the moves that draw from a learned density."""
+
+from math import exp
+
+from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.planting import (
+    REMEMBERED,
+    Bug,
+    always,
+    one_less,
+    only_within,
+    zero,
+)
+
+COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
+    f"mcmc.moves.{name}"
+    for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
+)
+DENSITY, LEARNED, SUBGRAPH = "mcmc.learned.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
+AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
+    f"mcmc.{name}"
+    for name in (
+        "sums.lookahead",
+        "learned.anchors",
+        "learned.graph",
+        "sums.interval_sums",
+        "edits.merge",
+        "sums.split_sums",
+        "learned.systematic",
+        "learned.terms",
+        "edits.rotate_in_place",
+        "sums.ways",
+    )
+)
+FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
+
+
+def stops_left_out(right, model, state, top):
+    """The leaves of the old tree are sure."""
+    total, node = right(model, state, top), top
+    terms, density = plain_package().module("mcmc.state.terms"), plain_package().module(DENSITY)
+    lists = plain_package().module("mcmc.state.lists")
+    while node >= 0:
+        if lists.is_leaf(state, node) and state.node[node].splittable:
+            total -= state.guide[density.known(model, state, node)].log_stop
+        node = terms.next_node(state, node, top)
+    return total
+
+
+def question_without_rule(right, model, state, node):
+    return right(model, state, node) - state.node[node].log_rule
+
+
+def learned_alone(right, model, state, node, place, k, rule, learned):
+    """A question weighs what the learned part says."""
+    return rule * exp(learned - state.guide[place].log_learned)
+
+
+def root_instead(right, *args):
+    """Where a path is too short the root is picked."""
+    return max(right(*args), 0)
+
+
+def guide_of_another_cell(right, model, state, node):
+    state.guide[0].hash = state.node[node].hash
+    return right(model, state, node)
+
+
+def guide_at_another_depth(right, model, state, node):
+    if state.guide[0].hash == state.node[node].hash:
+        state.guide[0].depth = state.node[node].depth
+        state.guide[0].row = plain_package().module(DENSITY).row_of(state, node)
+    return right(model, state, node)
+
+
+def without_even(right, model, state, node, place, k, rule, learned):
+    """The part of the mixture by R alone."""
+    even = plain_package().module(DENSITY).EVENLY * exp(-state.guide[place].log_even)
+    return right(model, state, node, place, k, rule, learned) - rule * even
+
+
+def anchors_of(state, place, k):
+    """Entries of the ways of a feature that are anchors."""
+    bits = plain_package().module(TERMS).WAY_BITS
+    found = [divmod(int(code), 1 << bits) for code in state.anchors[place, : state.guide[place].n_anchors]]
+    return [at for feature, at in found if feature == k]
+
+
+def nothing_past_the_last(right, model, state, place, k, n):
+    """Splits past the last anchor of a feature open nothing."""
+    right(model, state, place, k, n)
+    last = anchors_of(state, place, k)
+    if last:
+        state.way_terms[last[-1] + 1 : n, 6] = 0.0
+
+
+def steps_between(right, model, state, place, k, n):
+    """Between two anchors the first counts."""
+    right(model, state, place, k, n)
+    anchors = anchors_of(state, place, k)
+    for first, end in zip(anchors, anchors[1:], strict=False):
+        state.way_terms[first + 1 : min(end, n), 6] = state.way_terms[first, 6]
+
+
+def anchors_of_the_last_cell(right, model, state, node, place, n):
+    """The anchors are new, what they open is not."""
+    mean = right(model, state, node, place, n)
+    here = state.ahead[place].copy()
+    state.ahead[place] = REMEMBERED.get("ahead", here)
+    REMEMBERED["ahead"] = here
+    return mean
+
+
+def by_the_rows(right, model, state, node, place, j, *rest):
+    """What a question opens hangs on the order of the rows of the node."""
+    here = state.node[node]
+    return right(model, state, node, place, j, *rest) + 0.3 * (j + 1) * state.order[(here.start + here.stop) // 2]
+
+
+def stratum_not_compared(right, model, state, node):
+    """What was kept last of a cell below a root is taken for its kind of root too."""
+    here = state.node[node]
+    if here.depth == 0:
+        return right(model, state, node)
+    before, hash_and_depth, place = REMEMBERED.get("kept", (None, None, None))
+    if before is not state or hash_and_depth != (here.hash, here.depth):
+        place = right(model, state, node)
+    REMEMBERED["kept"] = state, (here.hash, here.depth), place
+    return place
+
+
+def without_anchors(right, model, state, node, k, n, place):
+    return right(model, state, node, k, n, -1)
+
+
+def stays_out(right, state, feature):
+    """No stratum is entered."""
+
+
+def nowhere(x):
+    """A hash by which all that the density keeps has the same place."""
+    return 0
+
+
+ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
+FEW_LEARNED = (*FEW_CANDIDATES, (WAYS, "FEW_CATEGORIES", 2))
+
+
+def one_feature_if_pure(right, model, state, node, place):
+    """In a cell of one class the feature by which the odds were found is the only one that is drawn."""
+    right(model, state, node, place)
+    if plain_package().module(DENSITY)._is_pure(model, state, node):
+        state.shares[place] *= state.shares[place] == state.shares[place].max()
+
+
+def both(name, wrong):
+    """Changes of a function where the density of a cell and that of a tree call it."""
+    return tuple((module, name, wrong) for module in (DENSITY, GRAPH))
+
+
+LEARNED_BUGS = {
+    "old tree not weighed": Bug("learned", "box", ((LEARNED, "log_density", zero),)),
+    "stops left out": Bug("learned", "box", ((LEARNED, "log_density", stops_left_out),)),
+    "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_question", question_without_rule),)),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", learned_alone, GRAPH)),
+    "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
+    "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
+    "another cell": Bug("learned", "shallow_ties", both("known", guide_of_another_cell), ONE_GUIDE),
+    "one feature if pure": Bug(
+        "learned", "pure_below", ((DENSITY, "_share_questions", one_feature_if_pure),), leaf="dirichlet"
+    ),
+    "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
+    "anchors ignored": Bug("learned", "line_of_four", ((DENSITY, "_ahead_of", zero),)),
+    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", without_even, GRAPH)),
+    "past the last anchor": Bug(
+        "learned", "weighted_line", only_within(DENSITY, "_ahead_of", "ahead_into", nothing_past_the_last)
+    ),
+    "between two anchors": Bug(
+        "learned", "line_of_four", only_within(DENSITY, "_ahead_of", "ahead_into", steps_between)
+    ),
+    "drawn without anchors": Bug("learned", "line_of_four", ((DENSITY, "weigh_ways", without_anchors),)),
+    "anchors of another cell": Bug(
+        "learned", "line_of_four", ((DENSITY, "place_anchors", anchors_of_the_last_cell),), ONE_GUIDE
+    ),
+    "anchors by the rows": Bug("learned", "shallow_ties", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
+    "stratum not compared": Bug("learned", "mirrored", both("known", stratum_not_compared)),
+    "another prefix": Bug("learned", "four_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
+    "another depth": Bug("learned", "trivial_one", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
+}
+
+
+def as_if_sure(right, rng, model, state, node, expected, retained, base):
+    """Splits in the sample are taken to be there always."""
+    n = right(rng, model, state, node, expected, retained, base)
+    for j in range(base, base + n):
+        state.branch[j].log_p = 0.0
+    return n
+
+
+def none_retained(right, rng, model, state, node, expected, retained, base):
+    return right(rng, model, state, node, expected, -1, base)
+
+
+def any_point(right, rng, *rest):
+    """The question of the tree is put into a sample drawn without it."""
+    return rng.random()
+
+
+def is_right(state, node):
+    parent = state.node[node].parent
+    return parent >= 0 and state.node[parent].right == node
+
+
+def left_twice(right, rng, model, state, node, *rest):
+    """Both children weigh what the left one does."""
+    log_z, n = right(rng, model, state, node, *rest)
+    parent = state.node[node].parent
+    if is_right(state, node):
+        return REMEMBERED[parent], n
+    REMEMBERED[parent] = log_z
+    return log_z, n
+
+
+def right_side_forgotten(right, rng, model, state, node, retained, *rest):
+    """The samples in the right child do not hold the present tree."""
+    return right(rng, model, state, node, -1 if is_right(state, node) else retained, *rest)
+
+
+def never_exhausted(right, rng, model, state, node, *rest):
+    """What was drawn until the work was too much is taken."""
+    out = right(rng, model, state, node, *rest)
+    if state.node[node].parent < 0:
+        state.work[plain_package().module("mcmc.state.arrays").EXHAUSTED] = 0
+    return out
+
+
+def size_forgotten(right, rng, model, state, node, *rest):
+    """A subtree drawn is never too large."""
+    log_z, n = right(rng, model, state, node, *rest)
+    return log_z, n if state.node[node].parent >= 0 else 1
+
+
+THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
+TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
+GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
+SUBGRAPH_BUGS = {
+    "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
+    "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
+    "any offset": Bug("subgraph", "three_letters", ((SYSTEMATIC, "_first_point", any_point),)),
+    "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
+    "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
+    "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),
+    "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", never_exhausted),), THREE_CELLS),
+    "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
+    "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
+    "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
+    "offset without anchors": Bug(
+        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "weigh_ways", without_anchors)
+    ),
+    "even part forgotten": Bug(
+        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "mixture", without_even)
+    ),
+    "stratum not entered": Bug("subgraph", "mirrored", ((SUBGRAPH, "enter_stratum", stays_out),)),
+    "anchors by the rows": Bug("subgraph", "three_letters", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
+    "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
+}
