@@ -1,10 +1,16 @@
-"""Settings made before anything is imported."""
+"""Settings made before anything is imported; in which order files are run; how long each took."""
 
 import os
+from collections import Counter
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-COMPILES_MOST = ("exact_engine/test_enumeration.py", "test_convergence.py")
+COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")
+
+
+def pytest_addoption(parser):
+    """``--times``: a table of seconds by file at the end."""
+    parser.addoption("--times", action="store_true", help="print the seconds of every folder and of the longest files")
 
 
 def pytest_configure(config):
@@ -21,3 +27,24 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("planted"):
             item.user_properties.append(("planted", "yes"))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Seconds of all workers together, compiling included."""
+    if not config.getoption("--times"):
+        return
+    files, folders, numbers = Counter(), Counter(), Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if not hasattr(report, "duration") or "::" not in getattr(report, "nodeid", ""):
+                continue
+            file = report.nodeid.partition("::")[0]
+            files[file] += report.duration
+            folders[file.rpartition("/")[0]] += report.duration
+            numbers[file.rpartition("/")[0]] += report.when == "call"
+    terminalreporter.section("seconds by folder, and number of tests")
+    for folder, seconds in folders.most_common():
+        terminalreporter.write_line(f"{seconds:8.1f} {numbers[folder]:6d}  {folder}")
+    terminalreporter.section("seconds of the longest files")
+    for file, seconds in files.most_common(40):
+        terminalreporter.write_line(f"{seconds:8.1f}  {file}")
