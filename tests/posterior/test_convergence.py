@@ -20,9 +20,8 @@ from pactree_mcmc.posterior.convergence import (
 from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.inference_data import ess as arviz_ess
 from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
-from pactree_mcmc.posterior.left_out import integer_cuts, route_into
+from pactree_mcmc.posterior.left_out import leaf_of_units
 from pactree_mcmc.tree.arrays import leaves_reached
-from pactree_mcmc.tree.tree import stack_trees
 
 pd = pytest.importorskip("pandas")
 N = 60
@@ -43,12 +42,7 @@ def chains(rng, shape, stickiness=0.0):
 
 def by_hand(model, trees, tree_of_draw):
     """A posterior of given trees."""
-    tree_of_draw = np.asarray(tree_of_draw)
-    n_stats = model.leaf.n_stats(model.target)
-    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
-    none = np.zeros((*tree_of_draw.shape, 1), dtype=np.int64)
-    prior, score = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees]).T
-    return pt.SampledPosterior(model, stack_trees(trees), stats, tree_of_draw, prior, score, none, none, ("grow",), 0.5)
+    return pt.posterior_from_trees(model, trees, tree_of_draw)
 
 
 def cut_at(threshold, feature=0):
@@ -402,14 +396,12 @@ def test_points_are_routed_as_their_rows(kind):
     X, y, options = tables()[kind]
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.3, max_depth=5), **options)
     rng = np.random.default_rng(0)
-    trees = stack_trees([pt.simulate(model, rng)[0] for _ in range(30)])
+    post = pt.posterior_from_trees(model, [pt.simulate(model, rng)[0] for _ in range(30)])
     rows, numbers = training_points(model, 20)
-    reached, cut = leaves_reached(trees, numbers), integer_cuts(trees, model.scales)
+    reached = leaves_reached(post.distinct_trees, numbers)
     assert len(rows) > 10
     assert rows.tolist() == sorted(set(rows.tolist()))
-    leaf = np.empty(model.units.n_units, dtype=np.int64)
-    for t in range(30):
-        route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
+    for t, leaf in leaf_of_units(post, range(30)):
         of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
         np.testing.assert_array_equal(reached[:, t], of_row[rows])
 

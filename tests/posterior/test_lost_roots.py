@@ -21,7 +21,7 @@ from tests.posterior.test_convergence import STUMP, N, by_hand, cut_at, model_of
 def with_strata(shares, roots):
     """A posterior of draws with the given features at the root, whose density found these shares of the evidence."""
     post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log(shares) - 40.0, np.zeros((6, 2), dtype=np.int32))
+    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log(shares) - 40.0)
     return post
 
 
@@ -69,7 +69,7 @@ def test_a_root_whose_evidence_is_found_too_small_makes_no_other_lost(third, is_
     roots = np.tile(np.arange(1000) % 4 == 0, (4, 1)).astype(np.int64)
     post = by_hand(pt.TreeModel(x, x[:, 0] > 19), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
     shares = np.log([0.001, 0.25, third])
-    post.course = Course(read_kernel("whole"), 1, (), 1000, shares, np.zeros((6, 2), dtype=np.int32))
+    post.course = Course(read_kernel("whole"), 1, (), 1000, shares)
     assert len(lost_roots(post)) == is_lost
 
 
@@ -90,7 +90,7 @@ def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
     post = by_hand(model, [STUMP, cut_at(19.5)], np.ones((4, 1000), dtype=np.int64))
     for share, is_lost in ((0.03, True), (0.02, False)):
         shares = np.log([1.0 - 2 * share, share, share])
-        post.course = Course(read_kernel("whole"), 1, (), 1000, shares, np.zeros((4, 2), dtype=np.int32))
+        post.course = Course(read_kernel("whole"), 1, (), 1000, shares)
         assert len(lost_roots(post)) == is_lost
 
 
@@ -100,8 +100,7 @@ def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
 def with_fits(*fits):
     """A posterior of draws that mix well, of a run in which two fits found this evidence."""
     post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], mixed_roots(0.4))
-    gap = np.zeros((6, 2), dtype=np.int32)
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log([0.6, 0.4]), gap, np.array(fits))
+    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log([0.6, 0.4]), np.array(fits))
     return post
 
 

@@ -231,6 +231,8 @@ def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.values_by_draw(ROWS), Array)
     assert_type(post.depth_pmf(), Array)
     assert_type(post.distinct_tree(0), pt.Tree)
+    assert_type(pt.posterior_from_trees(post.model, [post.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
+    assert_type(post.coded_trees.cut, Array)
     assert_type(post.summary(), pd.DataFrame)
     post.to_arviz(log_likelihood=True, posterior_predictive=True, rng=1)  # its type is that of the ArviZ installed
     assert_type(post.save(folder / "draws.nc", log_likelihood=False), None)
