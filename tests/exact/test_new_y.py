@@ -1,6 +1,7 @@
 """The exact law of a new y against enumeration: quantiles, standard deviations, draws, on every kind of graph."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from exact import posterior as exact_posterior
 from exact.posterior import ExactPosterior
 from pactree_mcmc.posterior.predictive import Predictive
 from tests.problems.drawn import random_problem
+from tests.problems.everyday import everyday
 from tests.reference.enumeration import Reference, enumerate_trees, gamma_parameters, leaf_of, moments
 
 GRAPHS = ["local", "grid", "dyadic", "fixed"]
@@ -64,9 +66,10 @@ def below(mixture, y):
     return sum(p * law.cdf(y) for p, law in mixture)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("leaf", LEAVES)
-@pytest.mark.parametrize("graph", GRAPHS)
+EVERY_DAY = [f"{graph} {leaf} {SEEDS[0]}" for graph in GRAPHS for leaf in LEAVES]
+
+
+@pytest.mark.parametrize(("graph", "leaf", "seed"), everyday(product(GRAPHS, LEAVES, SEEDS), EVERY_DAY))
 def test_equals_enumeration(graph, leaf, seed):
     check(*problem_of(graph, leaf, seed))
 

@@ -14,6 +14,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.tempering import LadderReport
 from pactree_mcmc.posterior import evidence
 from pactree_mcmc.posterior.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
+from tests.problems.everyday import everyday
 
 
 def normals(rng, n, shift=1.5, scale=0.7):
@@ -208,7 +209,10 @@ SAMPLED = [("conditioned", "local"), ("conditioned, flat", "min_leaf"), ("condit
 SAMPLED += [("conditioned by depth", "dyadic, one feature"), ("conditioned", "fixed"), ("penalty", "local")]
 
 
-@pytest.mark.parametrize(("prior", "split_prior"), SAMPLED)
+SAMPLED_EVERY_DAY = ("conditioned, no limit grid", "conditioned by depth dyadic, one feature", "penalty local")
+
+
+@pytest.mark.parametrize(("prior", "split_prior"), everyday(SAMPLED, SAMPLED_EVERY_DAY))
 def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, split_prior):
     """Under a prior whose mass is not one, as under any other, the evidence is the sum over trees."""
     rng = np.random.default_rng(8)

@@ -83,13 +83,13 @@ def largest_error(rows):
 @pytest.mark.parametrize(
     ("problem", "kernel", "draws", "thin"),
     [
-        (nominal_problem, "default", 4500, 1),
         (dyadic_laplace, "default", 2500, 1),
         (line_of_steps, "default", 2500, 1),
-        (nominal_problem, "whole", 2500, 3),
         (grid_regression, "whole", 2500, 1),
         (gaps, "whole", 2500, 3),
         pytest.param(dyadic_laplace, "whole", 2500, 1, marks=pytest.mark.slow),
+        pytest.param(nominal_problem, "default", 4500, 1, marks=pytest.mark.slow),
+        pytest.param(nominal_problem, "whole", 2500, 3, marks=pytest.mark.slow),
         pytest.param(nominal_problem, "cgm", 4000, 1, marks=pytest.mark.slow),
         pytest.param(dyadic_laplace, "blanchard", 2500, 2, marks=pytest.mark.slow),
         pytest.param(grid_regression, "grow-prune", 3500, 2, marks=pytest.mark.slow),

@@ -1,5 +1,6 @@
 """Densities fitted to either half of the chains: the evidence they find, what is told of it, and that it is kept."""
 
+import copy
 import json
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -234,8 +235,8 @@ def test_any_workers_find_the_same():
 def test_every_checkpoint_has_it(copies, tmp_path):
     whole = run(MODELS["classes"], chains=2, checkpoint=tmp_path / "run.nc", every=1e-6)
     assert whole.course.fits is not None
-    for copy in (copies[0], copies[1], copies[-2]):
-        assert_same(pt.resume(copy, progress=False), whole)
+    for written in (copies[0], copies[1], copies[-2]):
+        assert_same(pt.resume(written, progress=False), whole)
 
 
 def test_files_keep_it_and_those_without_it_are_read(tmp_path):
@@ -249,6 +250,12 @@ def test_files_keep_it_and_those_without_it_are_read(tmp_path):
     assert before.fits is None and np.array_equal(before.strata, post.course.strata)
 
 
+@pytest.fixture(scope="module")
+def whole():
+    """A run of two chains, to be copied."""
+    return run(MODELS["classes"], chains=2)
+
+
 @pytest.mark.parametrize(
     ("fits", "said"),
     [
@@ -259,8 +266,8 @@ def test_files_keep_it_and_those_without_it_are_read(tmp_path):
         (np.array([[-1.0, 0.1, 5.0], [-1.0, 0.1, 0.0]]), "the evidence of a fit has no error"),
     ],
 )
-def test_fits_that_make_no_sense_are_refused(fits, said, tmp_path):
-    post = run(MODELS["classes"], chains=2)
+def test_fits_that_make_no_sense_are_refused(fits, said, whole, tmp_path):
+    post = copy.copy(whole)
     post.course = post.course._replace(fits=fits)
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match=said):

@@ -21,9 +21,13 @@ from tests.programs import command
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
-        ("classes", {}),
+        pytest.param("classes", {}, marks=pytest.mark.slow),
         ("shared variance", {"betas": 2}),
-        ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
+        pytest.param(
+            "numbers",
+            {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):

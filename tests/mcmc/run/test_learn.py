@@ -112,8 +112,8 @@ def test_a_file_keeps_the_density(tmp_path):
         (lambda density: density + np.inf, "the density is not finite"),
     ],
 )
-def test_a_density_of_another_model_is_refused(spoil, said, tmp_path):
-    post = learned(draws=5)
+def test_a_density_of_another_model_is_refused(spoil, said, five, tmp_path):
+    post = copy.copy(five)
     with_density(post, 1, spoil(densities(post)[1]))
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match=said):

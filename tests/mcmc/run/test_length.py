@@ -93,7 +93,7 @@ def test_a_local_run_is_the_longer_one_thinned(judged, steps):
 
 def test_a_ladder_is_lengthened_too(judged):
     judged(100)
-    post, whole = found(betas=3, steps=500), found(draws=500, betas=3, tune=1000)
+    post, whole = found(betas=3, chains=2, steps=500), found(draws=500, betas=3, chains=2, tune=1000)
     assert (post.course.thin, post.n_draws) == (2, 250)
     assert np.array_equal(post.log_score, whole.log_score[:, 1::2])
     assert np.array_equal(post.tempering.scores, whole.tempering.scores[:, 1::2])
