@@ -11,7 +11,7 @@ from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
-from .build import UPPER_BITS
+from .boxes import UPPER_BITS
 from .units import cell_scores
 
 

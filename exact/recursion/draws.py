@@ -12,7 +12,7 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.arrays import CODED_NODE, LEAF
 from pactree_mcmc.tree.drawn import SAVED_TREE, Saved
 
-from ..graph.build import UPPER_BITS
+from ..graph.boxes import UPPER_BITS
 from ..graph.cells import CellGraph
 from ..graph.packed import pack_graph
 from .inside_outside import CELL, FEATURE, QUESTION, RIGHT, Grown, grow_trees

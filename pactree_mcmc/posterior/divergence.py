@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.bits import all_bits
 from ..core.compile.jit import jit
-from ..model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
+from ..model.split_prior.geometry import follows_design, parts_rows, told
 from ..table.coding import Scale
 from ..tree.arrays import LEAF, TreeArrays
 
@@ -41,7 +41,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
     Under local questions a question is the way it parts the rows of its cell; under the others its cut, or which
     categories of its box it takes out. The two sides of a nominal question may have changed places.
     """
-    local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
+    local = told(parts_rows, model.split_prior)
     coordinate = model.columns.coordinate(trees.feature, trees.default_left).astype(np.int64)
     cut = np.ascontiguousarray(trees.threshold + 0.0).view(np.int64)
     if local:
@@ -62,7 +62,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
         codes,
         np.where(nominal, model.n_codes, 0),
         local,
-        model.split_prior.kind != FIXED,
+        not told(follows_design, model.split_prior),
     )
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(told[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 from own_leaves import own_poisson
+from own_splits import WEIGHED, own_splits
 from reference.enumeration import LEAF, Problem, child_cells, missing_last, root_cell
 
 from pactree_mcmc.table.coding import LARGEST
@@ -37,6 +38,10 @@ def _tree_prior(package, prior):
 def _questions(package, problem):
     given = dict(problem.split_prior)
     kind, weights = given.pop("kind"), given.pop("weights", None)
+    own = {name: given.pop(name) for name in ("weigh", "params", "over", "by_depth") if name in given}
+    if own:
+        geometry = {"local": package.LocalCuts, "grid": package.GridCuts}[kind](**given, feature_weights=weights)
+        return own_splits(geometry, own, package)
     if kind == "fixed":
         return package.FixedTree(library_tree(package, problem, given["tree"]))
     return {"local": package.LocalCuts, "grid": package.GridCuts, "dyadic": package.DyadicCuts}[kind](
@@ -314,6 +319,22 @@ TINY = {
 }
 """Spaces for the step with the most outcomes."""
 
+OWN_SPLITS = {
+    "own_even": (ORDERED, {**LOCAL, **WEIGHED["even"]}, 3),
+    "own_near": (WIDE, {**LOCAL, **WEIGHED["near"], "weights": [1.0, 2.5]}, 2),
+    "own_wide": (THREE, {**LOCAL, **WEIGHED["wide"]}, 2),
+    "own_late": (WIDE, {**LOCAL, **WEIGHED["late"]}, 2),
+    "own_deep": (ORDERED, {**LOCAL, **WEIGHED["deep"]}, 3),
+    "own_deep_letters": (THREE, {**LOCAL, **WEIGHED["deep by feature"]}, 2),
+    "own_few_rows": (UNEVEN, {**LOCAL, "min_leaf": 2, **WEIGHED["even"]}, 3),
+    "own_grid": (BOX, {"kind": "grid", "cuts": [None, [0.5, 1.5]], "weights": [2.0, 1.0], **WEIGHED["wide"]}, 2),
+    "own_grid_line": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]], **WEIGHED["late of all"]}, 3),
+    "own_grid_deep": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]], **WEIGHED["deep"]}, 3),
+    "own_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, {**LOCAL, **WEIGHED["wide"]}, 3),
+    "own_late_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, {**LOCAL, **WEIGHED["late"]}, 3),
+}
+"""Spaces in which a function of one's own weighs the splits."""
+
 THREE_LETTERS = {"X": [("a",), ("b",), ("c",)], "y": [0, 1, 1], "nominal": {0}}
 FOUR_LETTERS = {"X": [("a",), ("b",), ("c",), ("d",)], "y": [0, 1, 1, 0], "nominal": {0}}
 SPECIAL = {
@@ -335,15 +356,16 @@ SPECIAL = {
 
 def kind_of(case):
     """What sort of questions a case asks."""
-    _, split_prior, _ = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
+    _, split_prior, _ = (CASES | SMALL | TINY | SPECIAL | GAPS | OWN_SPLITS)[case]
     few = split_prior.get("min_leaf", 1) > 1
     uneven = case == "min_leaf_uneven"
-    return (split_prior["kind"], *(name for name in ("trivial", "cyclic") if split_prior.get(name)), few, uneven)
+    own = tuple(sorted(name for name in ("weigh", "over", "by_depth") if name in split_prior))
+    return (split_prior["kind"], *(name for name in ("trivial", "cyclic") if split_prior.get(name)), few, uneven, *own)
 
 
 def shown_by(step, case, prior, leaf):
     """What is tried of a step by a combination: questions, a prior, a leaf model, nominal or not; and the case."""
-    data = (CASES | SMALL | TINY | SPECIAL | GAPS)[case][0]
+    data = (CASES | SMALL | TINY | SPECIAL | GAPS | OWN_SPLITS)[case][0]
     return (step, kind_of(case)), (step, prior), (step, leaf), (step, bool(data.get("nominal"))), case
 
 
@@ -367,7 +389,7 @@ def problem(data, split_prior, prior, leaf, *, estimation=None, **changes):
 
 def case_problem(case, prior, leaf, **changes):
     """The problem of a case, a prior of PRIORS and a leaf of LEAVES, by name."""
-    data, split_prior, depth = (CASES | SMALL | TINY | SPECIAL | GAPS)[case]
+    data, split_prior, depth = (CASES | SMALL | TINY | SPECIAL | GAPS | OWN_SPLITS)[case]
     tree_prior = {**PRIORS[prior], "max_depth": depth}
     if split_prior["kind"] == "fixed" and isinstance(tree_prior.get("rho"), list):
         tree_prior["rho"] = RHO_BY_NODE

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED
+from ...model.split_prior.geometry import has_one_way
 from ...model.unit_stats import scatter_units
 from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
@@ -31,9 +31,8 @@ LEAST_ODDS = -4.0
 @jit
 def n_steps(model: Lowered, state: ChainState, node: int, odds: float) -> int:
     """How many anchors a cell may have at even steps; 0 where nothing is learned from them."""
-    here, kind = state.node[node], model.split_prior.kind
-    two_sides = kind == DYADIC or kind == CYCLIC or kind == FIXED
-    if two_sides or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
+    here = state.node[node]
+    if has_one_way(model.split_prior) or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
         return 0
     if (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
         return 0
