@@ -15,6 +15,8 @@ KINDS = {
     "dyadic": ("dyadic", lambda design: not design["cyclic"]),
     "cyclic": ("dyadic", lambda design: design["cyclic"]),
     "fixed": ("fixed", lambda design: True),
+    "own local": ("own local", lambda design: True),
+    "own grid": ("own grid", lambda design: True),
 }
 
 

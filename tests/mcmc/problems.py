@@ -319,6 +319,8 @@ TINY = {
 }
 """Spaces for the step with the most outcomes."""
 
+EDGE = {"X": [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], "y": [0, 1, 1, 0, 1]}
+"""Below an edge that turns lies a cell with splits of two features."""
 OWN_SPLITS = {
     "own_even": (ORDERED, {**LOCAL, **WEIGHED["even"]}, 3),
     "own_near": (WIDE, {**LOCAL, **WEIGHED["near"], "weights": [1.0, 2.5]}, 2),
@@ -330,6 +332,7 @@ OWN_SPLITS = {
     "own_grid": (BOX, {"kind": "grid", "cuts": [None, [0.5, 1.5]], "weights": [2.0, 1.0], **WEIGHED["wide"]}, 2),
     "own_grid_line": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]], **WEIGHED["late of all"]}, 3),
     "own_grid_deep": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]], **WEIGHED["deep"]}, 3),
+    "own_deep_edge": (EDGE, {**LOCAL, **WEIGHED["deep"]}, 3),
     "own_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, {**LOCAL, **WEIGHED["wide"]}, 3),
     "own_late_line": ({"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}, {**LOCAL, **WEIGHED["late"]}, 3),
 }

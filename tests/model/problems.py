@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 from own_leaves import own_poisson
+from own_splits import WEIGHED, own_splits
 from reference.enumeration import LEAF, Problem, admissible_questions, child_cells, count_nodes, log_split, root_cell
 
 import pactree_mcmc as pt
@@ -12,6 +13,8 @@ from pactree_mcmc.table.coding import LARGEST
 SPLIT_PRIORS = ("local", "grid", "dyadic", "fixed")
 TREE_PRIORS = ("stopped", "conditioned", "chipman", "penalty")
 LEAVES = ("dirichlet", "laplace", "nig", "known", "poisson", "loss", "own")
+OWN_SPLITS = ("own local", "own grid")
+"""Split priors of one's own, tried where they are asked for: among all kinds they would change what others draw."""
 CLASS_LEAVES = ("dirichlet", "laplace", "loss")
 
 
@@ -168,6 +171,10 @@ def _random_questions(rng, kind, X, nominal):
     p = len(X[0])
     weights = (rng.choice([0.0, 0.5, 1.0, 3.0], p) if rng.random() < 0.4 else np.ones(p)).tolist()
     design = {"kind": kind, "weights": weights if any(weights) else None}
+    if kind in OWN_SPLITS:
+        design = _random_questions(rng, kind.split()[1], X, nominal)
+        weighed = WEIGHED[str(rng.choice([name for name in WEIGHED if kind == "own local" or name != "even"]))]
+        return {**design, **weighed, **({"trivial": False} if kind == "own local" else {})}
     if kind == "local":
         trivial = bool(rng.random() < 0.4)
         return {**design, "trivial": trivial, "min_leaf": 1 if trivial else int(rng.integers(1, 4))}
@@ -275,6 +282,13 @@ def _library_tree_prior(problem):
 
 
 def _library_questions(problem):
+    design = problem.split_prior
+    geometry = _geometry(problem)
+    own = {name: design[name] for name in ("weigh", "params", "over", "by_depth") if name in design}
+    return own_splits(geometry, own) if own else geometry
+
+
+def _geometry(problem):
     design = problem.split_prior
     if design["kind"] == "local":
         return pt.LocalCuts(design["trivial"], design["min_leaf"], feature_weights=design.get("weights"))

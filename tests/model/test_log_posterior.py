@@ -8,7 +8,7 @@ from reference.enumeration import enumerate_trees
 
 import pactree_mcmc as pt
 
-from .problems import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem, to_tree
+from .problems import LEAVES, OWN_SPLITS, SPLIT_PRIORS, TREE_PRIORS, random_problem, to_tree
 
 STUMP = pt.Tree([-1], [0], [0], [0])
 ROWS = [[0.0, 1.0], [1.0, 5.0], [2.0, 1.0], [4.0, 5.0]]
@@ -44,6 +44,17 @@ def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
         assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
         assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("split_prior", OWN_SPLITS)
+def test_every_tree_under_splits_of_ones_own(split_prior, seed):
+    rng = np.random.default_rng([OWN_SPLITS.index(split_prior), seed, 20_261])
+    problem, model = random_problem(rng, split_prior=split_prior, max_trees=80)
+    for nested, log_prior, log_score in enumerate_trees(problem):
+        tree = to_tree(nested, model.columns.mask_of)
+        assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
+        assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
 
 
 def traits(problem, model):
