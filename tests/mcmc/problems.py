@@ -319,7 +319,7 @@ TINY = {
 }
 """Spaces for the step with the most outcomes."""
 
-EDGE = {"X": [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], "y": [0, 1, 1, 0, 1]}
+EDGE = {"X": [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (2.0, 0.0), (4.0, 0.0)], "y": [0, 1, 1, 0, 1]}
 """Below an edge that turns lies a cell with splits of two features."""
 OWN_SPLITS = {
     "own_even": (ORDERED, {**LOCAL, **WEIGHED["even"]}, 3),
