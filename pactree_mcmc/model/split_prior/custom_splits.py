@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cloudpickle
+from numba.core.errors import NumbaError
 
 from ...core.checks import check_choice, check_count, check_flag, check_type, in_words, read_generator, read_numbers
 from ...files.encoding import CODEC, kept
@@ -295,7 +296,13 @@ class BoundSplits(SplitPrior):
 
     @property
     def _address(self) -> int:
-        return weight_address(self.splits.weight, len(self.splits.params) > 0)
+        try:
+            return weight_address(self.splits.weight, len(self.splits.params) > 0)
+        except NumbaError as error:
+            raise TypeError(
+                f"the weight of {self.splits!r} cannot be compiled; use numbers, the fields of the cut and math. numba "
+                f"says: {str(error).strip()}"
+            ) from error
 
     @property
     def _params(self) -> np.ndarray:
@@ -336,13 +343,12 @@ class BoundSplits(SplitPrior):
 
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
         """Weights of the cuts of a feature in a cell, ascending; the one weight of all parts of a nominal feature."""
-        cuts = list(self.of_codes(k, *self._codes(cell, k), cell.depth))
-        if cell.high[k] < 0 and self.splits.over == "feature":
-            return np.ones(len(cuts))
-        return np.array([self.weigh(cut) for cut in cuts])
+        return np.array([self.weigh(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
 
     def weigh(self, cut: Cut) -> float:
-        """Plain weight of a cut, checked."""
+        """Plain weight of a cut, checked; 1 of parts where it cancels, as the feature is drawn first."""
+        if cut.nominal and self.splits.over == "feature":
+            return 1.0
         weight = plain_weight(self.splits.weight, cut, self.splits.params)
         if not 0.0 <= weight <= LARGEST_WEIGHT:
             raise ValueError(f"{self.splits!r} weighs {cut} with {weight}; a weight lies between 0 and 1e100.")
@@ -350,12 +356,13 @@ class BoundSplits(SplitPrior):
 
     def examine(self, cuts: Iterator[Cut]) -> None:
         """Refuse a weight whose compiled form is another, or that looks at the depth without saying so."""
-        some = list(cuts)
+        address, some = self._address, list(cuts)
         some = [some[i] for i in np.unique(np.linspace(0, len(some) - 1, MOST_CUTS).astype(int))] if some else []
         for cut in some:
             if cut.nominal and self.splits.over == "feature":
                 continue
-            plain, compiled = self.weigh(cut), self._compiled(cut)
+            plain = self.weigh(cut)
+            compiled = float(weight_at(address, np.array([cut], dtype=np.float64), self._params))
             if not abs(plain - compiled) <= TOLERANCE * max(plain, compiled):
                 raise ValueError(
                     f"{self.splits!r} weighs {cut} with {compiled}, and plainly with {plain}: both must be the same "
@@ -365,9 +372,6 @@ class BoundSplits(SplitPrior):
                 deeper = plain_weight(self.splits.weight, cut._replace(depth=3), self.splits.params)
                 if not abs(deeper - plain) <= TOLERANCE * plain:
                     raise ValueError(f"{self.splits!r} looks at the depth of the cell; give by_depth=True.")
-
-    def _compiled(self, cut: Cut) -> float:
-        return float(weight_at(self._address, np.array([cut], dtype=np.float64), self._params))
 
     # what a split prior says
 

@@ -66,15 +66,13 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
 
     @numba.njit(error_model="numpy")
     def cut_at(s):  # type: ignore[no-untyped-def]
-        return Cut(
-            int(s[0]), s[1] > 0.0, s[2], s[3], s[4], s[5], s[6], s[7], s[8], int(s[9]), s[10], int(s[11])
-        )
+        return Cut(int(s[0]), s[1] > 0.0, s[2], s[3], s[4], s[5], s[6], s[7], s[8], int(s[9]), s[10], int(s[11]))
 
     def without(s, n):  # type: ignore[no-untyped-def]
-        return float(inner(cut_at(s)))
+        return 1.0 * inner(cut_at(s))
 
     def with_them(s, n, params):  # type: ignore[no-untyped-def]
-        return float(inner(cut_at(s), params))
+        return 1.0 * inner(cut_at(s), params)
 
     return with_them if with_params else without
 
