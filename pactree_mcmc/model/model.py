@@ -147,7 +147,8 @@ class TreeModel:
             raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
         if not isinstance(self.split_prior, SplitPrior):
             raise TypeError(
-                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits."
+                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts, FixedTree or "
+                "CustomSplits."
             )
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:

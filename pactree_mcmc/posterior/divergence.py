@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.bits import all_bits
+from ..core.bits import all_bits, goes_left
 from ..core.compile.jit import jit
 from ..model.split_prior.geometry import follows_design, parts_rows, told
 from ..table.coding import Scale
@@ -52,7 +52,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
             cut[here] = np.where(trees.threshold[here] == -np.inf, -1, below)
     nominal = model.columns.is_nominal[model.columns.source]
     codes = model.units.codes if local else np.empty((len(nominal), 0), dtype=model.units.codes.dtype)
-    told = told_nodes(
+    nodes = told_nodes(
         trees.offset,
         trees.left,
         trees.right,
@@ -65,7 +65,7 @@ def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
         not told(follows_design, model.split_prior),
     )
     seen: dict[bytes, int] = {}
-    return np.array([seen.setdefault(told[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])
+    return np.array([seen.setdefault(nodes[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])
 
 
 @jit
@@ -188,8 +188,7 @@ def _part(
     """Order the rows from ``a`` to ``b`` so that those that go left come first; where the others begin."""
     middle, n = a, 0
     for i in range(a, b):
-        code = np.int64(codes[k, row[i]])
-        if (categories >> code) & 1 == 1 if nominal else code <= cut:
+        if goes_left(np.int64(codes[k, row[i]]), cut, categories if nominal else np.int64(-1)):
             row[middle] = row[i]
             middle += 1
         else:

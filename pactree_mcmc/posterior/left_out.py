@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..core.bits import goes_left
 from ..core.compile.jit import jit
 from ..tree.arrays import LEAF, TreeArrays
 
@@ -138,7 +139,6 @@ def route_into(leaf: np.ndarray, trees: TreeArrays, cut: np.ndarray, start: int,
         node = start
         while trees.feature[node] != LEAF:
             code = np.int64(codes[trees.feature[node], u])
-            mask = trees.categories[node]
-            left = code <= cut[node] if mask < 0 else (mask >> code) & 1 == 1
+            left = goes_left(code, cut[node], np.int64(trees.categories[node]))
             node = start + (trees.left[node] if left else trees.right[node])
         leaf[u] = node

@@ -17,7 +17,10 @@ from .transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbe
 MOVES = [step for step in STEPS if step not in ("learned", "subgraph")]
 NEEDS_EVEN = ("regrow-line",)
 """Moves that are off; *learned* and *subgraph* are refused by name."""
-LONG = {"regrow-2": ("own_near", "own_even", "own_wide", "own_deep", "own_deep_letters", "own_line", "own_deep_edge"), "regrow-1": ("own_near",)}
+LONG = {
+    "regrow-2": ("own_near", "own_even", "own_wide", "own_deep", "own_deep_letters", "own_line", "own_deep_edge"),
+    "regrow-1": ("own_near",),
+}
 """Spaces that take a step too long."""
 OFF = {
     "reshape": {"own_deep", "own_deep_edge", "own_deep_letters", "own_grid_deep", "own_late_line", "own_grid_line"},

@@ -5,7 +5,7 @@ All ways of choosing where to grow or prune (`grow_prune`, `blanchard`, `collaps
 
 import numpy as np
 
-from ...core.bits import mixed
+from ...core.bits import goes_left, mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, has_box, parts_rows
@@ -114,8 +114,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     state.count[ROWS] += state.node[node].stop - start
     for i in range(start, state.node[node].stop):
         u = order[i]
-        code = np.int64(codes[k, u])
-        right = 1 - ((categories >> code) & 1) if categories >= 0 else np.int64(code > cut)
+        right = 1 - goes_left(np.int64(codes[k, u]), cut, categories)
         order[start + n_left] = u
         side[n_right] = u
         n_left += 1 - right

@@ -11,6 +11,7 @@ from math import exp, inf, log
 
 import numpy as np
 
+from ...core.bits import goes_left
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
@@ -167,10 +168,9 @@ def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_fe
     codes, rows, rows_all = units.codes, units.rows, units.rows_all
     for i in range(here.stop - here.start):
         u = order[here.start + i]
-        code = np.int64(codes[k, u])
-        goes_left = (categories >> code) & 1 == 1 if categories >= 0 else code <= cut
-        rows_left += rows[u & rows_all] if goes_left else 0
-        to[i] = 0 if goes_left else right
+        is_left = goes_left(np.int64(codes[k, u]), cut, categories)
+        rows_left += rows[u & rows_all] if is_left else 0
+        to[i] = 0 if is_left else right
     for f in range(n_features):
         for i in range(here.stop - here.start):
             to[i] = (right if to[i] >= right else 0) + f * N_SKETCH_BINS + sketch[i, f]

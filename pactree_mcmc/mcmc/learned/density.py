@@ -16,7 +16,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import mixed
+from ...core.bits import goes_left, mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
@@ -305,8 +305,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
         if (state.node[node].stop - state.node[node].start) * p <= MOST_VALUES:
             levels -= 1
         here, code = state.node[node], np.int64(model.units.codes[state.node[node].feature, unit])
-        goes_left = (here.categories >> code) & 1 == 1 if here.categories >= 0 else code <= here.cut
-        node = here.left if goes_left else here.right
+        node = here.left if goes_left(code, here.cut, here.categories) else here.right
     if node != 0:
         enter_stratum(state, state.node[0].feature)
     return node

@@ -8,9 +8,9 @@ feature and one of its cuts in the union of pieces i to j,
 
     p(i, j, d) = split(d) R(i..j) sum_k p(i, k, d + 1) p(k + 1, j, d + 1),
 
-where cuts are weighed with R of each within the sum, is summed from the pieces up, and the tree drawn from the top down. Turning a node (see `rotate`) goes one step of what
-is made here at once. Off where a cell's question follows from its depth or its node, where R does, and under trivial
-splits.
+where cuts are weighed with R of each within the sum, is summed from the pieces up, and the tree drawn from the top
+down. Turning a node (see `rotate`) goes one step of what is made here at once. Off where a cell's question follows from
+its depth or its node, where R looks at the depth, and under trivial splits.
 """
 
 from math import exp, inf, log

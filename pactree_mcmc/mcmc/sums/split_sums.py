@@ -14,7 +14,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import all_bits, n_bits
+from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
@@ -196,12 +196,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     for i in range(start, stop):
         u = order[i]
         code = np.int64(codes[k, u])
-        if not two_sides:
-            j = number[code]
-        elif categories >= 0:
-            j = 1 - ((categories >> code) & 1)
-        else:
-            j = np.int64(code > cut)
+        j = 1 - goes_left(code, cut, categories) if two_sides else number[code]
         rows_of[j] += rows[u & rows_all]
         to[i - start] = j
     scatter_units(bins, to, units, order, start, stop)

@@ -64,7 +64,8 @@ class SplitRule(NamedTuple):
 
 class SplitPrior:
     """A split prior: its geometry, which splits a cell has, by a code that both engines know; its weights, uniform
-    within a feature, or by a function (`CustomSplits`)."""
+    within a feature, or by a function (`CustomSplits`).
+    """
 
     kind: int
     min_leaf: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -30,9 +30,9 @@ class Cut(NamedTuple):
     above: float
     """Under LocalCuts the smallest value in the cell that goes right, under GridCuts the threshold."""
     low: float
-    """Under LocalCuts the smallest value in the cell, under GridCuts the lower end of its box, -inf where it is open."""
+    """Under LocalCuts the smallest value in the cell, under GridCuts the lower end of its box, -inf if it is open."""
     high: float
-    """Under LocalCuts the largest value in the cell, under GridCuts the upper end of its box, inf where it is open."""
+    """Under LocalCuts the largest value in the cell, under GridCuts the upper end of its box, inf if it is open."""
     left: float
     """Rows of X going left; NaN under GridCuts, whose splits do not look at rows."""
     right: float
