@@ -3,6 +3,8 @@
 import numba
 import numpy as np
 import pytest
+from own_leaves import own_poisson
+from own_splits import WEIGHED, own_splits
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.known import LEAVES
@@ -37,6 +39,8 @@ SPLITS = {
     "grid": pt.GridCuts([[0.5, 2.5], [0.5, 0.7, 1.5], []], feature_weights=[2.0, 1.0, 1.0]),
     "dyadic": pt.DyadicCuts(2),
     "cyclic": pt.DyadicCuts(2, cyclic=True),
+    "own": own_splits(pt.LocalCuts(min_leaf=2), WEIGHED["late of all"]),
+    "own on a grid": own_splits(pt.GridCuts(2), WEIGHED["deep"]),
 }
 
 
@@ -128,6 +132,19 @@ def test_a_wrong_leaf_is_named(bug, monkeypatch):
 
 def one_more(right):
     return lambda *args: right(*args) + 1
+
+
+@pytest.mark.parametrize("step", ["collapsed", "change"])
+def test_moves_are_checked_on_models_of_ones_own_parts(step):
+    """Functions called by address are found by the plain copy of the library, compiled or not."""
+    model = pt.TreeModel(
+        [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [3.0, 2.0]],
+        [0.0, 1.0, 4.0, 2.0],
+        tree_prior=pt.ChipmanPrior(max_depth=2),
+        leaf=own_poisson(),
+        split_prior=own_splits(pt.LocalCuts(), WEIGHED["near"]),
+    )
+    assert pt.testing.check_balance(step, model).imbalance < 1e-10
 
 
 @pytest.mark.planted

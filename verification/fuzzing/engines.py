@@ -128,7 +128,7 @@ PARTS = [
         over="?over",
         by_depth="?flag",
     ),
-    target("CustomSplits.check", lambda **k: world.OWN_SPLITS.check(**k), X="table", cells="?count"),
+    target("CustomSplits.check", lambda **k: world.OWN_SPLITS.check(**k), X="X", cells="?count"),
     target("CustomLeaf.check", lambda **k: world.OWN_LEAF.check(**k), y="numbers", cells="?count"),
     target("SpatiallyAdaptive", exact.SpatiallyAdaptive, delta="?delta?"),
     target("SquareRoot", exact.SquareRoot, delta="?delta?"),
