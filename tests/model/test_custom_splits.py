@@ -152,6 +152,19 @@ class TestFiles:
         with pytest.raises(ValueError, match=f"another split prior.*{said}"):
             pt.load(tmp_path / "model.nc", split_prior=other)
 
+    def test_weights_are_compared_where_few_cuts_leave_enough_rows_and_below_the_root(self, tmp_path):
+        def first(cut):
+            return 1.0 + cut.depth + cut.number
+
+        def other(cut):
+            return 1.0 + 2.0 * cut.depth + cut.number
+
+        of = pt.LocalCuts(min_leaf=19)
+        model_of(pt.CustomSplits(first, of, by_depth=True, name="mine")).save(tmp_path / "model.nc")
+        with pytest.raises(ValueError, match=r"another split prior.*its weights"):
+            pt.load(tmp_path / "model.nc", split_prior=pt.CustomSplits(other, of, by_depth=True, name="mine"))
+        pt.load(tmp_path / "model.nc", split_prior=pt.CustomSplits(first, of, by_depth=True, name="mine"))
+
     def test_cuts_of_a_grid_are_compared(self, tmp_path):
         model_of(SPLITS["near on a grid"]).save(tmp_path / "model.nc")
         cuts = [np.array([0.25, 0.5, 0.7]), [0.5, 1.5, 2.5], None]

@@ -171,7 +171,7 @@ class CustomSplits(SplitPrior):
     def bind(self, scales: list[AnyScale]) -> BoundSplits:
         bound = BoundSplits(self, scales)
         for k in range(len(scales)):
-            bound.examine(bound.of_codes(k, np.arange(scales[k].n_codes), np.ones(scales[k].n_codes)))
+            bound.examine(bound.of_whole(k))
         return bound
 
     # what a cell has is known once it is bound to a model's cut points
@@ -230,10 +230,11 @@ class CustomSplits(SplitPrior):
     def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
         """What a file says of the prior: its weights of some cuts, by which it is known again."""
         bound, found = self.bind(scales), []
-        for k, scale in enumerate(scales):
-            cuts = list(bound.of_codes(k, np.arange(scale.n_codes), np.ones(scale.n_codes)))
-            some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int)) if cuts else []
-            found += [bound.weigh(cuts[i]) for i in some]
+        for k in range(len(scales)):
+            cuts = list(bound.of_whole(k))
+            if cuts:
+                some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
+                found += [bound.weigh(cuts[i]) for i in some]
         return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(found))
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
@@ -333,6 +334,12 @@ class BoundSplits(SplitPrior):
             low, high = float(ends[0, codes[0]]), float(ends[1, codes[-1]])
             at = middle if a <= middle < b else a
             yield Cut(k, False, at, a, b, low, high, *sides, number, float(len(use)), depth)
+
+    def of_whole(self, k: int) -> Iterator[Cut]:
+        """The cuts of a feature in a cell that holds all its codes, enough rows having each, at depths that count."""
+        n = self.values[k].n_codes
+        for depth in range(2 if self.splits.by_depth else 1):
+            yield from self.of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
 
     def _codes(self, cell: PlainCell, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes of a feature that its splits of a cell part, and the rows that have each."""

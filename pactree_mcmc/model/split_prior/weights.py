@@ -65,13 +65,13 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
     inner = numba.njit(error_model="numpy")(function)
 
     @numba.njit(error_model="numpy")
-    def cut_at(s):  # type: ignore[no-untyped-def]
+    def cut_at(s):
         return Cut(int(s[0]), s[1] > 0.0, s[2], s[3], s[4], s[5], s[6], s[7], s[8], int(s[9]), s[10], int(s[11]))
 
-    def without(s, n):  # type: ignore[no-untyped-def]
+    def without(s, n):
         return 1.0 * inner(cut_at(s))
 
-    def with_them(s, n, params):  # type: ignore[no-untyped-def]
+    def with_them(s, n, params):
         return 1.0 * inner(cut_at(s), params)
 
     return with_them if with_params else without
@@ -79,7 +79,9 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
 
 def cut_of(s: np.ndarray) -> Cut:
     """A cut from its numbers."""
-    return Cut(int(s[0]), bool(s[1] > 0.0), *(float(x) for x in s[2:9]), int(s[9]), float(s[10]), int(s[11]))
+    at, below, above, low, high, left, right = (float(x) for x in s[2:9])
+    ends = (at, below, above, low, high, left, right)
+    return Cut(int(s[0]), bool(s[1] > 0.0), *ends, int(s[9]), float(s[10]), int(s[11]))
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
