@@ -9,7 +9,8 @@ import numpy as np
 from pactree_mcmc import model as parts
 from pactree_mcmc.core.checks import in_words, read_array, read_numbers
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL, SplitPrior
+from pactree_mcmc.model.split_prior.base import SplitPrior
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.reader import Table
 
@@ -64,7 +65,9 @@ class DesignCounts:
             raise TypeError(f"split_prior is {in_words(split_prior)}; give DyadicCuts, GridCuts or FixedTree.")
         counted = isinstance(split_prior, parts.GridCuts) and isinstance(split_prior.cuts, int | np.integer)
         unbounded = isinstance(split_prior, parts.DyadicCuts) and split_prior.bounds is None
-        if split_prior.kind in (LOCAL, LOCAL_TRIVIAL) or counted or unbounded:
+        if not split_prior.is_even:
+            raise ValueError(f"{split_prior!r} weighs splits by a function, which counts cannot keep; solve a model.")
+        if told(parts_rows, split_prior) or counted or unbounded:
             raise ValueError(
                 f"{split_prior!r} looks at the data; counts need a design that is known beforehand: give DyadicCuts "
                 "with bounds, GridCuts with given cuts, or FixedTree."

@@ -11,7 +11,7 @@ import numpy as np
 from pactree_mcmc.core.checks import Seed, check_count, read_generator, read_numbers
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
-from pactree_mcmc.model.split_prior.base import CYCLIC, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.posterior.predictive import BLOCK
@@ -33,7 +33,7 @@ from .answers import (
     occurrences,
     size_law,
 )
-from .graph.build import UPPER_BITS
+from .graph.boxes import UPPER_BITS
 from .graph.cells import CellGraph, by_feature
 from .graph.packed import WithPackedGraph, pack_graph
 from .recursion.draws import as_draws, grow
@@ -382,7 +382,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
     def _router(self) -> Router:
         """What tells on which side of a question a row lies."""
         model = self.model
-        local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
+        local = told(parts_rows, model.split_prior)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         highs = [s.high if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         offset = np.concatenate([[0], np.cumsum([len(a) for a in lows])[:-1]]).astype(np.int64)
@@ -395,7 +395,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return self._paths_to(self.cell_values)
 
     def _paths_to(self, by_cell: np.ndarray) -> DyadicPaths | TreePaths:
-        kind = DyadicPaths if self.model.split_prior.kind == CYCLIC else TreePaths
+        kind = DyadicPaths if told(takes_turns, self.model.split_prior) else TreePaths
         leaf, split = self.cell_probabilities()
         return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
 

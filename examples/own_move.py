@@ -19,9 +19,9 @@ def draw_another_cut(rng, model, state):
         return moves.nothing()
     node = moves.internal(state, moves.pick(rng, moves.n_internal(state)))
     new = moves.draw_split_of(rng, model, state, node, state.node[node].feature)
-    # the way back picks the same node, as there are as many internal nodes, and the old cut with equal probability:
-    # the ratio is that of the forms of the splits below, which replace_split adds
-    return moves.replace_split(rng, model, state, node, new.feature, new.cut, new.categories, False)
+    # the way back picks the same node, as there are as many internal nodes, and draws the old cut as the new one was
+    # drawn, from the split prior: replace_split adds that ratio, and that of the forms of the splits below
+    return moves.replace_split(rng, model, state, node, new.feature, new.cut, new.categories, True)
 
 
 another_cut = pt.Move("another cut", draw_another_cut, scans=False)
@@ -35,6 +35,7 @@ def small_models():
     yield pt.TreeModel(X, y, tree_prior=prior)
     yield pt.TreeModel(X, y, tree_prior=prior, split_prior=pt.LocalCuts(min_leaf=2))
     yield pt.TreeModel(X, y, tree_prior=prior, split_prior=pt.GridCuts([[0.5, 1.5], [1.5]]))
+    yield pt.TreeModel(X, y, tree_prior=prior, split_prior=pt.CustomSplits(lambda cut: cut.left * cut.right))
     letters = [[0.0, 1.0], [1.0, 2.0], [2.0, 1.0], [0.0, 2.0]]
     yield pt.TreeModel(letters, [0, 1, 1, 0], nominal=[0], tree_prior=prior)
 

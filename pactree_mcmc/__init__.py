@@ -2,7 +2,7 @@
 
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
-Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree.
+Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits, and Cut, what its weight looks at.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
@@ -31,6 +31,8 @@ from .model import (
     BranchingProcess,
     ChipmanPrior,
     CustomLeaf,
+    CustomSplits,
+    Cut,
     DirichletMultinomial,
     DyadicCuts,
     ExponentialGamma,
@@ -74,6 +76,8 @@ __all__ = [
     "Contexts",
     "ConvergenceWarning",
     "CustomLeaf",
+    "CustomSplits",
+    "Cut",
     "DirichletMultinomial",
     "DyadicCuts",
     "ExponentialGamma",

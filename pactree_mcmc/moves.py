@@ -14,7 +14,7 @@ A step is ``step(rng, model, state) -> Proposal``, compiled. ``state`` holds the
 
 Chance: ``pick(rng, n)``, ``flip(rng, p)``, ``flip_log(rng, log_p)``, ``pick_weighted(rng, weights, total)``, and what
 draws a split of a cell: ``draw_split(rng, model, state, node)`` from the split prior, ``draw_split_of(rng, model,
-state, node, feature)`` among those of one admissible feature, uniformly. A `Split` has feature, cut,
+state, node, feature)`` from the split prior among those of one admissible feature. A `Split` has feature, cut,
 categories and log_rule.
 
 What may be proposed:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import halves_box, parts_box, parts_rows, takes_turns, told
 
 from .dyadic import count_cells
 
@@ -17,17 +17,20 @@ def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
     """A number of cells that the graph is sure to exceed or reach, found without building it;
     no larger than it takes to exceed ``enough``, where counting costs.
     """
-    kind, limit = model.split_prior.kind, model.prior_tables.depth_limit
+    rule, limit = model.split_prior, model.prior_tables.depth_limit
+    if not rule.is_even:
+        # weights may rule splits out
+        return 1
     usable = model.split_prior.weights(model.n_features) > 0
-    if kind in (GRID, DYADIC):
+    if told(parts_box, rule) or (told(halves_box, rule) and not told(takes_turns, rule)):
         boxes = _least_boxes(model, codes, limit, usable)
-        if kind == GRID or boxes > enough:
+        if told(parts_box, rule) or boxes > enough:
             return boxes
         some = np.random.default_rng(0).permutation(codes.shape[1])[:SAMPLE_POINTS]
         return count_cells(
             codes[: model.n_features, some], usable.astype(np.float64), int(model.split_prior.levels), limit, enough
         )
-    if kind in (LOCAL, LOCAL_TRIVIAL) and limit >= 4 and model.split_prior.min_leaf == 1:
+    if told(parts_rows, rule) and limit >= 4 and model.split_prior.min_leaf == 1:
         ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
         distinct = [len(np.unique(codes[k])) for k in ordered]
         best = ordered[np.argsort(distinct)[::-1][:2]]
@@ -47,7 +50,7 @@ def _least_boxes(model: TreeModel, codes: np.ndarray, limit: int, usable: np.nda
         made = [1]
         for k in np.flatnonzero(usable):
             c, n = int(codes[k, i]), int(model.n_codes[k])
-            if model.split_prior.kind == DYADIC:
+            if told(halves_box, model.split_prior):
                 sides = [1] * (int(model.split_prior.levels) + 1)
             elif model.columns.categories[k] is not None:
                 sides = [1, (1 << (n - 1)) - 1]

@@ -1,7 +1,8 @@
-"""Breadth-first construction of the graph of cells, compiled.
+"""Breadth-first construction of the graph of cells, compiled: where the exact engine tells split priors apart.
 
 A cell is known by a 128-bit hash of what its future depends on: the set of its points (local questions), or its box
-(grid); an empty box only by the numbers of codes it spans, since all such futures are alike.
+(grid); an empty box only by the numbers of codes it spans, since all such futures are alike unless cuts are weighed.
+Where weights look at the depth it is part of the hash.
 The rows of a cell are found again from the questions that first led to it: nothing but numbers is stored per cell.
 """
 
@@ -13,13 +14,30 @@ import numpy as np
 from pactree_mcmc.core.bits import all_bits, n_bits, sort_first, spread_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
-from pactree_mcmc.model.split_prior.base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import (
+    halves_box,
+    has_empty_sides,
+    is_weighted,
+    least_rows,
+    parts_box,
+    parts_rows,
+    takes_turns,
+)
+from pactree_mcmc.model.split_prior.weights import (
+    ROWS_LEFT,
+    ROWS_RIGHT,
+    new_cut,
+    set_ends,
+    weight_behind,
+    weight_of_part,
+)
+
+from .boxes import UPPER_BITS, box_hash, is_relative, mix, pack_cut, relative, span, width
 
 N_CELLS, N_EDGES, NEXT = range(3)
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)
 PARENT, FEATURE, QUESTION, SIDE = range(4)
 LEFT, RIGHT = range(2)
-UPPER_BITS = 32
 MAX_NOMINAL_WAYS = 1 << 20
 
 
@@ -61,10 +79,10 @@ def _add_root(model: Any, work: Any) -> None:
         scratch.box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
         scratch.box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
     size = scratch.side_rows[LEFT]
-    if not _is_local(model):
+    if not parts_rows(model.split_prior):
         size = 0
         for k in range(len(feature)):
-            size += _width(model, work, k)
+            size += width(model, work, k)
     find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
 
 
@@ -92,6 +110,9 @@ def find_or_add(
 ) -> int:
     """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch."""
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
+    if model.split_prior.by_depth and parent >= 0:
+        below = np.uint64(cells.depth[parent] + 1)
+        word0, word1 = mix(word0 ^ below), mix(word1 + below)
     mask = len(cells.table) - 1
     at = np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
     while cells.table[at] >= 0:
@@ -179,16 +200,16 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
     rule = model.split_prior
     total = 0
     for k in range(len(rule.feature)):
-        span = _width(model, work, k)
-        if rule.kind == DYADIC or rule.kind == CYCLIC:
-            span = 0
-        elif rule.kind != GRID:
-            span = min(span, n_members)
+        n_codes = width(model, work, k)
+        if halves_box(rule):
+            n_codes = 0
+        elif parts_rows(rule):
+            n_codes = min(n_codes, n_members)
         if rule.feature[k].nominal:
-            if span > 20:
+            if n_codes > 20:
                 return MAX_NOMINAL_WAYS + 1
-            span = 1 << max(span - 1, 0)
-        total += span + 2
+            n_codes = 1 << max(n_codes - 1, 0)
+        total += n_codes + 2
     return total
 
 
@@ -199,7 +220,7 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
         weight = rule.feature[k].weight
-        if weight <= 0.0 or (rule.kind == CYCLIC and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns):
+        if weight <= 0.0 or (takes_turns(rule) and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns):
             continue
         before = count[N_EDGES]
         if rule.feature[k].nominal:
@@ -207,12 +228,29 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
         else:
             _ask_cuts(model, work, cell, n_members, k)
         ways = count[N_EDGES] - before
-        if ways > 0:
+        if ways > 0 and is_weighted(rule):
+            total += _share_weights(rule, work, weight, before, count[N_EDGES])
+        elif ways > 0:
             total += weight
             for e in range(before, count[N_EDGES]):
                 work.edges.log_rule[e] = log(weight) - log(float(ways))
     for e in range(first, count[N_EDGES]):
         work.edges.log_rule[e] -= log(total)
+
+
+@jit
+def _share_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
+    """Turn the weights of the splits of a feature, kept in ``log_rule``, into logs of their parts of R.
+
+    Returns the part of the feature, before it is normalised.
+    """
+    edges, mass = work.edges, 0.0
+    for e in range(first, last):
+        mass += edges.log_rule[e]
+    share = weight * mass if rule.joint else weight
+    for e in range(first, last):
+        edges.log_rule[e] = log(share) + log(edges.log_rule[e]) - log(mass)
+    return share
 
 
 @jit
@@ -224,12 +262,6 @@ def _clear_sides(work: Any) -> None:
             scratch.side_key[side, word] = 0
         for j in range(scratch.side_stats.shape[1]):
             scratch.side_stats[side, j] = 0.0
-
-
-@jit
-def pack_cut(cut: int, upper: int) -> int:
-    """An ordered question as one integer; ``cut >> 32`` gives back the cut, -1 too."""
-    return (cut << UPPER_BITS) | upper
 
 
 @jit
@@ -284,19 +316,21 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
-    low, high = _span(model, work, k)
-    if rule.kind == GRID:
+    low, high = span(model, work, k)
+    if parts_box(rule):
         first, last = low + 1, high
-    elif rule.kind == DYADIC or rule.kind == CYCLIC:
+    elif halves_box(rule):
         first = (low + high) // 2
         last = first + 1 if high - low >= 2 else first
-    elif rule.kind == LOCAL_TRIVIAL:
+    elif has_empty_sides(rule):
         first, last = 0, n + 1 if n > 0 else 1
     _sum_from_right(work, n)
-    taken = 0
+    # what is not weighed needs no numbers of its own
+    weighed = _cut_to_weigh(model, work, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
+    taken, number = 0, 0
     for way in range(first, last):
         cut, upper = way - 1, way
-        if _is_local(model):
+        if parts_rows(rule):
             cut = scratch.codes[way - 1] if way > 0 else -1
             upper = scratch.codes[way] if way < n else n_codes
             if way == n:
@@ -306,9 +340,34 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
             taken += 1
         for a in range(scratch.suffix.shape[1]):
             scratch.side_stats[RIGHT, a] = scratch.suffix[taken, a]
-        if rule.kind != LOCAL or min(scratch.side_rows[LEFT], scratch.side_rows[RIGHT]) >= rule.min_leaf:
-            _add_edge(model, work, cell, k, pack_cut(cut, upper))
+        if min(scratch.side_rows[LEFT], scratch.side_rows[RIGHT]) < least_rows(rule):
+            continue
+        weight = 1.0
+        if is_weighted(rule):
+            if parts_rows(rule):
+                weighed[0, ROWS_LEFT], weighed[0, ROWS_RIGHT] = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
+            weight = weight_behind(rule, weighed, k, cut, upper, number)
+            number += 1
+        if weight > 0.0:
+            _add_edge(model, work, cell, k, pack_cut(cut, upper), weight)
     _forget_codes(work, n)
+
+
+@jit
+def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
+    """What all cuts of an ordered feature, from way ``first`` to ``last - 1``, have in common for their weight."""
+    rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
+    low, high = span(model, work, k)
+    ways = last - first
+    if parts_rows(rule):
+        ways, below = 0, 0
+        low, high = scratch.codes[0], scratch.codes[n - 1] + 1
+        for j in range(n - 1):
+            below += scratch.rows[scratch.slot[scratch.codes[j]]]
+            ways += min(below, work.cells.rows[cell] - below) >= least_rows(rule)
+    out = new_cut(rule, k, float(ways), depth)
+    set_ends(rule, out, k, low, high - 1)
+    return out
 
 
 @jit
@@ -341,12 +400,13 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
     present = np.int64(0)
     for j in range(n):
         present |= np.int64(1) << scratch.codes[j]
-    parted = scratch.box[k, 0] if rule.kind == GRID else present
+    parted = scratch.box[k, 0] if parts_box(rule) else present
     ways = (np.int64(1) << max(n_bits(parted) - 1, 0)) - 1
     trivial = 0
-    if rule.kind == LOCAL_TRIVIAL:
+    if has_empty_sides(rule):
         trivial = 2 if n > 0 else 1
-    for way in range(-trivial, ways):
+    weight = weight_of_part(rule, k, float(ways), np.int64(work.cells.depth[cell])) if is_weighted(rule) else 1.0
+    for way in range(-trivial, ways if weight > 0.0 else 0):
         if way < 0:
             question = everything if way == -trivial else np.int64(0)
         else:
@@ -356,114 +416,51 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
             left = (question >> scratch.codes[j]) & 1 == 1
             _add_code_to_side(work, LEFT if left else RIGHT, scratch.codes[j])
         rows_left, rows_right = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
-        if rule.kind == LOCAL and min(rows_left, rows_right) < rule.min_leaf:
+        if min(rows_left, rows_right) < least_rows(rule):
             continue
-        if rule.kind != GRID and rows_left >= rows_right:
+        if not parts_box(rule) and rows_left >= rows_right:
             question |= everything & ~present
-        _add_edge(model, work, cell, k, question)
+        _add_edge(model, work, cell, k, question, weight)
     _forget_codes(work, n)
 
 
 @jit
-def _add_edge(model: Any, work: Any, cell: int, k: int, question: int) -> None:
-    """Add a question whose two sides are summed in the scratch."""
+def _add_edge(model: Any, work: Any, cell: int, k: int, question: int, weight: float) -> None:
+    """Add a question whose two sides are summed in the scratch; its weight takes the place of R for now."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = _child(model, work, cell, k, question, LEFT)
     edges.right[e] = _child(model, work, cell, k, question, RIGHT)
-    edges.feature[e] = k
-    if work.cells.rows[cell] == 0 and not _is_local(model):
-        question = _relative(model, work, k, question)
+    edges.feature[e], edges.log_rule[e] = k, weight
+    if is_relative(model.split_prior, work.cells.rows[cell]):
+        question = relative(model, work, k, question)
     edges.question[e] = question
     count[N_EDGES] += 1
-
-
-@jit
-def _is_local(model: Any) -> bool:
-    return model.split_prior.kind == LOCAL or model.split_prior.kind == LOCAL_TRIVIAL
-
-
-@jit
-def _relative(model: Any, work: Any, k: int, question: int) -> int:
-    """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
-    box = work.scratch.box
-    if not model.split_prior.feature[k].nominal:
-        cut = (question >> UPPER_BITS) - _span(model, work, k)[0]
-        return pack_cut(cut, cut + 1)
-    out, place, mask = np.int64(0), 0, box[k, 0]
-    while mask:
-        lowest = mask & -mask
-        if question & lowest:
-            out |= np.int64(1) << place
-        place += 1
-        mask &= mask - 1
-    return out
 
 
 @jit
 def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -> int:
     """The cell on one side of a question, found or added."""
     rule, scratch, cells = model.split_prior, work.scratch, work.cells
-    if _is_local(model):
+    if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:
             return cell
         word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
         return find_or_add(model, work, word0, word1, side, cell, k, question, scratch.side_rows[side])
     old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
     n_coordinates = 2 if rule.feature[k].twin != k else 1
-    width = _width(model, work, k)
+    before = width(model, work, k)
     if rule.feature[k].nominal:
         scratch.box[k, 0] &= question if side == LEFT else ~question
     elif side == LEFT:
         scratch.box[k, 1] = (question >> UPPER_BITS) + 1
     else:
         scratch.box[k, 0] = (question >> UPPER_BITS) + 1
-    size = cells.size[cell] - n_coordinates * (width - _width(model, work, k))
-    word0, word1 = _box_hash(model, work, scratch.side_rows[side] == 0)
+    size = cells.size[cell] - n_coordinates * (before - width(model, work, k))
+    word0, word1 = box_hash(model, work, is_relative(rule, scratch.side_rows[side]))
     child = find_or_add(model, work, word0, word1, side, cell, k, question, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child
-
-
-@jit
-def _span(model: Any, work: Any, k: int) -> tuple[int, int]:
-    """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
-    box, twin = work.scratch.box, model.split_prior.feature[k].twin
-    return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
-
-
-@jit
-def _width(model: Any, work: Any, k: int) -> int:
-    if model.split_prior.feature[k].nominal:
-        return n_bits(work.scratch.box[k, 0])
-    low, high = _span(model, work, k)
-    return high - low
-
-
-@jit
-def _box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Hash of the box in the scratch; of its widths alone if it is empty."""
-    box, feature = work.scratch.box, model.split_prior.feature
-    word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
-    for k in range(box.shape[0]):
-        a = _width(model, work, k) if empty else box[k, 0]
-        b = 0 if empty else box[k, 1]
-        if not empty and feature[k].twin < k:
-            # missing values lie in the lowest code of one coordinate and in the highest of the other
-            a = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
-            b = 0
-        elif not empty and feature[k].twin > k:
-            a, b = _span(model, work, k)
-        word0 = _mix(_mix(word0 ^ np.uint64(a)) ^ np.uint64(b))
-        word1 = _mix(_mix(word1 + np.uint64(a)) + np.uint64(b))
-    return word0, word1
-
-
-@jit
-def _mix(h: np.uint64) -> np.uint64:
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (h ^ (h >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)
 
 
 @jit

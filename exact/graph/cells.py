@@ -9,7 +9,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
-from pactree_mcmc.model.split_prior.base import CYCLIC, DYADIC, FIXED
+from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, told
 
 from . import build as _builder
 from .bounds import least_cells
@@ -165,11 +165,10 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
 
 
 def _built(model: TreeModel, limit: Limit) -> CellGraph:
-    kind = model.split_prior.kind
-    if kind == FIXED:
+    if told(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return _with_slots(model, build_fixed(model))
-    if kind in (DYADIC, CYCLIC) and not model.columns.twins:
+    if told(halves_box, model.split_prior) and not model.columns.twins:
         limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
         return _with_slots(model, build_dyadic(model, limit))
     points = distinct_points(model)
@@ -288,7 +287,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
     has_edges = np.diff(parts["first_edge"]) > 0
-    one_depth = model.split_prior.kind in (DYADIC, CYCLIC, FIXED)
+    one_depth = told(has_one_way, model.split_prior) or model.lowered.split_prior.by_depth
     layered = not one_depth and not is_flat(model)
     n_layers = np.ones(len(rows), dtype=np.int64)
     if layered:

@@ -15,10 +15,10 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import Lowered, TreeModel, pack_model
-from pactree_mcmc.model.split_prior.base import CYCLIC
+from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit
 
-from .build import pack_cut
+from .boxes import pack_cut
 from .limits import Limit, refuse_bytes
 from .units import cell_scores
 
@@ -298,7 +298,7 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
     lowered = sorted_units(model)
     packed, codes = pack_model(lowered), lowered.units.codes
     weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
-    cyclic = model.split_prior.kind == CYCLIC
+    cyclic = told(takes_turns, model.split_prior)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
     before = None
     n_edges = 0

@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import (
+    follows_design,
+    halves_box,
+    has_empty_sides,
+    parts_box,
+    takes_turns,
+    told,
+)
 
 from .limits import BYTES_PER_CELL, EDGES_PER_CELL, Limit, memory_bytes
 
@@ -33,9 +40,9 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
     Bounds, so larger values may do too. A cell is a product of ranges, one a coordinate: intervals of codes, sets of
     categories. Under local cuts several products may be one set of rows, so there are no more cells than products.
     """
-    kind, depth = model.split_prior.kind, int(model.prior_tables.depth_limit)
+    rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
     out: dict[str, int] = {}
-    if kind == FIXED:
+    if told(follows_design, rule):
         nodes = np.bincount(np.minimum(model.shape.depth, depth)).cumsum()
         fits = np.flatnonzero(nodes <= limit.cells)
         return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
@@ -45,14 +52,14 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
         return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
 
     widest = int(model.n_codes.max())
-    if kind in (DYADIC, CYCLIC):
+    if told(halves_box, rule):
         levels = _largest(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
         if levels:
             out["DyadicCuts"] = levels
     else:
         cuts = _largest(lambda g: fits_with(g + 1, depth), widest - 2)
         if cuts:
-            out["GridCuts" if kind == GRID else "max_cuts"] = cuts
+            out["GridCuts" if told(parts_box, rule) else "max_cuts"] = cuts
     shallow = _largest(lambda d: fits_with(MOST_CODES, d), min(depth - 1, DEEPEST))
     if shallow:
         out["max_depth"] = shallow
@@ -76,7 +83,7 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     """Cells and questions that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
-    if model.split_prior.kind == CYCLIC:
+    if told(takes_turns, model.split_prior):
         levels = sum(len(side.ranges) - 1 for side in sides)
         made = [1 << j for j in range(min(levels, depth) + 1)]
     else:
@@ -90,7 +97,10 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
         totals = [sum(side.ranges) for side in sides]
         counted = sum(cells // total * side.all_ways for side, total in zip(sides, totals, strict=True))
         edges = min(edges, counted)
-    if model.split_prior.kind == LOCAL_TRIVIAL:
+    if model.lowered.split_prior.by_depth:
+        layers = len(made)
+        cells, edges = cells * layers, edges * layers
+    if told(has_empty_sides, model.split_prior):
         cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
     return cells, edges
 
@@ -101,7 +111,7 @@ def _side(model: TreeModel, c: int, n_codes: int) -> Side:
     k = int(model.columns.source[c])
     if model.columns.categories[k] is not None:
         return Side([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
-    if model.split_prior.kind in (DYADIC, CYCLIC):
+    if told(halves_box, model.split_prior):
         levels = min(n, n_codes).bit_length() - 1
         return Side([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
     if n > n_codes:

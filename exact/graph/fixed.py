@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from pactree_mcmc.core.bits import goes_left
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
-from .build import UPPER_BITS
+from .boxes import UPPER_BITS
 from .units import cell_scores
 
 
@@ -47,7 +48,7 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
     """Add every unit to each node it passes."""
-    design, feature, units = model.split_prior.design, model.split_prior.feature, model.units
+    design, units = model.split_prior.design, model.units
     codes = units.codes
     for i in range(codes.shape[1]):
         node = 0
@@ -57,9 +58,5 @@ def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None
             k = design[node].feature
             if k == LEAF:
                 break
-            code = np.int64(codes[k, i])
-            if feature[k].nominal:
-                left = (design[node].categories >> code) & 1 == 1
-            else:
-                left = code <= design[node].cut
+            left = goes_left(np.int64(codes[k, i]), design[node].cut, design[node].categories)
             node = node + 1 if left else design[node].right

@@ -7,7 +7,7 @@ import numpy as np
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
 
-from .build import UPPER_BITS
+from .boxes import UPPER_BITS
 
 Parts = dict[str, np.ndarray]
 

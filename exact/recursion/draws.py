@@ -13,7 +13,7 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
 
-from ..graph.build import UPPER_BITS
+from ..graph.boxes import UPPER_BITS
 from ..graph.cells import CellGraph
 from ..graph.packed import pack_graph
 from .inside_outside import CELL, FEATURE, QUESTION, RIGHT, Grown, grow_trees

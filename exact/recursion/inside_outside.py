@@ -6,11 +6,10 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model.split_prior.base import FIXED, GRID
 from pactree_mcmc.table.coding import LARGEST
 from pactree_mcmc.tree.arrays import LEAF
 
-from ..graph.build import UPPER_BITS
+from ..graph.boxes import UPPER_BITS, is_relative
 from ..graph.packed import children, slot_below
 from ..semirings.algebras import add_split, choose, leaf, share, store
 from ..semirings.exponential import exp_down
@@ -159,9 +158,8 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 @jit
 def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
     """A question of an empty cell, given relative to the box, for the box it has on the way here."""
-    kind = model.split_prior.kind
     k, question = nodes[n, FEATURE], nodes[n, QUESTION]
-    if kind < GRID or kind == FIXED:
+    if not is_relative(model.split_prior, 0):
         return question
     nominal, twin = model.split_prior.feature[k].nominal, model.split_prior.feature[k].twin
     low, here = np.int64(0), n

@@ -8,7 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import CYCLIC, FIXED
+from pactree_mcmc.model.split_prior.geometry import follows_design, takes_turns, told
 
 from ..graph.cells import CellGraph
 
@@ -28,7 +28,8 @@ class PathSums(NamedTuple):
 
 def is_fixed_design(model: TreeModel) -> bool:
     """Whether each cell of the model has one question, so that a row's cells form a path."""
-    return model.split_prior.kind == FIXED or (model.split_prior.kind == CYCLIC and not model.columns.twins)
+    rule = model.split_prior
+    return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
 
 
 def sum_paths(graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.ndarray) -> PathSums:

@@ -1,4 +1,4 @@
-"""Small compiled helpers both engines use.
+"""Small compiled helpers both engines use, and which way a code goes at a split.
 
 Sets of categories are bits of an int64; there are at most 63 categories, so the sign bit stays clear.
 """
@@ -15,6 +15,12 @@ def mixed(x: int) -> int:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64(z ^ (z >> np.uint64(31)))
+
+
+@jit
+def goes_left(code: int, cut: int, categories: int) -> int:
+    """Whether a code goes left, 1 or 0: if its bit is in ``categories``, or, where these are -1, up to ``cut``."""
+    return (categories >> code) & 1 if categories >= 0 else np.int64(code <= cut)
 
 
 @jit

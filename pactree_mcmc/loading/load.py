@@ -12,16 +12,19 @@ from ..core.checks import check_type
 from ..files.encoding import CODEC, Encoded, Unknown
 from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
-from ..model import CustomLeaf, TreeModel
+from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
+from ..model.split_prior.custom_splits import SplitsOutline
 from ..posterior.joining import join_chains
 from ..posterior.sampled import Draws, SampledPosterior, draws_of
 from .require import Nonsense
-from .validate import check_course, check_draws, check_outline, check_parts, check_run
+from .validate import check_course, check_draws, check_outline, check_parts, check_run, check_splits_outline
 
 
-def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior | TreeModel:
+def load(
+    path: AnyPath, *, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
+) -> SampledPosterior | TreeModel:
     """Read what the method ``save`` has written: a posterior, or a model.
 
     Parameters
@@ -31,6 +34,9 @@ def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior |
     leaf : CustomLeaf, optional
         The leaf of your own that the file was written with. A file holds no code: of such a leaf it says the name, the
         parameters, and the scores of some cells, with which the one given must agree.
+    split_prior : CustomSplits, optional
+        The split prior of your own that the file was written with, by the same rule: it says its name, what it weighs,
+        its parameters, and the weights of some cuts.
 
     Returns
     -------
@@ -41,11 +47,11 @@ def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior |
     ------
     ValueError
         If the file does not exist, is of another kind, of a later format, damaged or altered, or a checkpoint from
-        before every chain had a draw; the message names the file and says what is wrong. If ``leaf`` is missing, not
-        wanted, or another one than the file was written with.
+        before every chain had a draw; the message names the file and says what is wrong. If ``leaf`` or ``split_prior``
+        is missing, not wanted, or another one than the file was written with.
     """
     parts = _parts(path)
-    model = _model(parts, path, leaf)
+    model = _model(parts, path, leaf, split_prior)
     if "run" in parts:
         return _draws_so_far(model, _run(parts, model, path), path)
     if "draws" not in parts:
@@ -62,22 +68,30 @@ def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior |
     return SampledPosterior(model, *draws, course=course)
 
 
-def load_unfinished(path: Any, leaf: CustomLeaf | None = None) -> Unfinished | None:
+def load_unfinished(
+    path: Any, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
+) -> Unfinished | None:
     """The run on its way in a checkpoint; None if the file holds something finished."""
     parts = _parts(path)
     if "run" not in parts:
         return None
-    model = _model(parts, path, leaf)
+    model = _model(parts, path, leaf, split_prior)
     run = _run(parts, model, path)
     return run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
 
 
-def _model(parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None) -> TreeModel:
+def _model(
+    parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None, split_prior: CustomSplits | None
+) -> TreeModel:
     content = _decoded(parts["model"], path)
     if isinstance(getattr(content, "leaf", None), LeafOutline):
         content = _with_leaf(content, leaf, path)
     elif leaf is not None:
         raise ValueError(f"{path} says all of its leaf model, {content.leaf!r}; leave leaf= out.")
+    if isinstance(getattr(content, "split_prior", None), SplitsOutline):
+        content = _with_splits(content, split_prior, path)
+    elif split_prior is not None:
+        raise ValueError(f"{path} says all of its split prior, {content.split_prior!r}; leave split_prior= out.")
     _sensible(path, check_parts, content)
     return TreeModel.from_parts(content)
 
@@ -97,6 +111,23 @@ def _with_leaf(content: ModelParts, leaf: Any, path: Any) -> ModelParts:
     if found[0] is not None:
         raise ValueError(f"{path} was written with another leaf than {leaf!r}: {found[0]}.")
     return content._replace(leaf=leaf)
+
+
+def _with_splits(content: ModelParts, splits: Any, path: Any) -> ModelParts:
+    """The parts of a model with the split prior that the caller gives, if the file was written with it."""
+    outline: Any = content.split_prior
+    if splits is None:
+        raise ValueError(
+            f"{path} was written with a split prior of one's own, {outline.name!r}, and a file holds no code: give the "
+            "split prior, as split_prior=."
+        )
+    check_type("split_prior", splits, CustomSplits, "the CustomSplits that the file was written with")
+    found: list[str | None] = []
+    _sensible(path, check_splits_outline, outline, content.scales, content.columns)
+    _sensible(path, lambda: found.append(splits.mismatch(outline, content.scales)))
+    if found[0] is not None:
+        raise ValueError(f"{path} was written with another split prior than {splits!r}: {found[0]}.")
+    return content._replace(split_prior=splits)
 
 
 def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:

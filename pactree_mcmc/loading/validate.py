@@ -26,13 +26,14 @@ from ..mcmc.state.records import (
     NODE,
     ROWS,
 )
-from ..model import FixedTree, TreeModel
+from ..model import FixedTree, GridCuts, LocalCuts, TreeModel
 from ..model.data import Units, number_target, summed_units
 from ..model.leaf.base import Leaf
 from ..model.leaf.custom import LeafOutline
 from ..model.leaf.target import Target
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
+from ..model.split_prior.custom_splits import SplitsOutline
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import MAX_CATEGORIES, Columns
 from ..table.values import KINDS
@@ -110,6 +111,20 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
         array_of(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
     if target.classes is not None:
         between(target.values, 0, len(target.classes), "y")
+
+
+def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
+    """Refuse what a file says of weighed splits, and the cuts that they would be asked about, if they are none."""
+    require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
+    require(outline.over in ("feature", "cell"), "the split prior is over nothing known")
+    require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs nothing known")
+    for what in ("params", "weights"):
+        array_of(getattr(outline, what), "f", (-1,), what)
+    require(isinstance(columns, Columns) and isinstance(scales, list), "a part of the model is missing")
+    require(len(scales) == len(columns.categories), "there is a coordinate too many or too few")
+    for scale, categories in zip(scales, columns.categories, strict=True):
+        require(isinstance(scale, Scale), "a scale is none")
+        _check_scale(scale, categories)
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:

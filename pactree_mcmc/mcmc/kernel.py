@@ -239,6 +239,16 @@ def read_kernel(
     return Kernel(tuple(given), used, block, adapts, tuple(own), tuple(given.values()))
 
 
+def check_even(kernel: Kernel, split_prior: Any) -> None:
+    """Refuse moves that take the splits of a feature to be equally likely where they are weighed."""
+    wrong = [step.name for step in kernel.steps if step.guided]
+    if wrong and not split_prior.is_even:
+        raise ValueError(
+            f"the move {wrong[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "
+            'them; give kernel="local", or a mixture without "learned" and "subgraph".'
+        )
+
+
 def _name(key: Any) -> Any:
     return key.name if isinstance(key, Move) else key
 

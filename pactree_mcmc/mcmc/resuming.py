@@ -12,7 +12,7 @@ import numpy as np
 from ..core.checks import check_count, in_words
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
-from ..model import CustomLeaf
+from ..model import CustomLeaf, CustomSplits
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
@@ -34,6 +34,7 @@ def resume(
     every: float = 60.0,
     moves: Sequence[Move] = (),
     leaf: CustomLeaf | None = None,
+    split_prior: CustomSplits | None = None,
 ) -> SampledPosterior:
     """Let the chains of a run go on, to the last bit as if they had never stopped.
 
@@ -54,8 +55,8 @@ def resume(
     moves : list of Move, optional
         The moves of your own that the run's kernel has, where ``run`` comes from a file, which holds their names and
         none of their code. Others are not looked at.
-    leaf : CustomLeaf, optional
-        As for `load`, if ``run`` is the path of a file that was written with a leaf of your own.
+    leaf, split_prior : CustomLeaf, CustomSplits, optional
+        As for `load`, if ``run`` is the path of a file that was written with a leaf, or splits, of your own.
 
     Returns
     -------
@@ -92,9 +93,10 @@ def resume(
     check_executor(executor)
     found = _read_moves(moves)
     if isinstance(run, str | os.PathLike):
-        return _resume_file(run, draws, executor, progress, checkpoint, every, found, leaf)
-    if leaf is not None:
-        raise ValueError("leaf= is for the path of a file; a posterior has its leaf.")
+        return _resume_file(run, draws, executor, progress, checkpoint, every, found, leaf, split_prior)
+    for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
+        if part is not None:
+            raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
     return _resume_posterior(run, draws, executor, progress, checkpoint, every, found)
@@ -109,10 +111,11 @@ def _resume_file(
     every: float,
     moves: list[Move],
     leaf: CustomLeaf | None,
+    split_prior: CustomSplits | None,
 ) -> SampledPosterior:
-    found = load_unfinished(path, leaf)
+    found = load_unfinished(path, leaf, split_prior)
     if found is None:
-        post = load(path, leaf=leaf)
+        post = load(path, leaf=leaf, split_prior=split_prior)
         if not isinstance(post, SampledPosterior):
             raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
         return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every, moves)

@@ -20,7 +20,7 @@ from ..tree.drawn import Course
 from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
-from .kernel import PROPOSALS_PER_DRAW, read_kernel
+from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
 from .run.bridge import bridge
 from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, learn, learns_within
@@ -168,13 +168,15 @@ def sample(
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
     best = "local"
-    if length is not None and "default" in _named(kernel) and betas is None and not is_line:
+    learns = length is not None and "default" in _named(kernel) and betas is None and not is_line
+    if length is not None and learns and model.split_prior.is_even:
         best = "whole" if learns_within(length.work, model, int(chains)) else "local"
     is_whole = "whole" in [best if name == "default" else name for name in _named(kernel)]
     if proposals is None:
         proposals = PROPOSALS_OF_WHOLE if is_whole else PROPOSALS_PER_DRAW
     adapts = length is not None and is_whole
     mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, best=best)
+    check_even(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)
     if length is not None and length.steps == 0 and betas is not None:

@@ -19,10 +19,12 @@ from .leaf.shared_variance import NormalSharedVariance
 from .leaf.weibull import WeibullGamma
 from .model import TreeModel
 from .split_prior.base import SplitPrior
+from .split_prior.custom_splits import CustomSplits
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts
 from .split_prior.local_cuts import LocalCuts
+from .split_prior.weights import Cut
 from .tree_prior.branching_process import BranchingProcess
 from .tree_prior.chipman import ChipmanPrior
 from .tree_prior.leaf_penalty import LeafPenalty

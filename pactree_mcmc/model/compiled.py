@@ -31,7 +31,7 @@ def pack_model(m: Lowered) -> Any:
     return _lowered(
         _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
         _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),
-        _questions(q.kind, q.min_leaf, q.feature, q.n_turns, q.design),
+        _questions(q.kind, q.min_leaf, q.feature, q.n_turns, q.design, q.weigh, q.joint, q.by_depth, q.params, q.ends),
         _leaf(f.kind, f.params, f.n_stats, f.lookup),
         _leaf(g.kind, g.params, g.n_stats, g.lookup),
     )

@@ -25,6 +25,7 @@ from .leaf.poisson import PoissonGamma
 from .leaf.shared_variance import NormalSharedVariance
 from .leaf.weibull import WeibullGamma
 from .split_prior.base import SplitPrior
+from .split_prior.custom_splits import CustomSplits
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts
@@ -34,7 +35,7 @@ from .tree_prior.chipman import ChipmanPrior
 from .tree_prior.leaf_penalty import LeafPenalty
 
 TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
-SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree)
+SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
 LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),

@@ -26,7 +26,8 @@ from .leaf.base import Leaf
 from .leaf.target import Target
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
-from .split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, SplitPrior
+from .split_prior.base import SplitPrior
+from .split_prior.geometry import has_empty_sides, parts_box, parts_rows, told
 from .split_prior.local_cuts import LocalCuts
 from .tree_prior.base import PriorTables, tables
 from .tree_prior.branching_process import BranchingProcess
@@ -74,7 +75,7 @@ class TreeModel:
         than 20 different integers are taken as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
-    split_prior : LocalCuts, GridCuts, DyadicCuts or FixedTree, optional
+    split_prior : LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits, optional
         Default ``LocalCuts()``.
     leaf : leaf model, optional
         Default ``DirichletMultinomial()`` for classes, ``NormalInverseGamma()`` for a regression.
@@ -146,7 +147,8 @@ class TreeModel:
             raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
         if not isinstance(self.split_prior, SplitPrior):
             raise TypeError(
-                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts or FixedTree."
+                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts, FixedTree or "
+                "CustomSplits."
             )
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
@@ -161,7 +163,7 @@ class TreeModel:
         self.shape = self.split_prior.shape()
         if isinstance(self.tree_prior, BranchingProcess):
             self.tree_prior.check(self.shape)
-        if self.columns.twins and self.split_prior.kind == LOCAL_TRIVIAL:
+        if self.columns.twins and told(has_empty_sides, self.split_prior):
             raise ValueError(
                 f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial ways cannot "
                 "send either side; fill them in, or give LocalCuts() without trivial=True."
@@ -201,7 +203,9 @@ class TreeModel:
     @property
     def parts_in_file(self) -> ModelParts:
         """`parts` in the form that files hold."""
-        return self.parts._replace(leaf=self.leaf.in_file(self.target))
+        return self.parts._replace(
+            leaf=self.leaf.in_file(self.target), split_prior=self.split_prior.in_file(self.scales)
+        )
 
     @classmethod
     def from_parts(cls, parts: ModelParts) -> Self:
@@ -408,7 +412,7 @@ class TreeModel:
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
         """Bits of the categories a nominal question of the cell parts; 0 when any part will do."""
-        if self.split_prior.kind == GRID:
+        if told(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
@@ -448,7 +452,7 @@ class TreeModel:
         threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
         scale = self.scales[c]
         cut = scale.cut_of(threshold)
-        if cut is None and isinstance(scale, Scale) and self.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
+        if cut is None and isinstance(scale, Scale) and told(parts_rows, self.split_prior):
             # a threshold among the values of one code parts nothing in a cell that lacks the code
             code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
             cut = None if code in cell.codes(c) else code

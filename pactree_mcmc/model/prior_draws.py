@@ -11,7 +11,7 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .cells import PlainCell, Question
 from .model import TreeModel
-from .split_prior.base import LOCAL, LOCAL_TRIVIAL
+from .split_prior.geometry import parts_rows, told
 from .tree_prior.branching_process import BranchingProcess
 from .tree_prior.leaf_penalty import LeafPenalty
 
@@ -55,7 +55,7 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Gr
 def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, default_left: bool) -> tuple[float, int]:
     """Threshold and category bits as a tree stores them."""
     k = question.feature
-    local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
+    local = told(parts_rows, model.split_prior)
     if question.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
         if not local:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.bits import all_bits
+from ..core.bits import all_bits, goes_left
 from ..core.compile.jit import jit
-from ..model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
+from ..model.split_prior.geometry import follows_design, parts_rows, told
 from ..tree.arrays import LEAF
 from ..tree.coded import CodedTrees
 
@@ -41,10 +41,10 @@ def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     Under local questions a question is the way it parts the rows of its cell; under the others its cut, or which
     categories of its box it takes out. The two sides of a nominal question may have changed places.
     """
-    local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
+    local = told(parts_rows, model.split_prior)
     nominal = model.columns.is_nominal[model.columns.source]
     codes = model.units.codes if local else np.empty((len(nominal), 0), dtype=model.units.codes.dtype)
-    told = told_nodes(
+    nodes = told_nodes(
         trees.offset,
         trees.left,
         trees.right,
@@ -54,10 +54,10 @@ def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
         codes,
         np.where(nominal, model.n_codes, 0),
         local,
-        model.split_prior.kind != FIXED,
+        not told(follows_design, model.split_prior),
     )
     seen: dict[bytes, int] = {}
-    return np.array([seen.setdefault(told[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])
+    return np.array([seen.setdefault(nodes[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])
 
 
 @jit
@@ -180,8 +180,7 @@ def _part(
     """Order the rows from ``a`` to ``b`` so that those that go left come first; where the others begin."""
     middle, n = a, 0
     for i in range(a, b):
-        code = np.int64(codes[k, row[i]])
-        if (categories >> code) & 1 == 1 if nominal else code <= cut:
+        if goes_left(np.int64(codes[k, row[i]]), cut, categories if nominal else np.int64(-1)):
             row[middle] = row[i]
             middle += 1
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..core.checks import check_type, in_words
-from ..model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ..model.split_prior.geometry import parts_rows, told
 from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees
 from ..tree.drawn import Course, Saved
@@ -175,7 +175,7 @@ def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
     """The codes on both sides of a cut, in the cell under local cuts."""
     assert visit.question is not None
     cut = visit.question.cut
-    if model.split_prior.kind not in (LOCAL, LOCAL_TRIVIAL):
+    if not told(parts_rows, model.split_prior):
         return cut, cut + 1
     codes = visit.cell.codes(visit.question.feature)
     left, right = codes[codes <= cut], codes[codes > cut]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.typed import List
 
+from ..core.bits import goes_left
 from ..core.compile.jit import jit, struct
 from ..mcmc.chain.chain import Chain
 from ..mcmc.chain.draw_store import log_prior_of, trimmed
@@ -84,8 +85,7 @@ def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> floa
                 gain += here.score - before
                 break
             code = np.int64(units.codes[here.feature, u])
-            goes_left = (here.categories >> code) & 1 == 1 if here.categories >= 0 else code <= here.cut
-            node = here.left if goes_left else here.right
+            node = here.left if goes_left(code, here.cut, here.categories) else here.right
     return gain
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.special import logsumexp
-from ..mcmc.kernel import read_kernel
+from ..mcmc.kernel import check_even, read_kernel
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
@@ -131,6 +131,7 @@ def progressive_mixture(
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
         )
     mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
+    check_even(mixture, model.split_prior)
     entering = rows_of_s(model)
     width = max(1, math.ceil(len(entering) / MOST_STAGES)) if block is None else int(block)
     is_smc = engine == "smc"

@@ -44,6 +44,9 @@ def plain_package() -> SimpleNamespace:
         for name in _own_modules():
             del sys.modules[name]
         sys.modules.update(compiled)
+    # without compilation the numbers of functions hold in both
+    address = f"{PACKAGE}.core.compile.address"
+    plain[address]._plain = compiled[address]._plain
     mixed = quick(plain[f"{PACKAGE}.core.bits"].mixed)
     for module in plain.values():
         if hasattr(module, "mixed"):

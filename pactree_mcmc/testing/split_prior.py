@@ -11,7 +11,8 @@ import numpy as np
 from ..core.checks import check_count, in_words, read_generator
 from ..model import ChipmanPrior, TreeModel
 from ..model.cells import PlainCell, Question
-from ..model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL, SplitPrior
+from ..model.split_prior.base import SplitPrior
+from ..model.split_prior.geometry import has_one_way, parts_rows, told
 from .outcomes import all_outcomes
 from .plain import plain_package
 from .spaces import new_chain
@@ -43,9 +44,10 @@ def check_split_prior(
     """Try a split prior on random cells against what a split prior must be.
 
     On random ways down from the root, in every cell met: the probabilities of all its splits sum to 1; ``ways`` counts
-    those of each feature; every split parts the cell into two children that hold its rows between them and have the
-    boxes that the split says; the code that is compiled draws these splits, with these probabilities, says so in
-    ``log_rule``, and makes these children. Each draw is followed through every outcome of every random choice.
+    those of each feature, and ``mass`` sums their weights; every split parts the cell into two children that hold its
+    rows between them and have the boxes that the split says; the code that is compiled draws these splits, with these
+    probabilities, says so in ``log_rule``, and makes these children. Each draw is followed through every outcome of
+    every random choice.
 
     Parameters
     ----------
@@ -89,7 +91,7 @@ def check_split_prior(
     generator = read_generator(rng)
     if X is None:
         columns = [np.arange(12) % 4, np.arange(12) // 2 % 3, np.arange(12) // 3 % 4]
-        takes_nominal = split_prior.kind in (LOCAL, LOCAL_TRIVIAL, GRID)
+        takes_nominal = not told(has_one_way, split_prior)
         X = np.column_stack(columns if takes_nominal else columns[:2]).astype(float)
         nominal = [2] if takes_nominal else None
     prior = ChipmanPrior(0.95, 1.0, max_depth=int(max_depth))
@@ -103,7 +105,7 @@ def check_split_prior(
 
 class _Check:
     def __init__(self, model: TreeModel) -> None:
-        self.model, self.rules, self.kind = model, model._rules, model.lowered.split_prior.kind
+        self.model, self.rules, self.parts_rows = model, model._rules, told(parts_rows, model.split_prior)
         self.columns = model.columns.is_nominal[model.columns.source]
         widest = max((int(n) for n, is_it in zip(model.n_codes, self.columns, strict=True) if is_it), default=0)
         if widest > MOST_CATEGORIES:
@@ -150,10 +152,12 @@ class _Check:
         for k in range(len(cell.low)):
             found = sum(key[0] == k for key in plainly)  # type: ignore[index]
             ways = self.rules.ways(cell, k)
-            counted = int(self.splits.count_ways(chain.model, chain.packed, node, k))
+            mass = self.rules.mass(cell, k)
+            compiled = float(self.splits.mass_afresh(chain.model, chain.packed, node, k))
             if plainly and found:
                 self._require(found == ways, cell, f"{ways} ways of coordinate {k}, and {found} splits")
-                self._require(found == counted, cell, f"{counted} ways of coordinate {k} compiled, and {found} splits")
+                agree = abs(mass - compiled) <= 1e-9 * mass
+                self._require(agree, cell, f"mass {compiled!r} of coordinate {k} compiled, and {mass!r} plainly")
         return self._check_draws(chain, cell, node, plainly)
 
     def _check_draws(self, chain: Any, cell: PlainCell, node: int, plainly: dict[Hashable, float]) -> list:
@@ -211,7 +215,7 @@ class _Check:
     def _key(self, cell: PlainCell, split: Question) -> Hashable:
         """What tells a split from others of the cell."""
         left = cell.goes_left(split)
-        if self.kind in (LOCAL, LOCAL_TRIVIAL):
+        if self.parts_rows:
             parts = {tuple(cell.index[left].tolist()), tuple(cell.index[~left].tolist())}
             # of two categories' parts neither comes first; two trivial ways of rows are two
             ordered = tuple(cell.index[left].tolist())

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.bits import goes_left
 from ..core.compile.jit import jit
 from ..files.encoding import keep_records, kept
 from .arrays import LEAF
@@ -113,8 +114,7 @@ def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, u
         node = start
         while trees.feature[node] != LEAF:
             code = np.int64(codes[trees.feature[node], units[i]])
-            mask = trees.categories[node]
-            left = code <= trees.cut[node] if mask < 0 else (mask >> code) & 1 == 1
+            left = goes_left(code, trees.cut[node], trees.categories[node])
             node = node + 1 if left else start + trees.right[node]
         leaf[i] = node
 

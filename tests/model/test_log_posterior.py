@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from tests.problems.drawn import LEAVES, SPLIT_PRIORS, TREE_PRIORS, random_problem
+from tests.problems.drawn import LEAVES, OWN_SPLITS, SPLIT_PRIORS, TREE_PRIORS, random_problem
 from tests.problems.trees import library_tree
 from tests.reference.enumeration import enumerate_trees
 
@@ -44,6 +44,17 @@ def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
         assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
         assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("split_prior", OWN_SPLITS)
+def test_every_tree_under_splits_of_ones_own(split_prior, seed):
+    rng = np.random.default_rng([OWN_SPLITS.index(split_prior), seed, 20_261])
+    problem, model = random_problem(rng, split_prior=split_prior, max_trees=80)
+    for nested, log_prior, log_score in enumerate_trees(problem):
+        tree = library_tree(pt, problem, nested, model.columns.mask_of)
+        assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
+        assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
 
 
 def traits(problem, model):

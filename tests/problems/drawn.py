@@ -19,6 +19,7 @@ from tests.reference.enumeration import (
     root_cell,
 )
 
+OWN_SPLITS = split_priors.OWN_SPLITS
 SPLIT_PRIORS, TREE_PRIORS, LEAVES = split_priors.KINDS, tree_priors.KINDS, leaves.KINDS
 
 
@@ -98,6 +99,8 @@ GRAPHS = {
     "dyadic": ("dyadic", lambda design: not design["cyclic"]),
     "cyclic": ("dyadic", lambda design: design["cyclic"]),
     "fixed": ("fixed", lambda design: True),
+    "own local": ("own local", lambda design: True),
+    "own grid": ("own grid", lambda design: True),
 }
 """Kinds of graphs of the exact engine: a split prior, and what it must fulfil."""
 

@@ -1,6 +1,7 @@
 """Small problems by name: a table, a split prior and a depth limit, to be had with any tree prior and any leaf."""
 
 from tests.problems.leaves import NAMED
+from tests.problems.own_splits import WEIGHED
 from tests.problems.split_priors import CYCLIC, DYADIC, FIXED, GRID, LOCAL, THREE_CUTS, TRIVIAL, TWO_ROWS
 from tests.problems.tables import (
     BINARY,
@@ -115,7 +116,28 @@ SPECIAL = {
 """More than two categories in a cell; subtrees that rotations cut and merge; one feature alone."""
 
 
-SPACES = CASES | SMALL | TINY | SPECIAL | GAPS
+EDGE = {"X": [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (2.0, 0.0), (4.0, 0.0)], "y": [0, 1, 1, 0, 1]}
+"""Below an edge that turns lies a cell with splits of two features."""
+FOUR_ON_A_LINE = {"X": [(0.0,), (1.0,), (3.0,), (4.0,)], "y": [0, 1, 1, 0]}
+OWN_SPLITS = {
+    "own_even": (ORDERED, {**LOCAL, **WEIGHED["even"]}, 3),
+    "own_near": (WIDE, {**LOCAL, **WEIGHED["near"], "weights": [1.0, 2.5]}, 2),
+    "own_wide": (THREE, {**LOCAL, **WEIGHED["wide"]}, 2),
+    "own_late": (WIDE, {**LOCAL, **WEIGHED["late"]}, 2),
+    "own_deep": (ORDERED, {**LOCAL, **WEIGHED["deep"]}, 3),
+    "own_deep_letters": (THREE, {**LOCAL, **WEIGHED["deep by feature"]}, 2),
+    "own_few_rows": (UNEVEN, {**LOCAL, "min_leaf": 2, **WEIGHED["even"]}, 3),
+    "own_grid": (BOX, {"kind": "grid", "cuts": [None, [0.5, 1.5]], "weights": [2.0, 1.0], **WEIGHED["wide"]}, 2),
+    "own_grid_line": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]], **WEIGHED["late of all"]}, 3),
+    "own_grid_deep": (LINE, {"kind": "grid", "cuts": [[0.5, 1.5, 5.0]], **WEIGHED["deep"]}, 3),
+    "own_deep_edge": (EDGE, {**LOCAL, **WEIGHED["deep"]}, 3),
+    "own_line": (FOUR_ON_A_LINE, {**LOCAL, **WEIGHED["wide"]}, 3),
+    "own_late_line": (FOUR_ON_A_LINE, {**LOCAL, **WEIGHED["late"]}, 3),
+}
+"""Spaces in which a function of one's own weighs the splits."""
+
+
+SPACES = CASES | SMALL | TINY | SPECIAL | GAPS | OWN_SPLITS
 
 
 def problem(data, split_prior, prior, leaf, *, estimation=None, **changes):

@@ -2,11 +2,14 @@
 
 import numpy as np
 
+from tests.problems.own_splits import WEIGHED, own_splits
 from tests.problems.trees import library_tree
 from tests.reference.enumeration import LEAF
 
 KINDS = ("local", "grid", "dyadic", "fixed")
 """Of random problems, in the order in which they are drawn."""
+OWN_SPLITS = ("own local", "own grid")
+"""Split priors of one's own, tried where they are asked for: among all kinds they would change what others draw."""
 
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
 TRIVIAL = {"kind": "local", "trivial": True, "min_leaf": 1}
@@ -29,13 +32,15 @@ def library_split_prior(package, problem):
     """The split prior of a problem in the classes of ``package``."""
     given = dict(problem.split_prior)
     kind, weights, are_given = given.pop("kind"), given.pop("weights", None), given.pop("given", True)
+    own = {name: given.pop(name) for name in ("weigh", "params", "over", "by_depth") if name in given}
     if kind == "fixed":
         tree, joint = library_tree(package, problem, given["tree"]), given.get("joint", ())
         return package.FixedTree(tree, np.isin(np.arange(tree.n_nodes), list(joint)))
     if not are_given:
         given["bounds"] = None
     kinds = {"local": package.LocalCuts, "grid": package.GridCuts, "dyadic": package.DyadicCuts}
-    return kinds[kind](**given, feature_weights=weights)
+    geometry = kinds[kind](**given, feature_weights=weights)
+    return own_splits(geometry, own, package) if own else geometry
 
 
 def random_split_prior(rng, kind, X, nominal):
@@ -43,6 +48,10 @@ def random_split_prior(rng, kind, X, nominal):
     p = len(X[0])
     weights = (rng.choice([0.0, 0.5, 1.0, 3.0], p) if rng.random() < 0.4 else np.ones(p)).tolist()
     design = {"kind": kind, "weights": weights if any(weights) else None}
+    if kind in OWN_SPLITS:
+        design = random_split_prior(rng, kind.split()[1], X, nominal)
+        weighed = WEIGHED[str(rng.choice([name for name in WEIGHED if kind == "own local" or name != "even"]))]
+        return {**design, **weighed, **({"trivial": False} if kind == "own local" else {})}
     if kind == "local":
         trivial = bool(rng.random() < 0.4)
         return {**design, "trivial": trivial, "min_leaf": 1 if trivial else int(rng.integers(1, 4))}

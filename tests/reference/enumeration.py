@@ -10,6 +10,7 @@ Meant to be read, for problems of a few rows; nothing here is fast.
 import math
 from dataclasses import dataclass, field
 from itertools import combinations
+from types import SimpleNamespace
 
 from scipy.special import gammaln
 
@@ -174,7 +175,10 @@ RULES = {"local": local_rules, "grid": grid_rules, "dyadic": dyadic_rules, "fixe
 
 
 def admissible_questions(problem, cell):
-    """List of (feature, rule, R) at a cell; with one question per cell, R = 1 whatever the weights."""
+    """List of (feature, rule, R) at a cell; with one question per cell, R = 1 whatever the weights.
+
+    Where the split prior weighs the rules, those of a feature, or of the cell, are as likely as they weigh.
+    """
     if cell.depth >= problem.max_depth and not is_joint(problem, cell):
         return []
     design = problem.split_prior
@@ -189,8 +193,54 @@ def admissible_questions(problem, cell):
             found += [(k, [rule for rule in rules if rule[1] == side], weights[k] / 2) for side in ("left", "right")]
         else:
             found.append((k, rules, weights[k]))
+    if "weigh" in design:
+        return weighed_questions(problem, cell, found)
     total = sum(weight for _, rules, weight in found if rules)
     return [(k, rule, weight / total / len(rules)) for k, rules, weight in found for rule in rules]
+
+
+def weighed_questions(problem, cell, found):
+    """The same where a function weighs the rules; those of weight 0 are left out."""
+    design = problem.split_prior
+    params = (design["params"],) if "params" in design else ()
+    weighed = []
+    for k, rules, feature_weight in found:
+        cuts = [
+            cut_of(problem, cell, k, rule, sorted(rules, key=str if k in problem.nominal else None)) for rule in rules
+        ]
+        if k in problem.nominal and design.get("over", "feature") == "feature":
+            weights = [1.0 for _ in cuts]
+        else:
+            weights = [design["weigh"](cut, *params) for cut in cuts]
+        share = feature_weight * sum(weights) if design.get("over") == "cell" else feature_weight
+        weighed.append((k, rules, weights, share if sum(weights) > 0 else 0.0))
+    total = sum(share for _, _, _, share in weighed)
+    return [
+        (k, rule, share / total * weight / sum(weights))
+        for k, rules, weights, share in weighed
+        for rule, weight in zip(rules, weights)
+        if weight > 0
+    ]
+
+
+def cut_of(problem, cell, k, rule, rules):
+    """What the weight of a rule looks at; ``rules`` are those of the feature, in order."""
+    design = problem.split_prior
+    depth = cell.depth if design.get("by_depth") else 0
+    nothing = dict.fromkeys(("at", "below", "above", "low", "high", "left", "right"), math.nan)
+    if k in problem.nominal:
+        parted = cell.box[k] if design["kind"] == "grid" else {problem.X[i][k] for i in cell.rows}
+        ways = 2 ** (len(parted) - 1) - 1
+        return SimpleNamespace(feature=k, nominal=True, number=0, ways=ways, depth=depth, **nothing)
+    values = [problem.X[i][k] for i in cell.rows]
+    left = [value for value in values if value <= rule]
+    right = [value for value in values if value > rule]
+    seen = {**nothing, "at": rule, "below": rule, "above": rule, "low": cell.box[k][0], "high": cell.box[k][1]}
+    if design["kind"] == "local":
+        seen = {"at": rule, "below": max(left), "above": min(right), "low": min(values), "high": max(values)}
+        seen |= {"left": len(left), "right": len(right)}
+    number, ways = rules.index(rule), len(rules)
+    return SimpleNamespace(feature=k, nominal=False, number=number, ways=ways, depth=depth, **seen)
 
 
 def rho_by_node(problem):

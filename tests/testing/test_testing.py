@@ -3,11 +3,13 @@
 import numba
 import numpy as np
 import pytest
+from own_leaves import own_poisson
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.known import LEAVES
 from pactree_mcmc.testing import leaf as _leaf
 from pactree_mcmc.testing.plain import plain_function, plain_package
+from tests.problems.own_splits import WEIGHED, own_splits
 
 SHIPPED = {
     "dirichlet": pt.DirichletMultinomial(0.7),
@@ -37,6 +39,8 @@ SPLITS = {
     "grid": pt.GridCuts([[0.5, 2.5], [0.5, 0.7, 1.5], []], feature_weights=[2.0, 1.0, 1.0]),
     "dyadic": pt.DyadicCuts(2),
     "cyclic": pt.DyadicCuts(2, cyclic=True),
+    "own": own_splits(pt.LocalCuts(min_leaf=2), WEIGHED["late of all"]),
+    "own on a grid": own_splits(pt.GridCuts(2), WEIGHED["deep"]),
 }
 
 
@@ -130,6 +134,19 @@ def one_more(right):
     return lambda *args: right(*args) + 1
 
 
+@pytest.mark.parametrize("step", ["collapsed", "change"])
+def test_moves_are_checked_on_models_of_ones_own_parts(step):
+    """Functions called by address are found by the plain copy of the library, compiled or not."""
+    model = pt.TreeModel(
+        [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [3.0, 2.0]],
+        [0.0, 1.0, 4.0, 2.0],
+        tree_prior=pt.ChipmanPrior(max_depth=2),
+        leaf=own_poisson(),
+        split_prior=own_splits(pt.LocalCuts(), WEIGHED["near"]),
+    )
+    assert pt.testing.check_balance(step, model).imbalance < 1e-10
+
+
 @pytest.mark.planted
 def test_a_way_too_many_is_named(monkeypatch):
     monkeypatch.setattr(pt.LocalCuts, "ways", one_more(pt.LocalCuts.ways))
@@ -141,7 +158,7 @@ def test_a_way_too_many_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "wrong", "words"),
     [
-        ("count_ways", one_more, "ways of coordinate"),
+        ("mass_of", one_more, "mass .* of coordinate"),
         ("_draw_way", lambda right: lambda *a: right(*a)._replace(log_rule=-1.0), "log_rule -1.0"),
         ("pick", lambda right: lambda rng, n: 0 * right(rng, n), "drawn with probability"),
         ("is_splittable", lambda right: lambda *a: False, "splittable False compiled"),

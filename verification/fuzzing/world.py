@@ -29,6 +29,12 @@ def own_sums(y: np.ndarray) -> np.ndarray:
     return y.reshape(len(y), -1)
 
 
+def own_weight(cut: pt.Cut) -> float:
+    """The weight of a split of one's own."""
+    return 1.0 + cut.number
+
+
+OWN_SPLITS = pt.CustomSplits(own_weight)
 OWN_LEAF = pt.CustomLeaf(own_score, stats=own_sums, predict=lambda sums: sums[:, 0])
 
 
@@ -222,6 +228,7 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     ),
     "split_prior": [
         *_const(None, pt.LocalCuts(min_leaf=2), pt.GridCuts(3), pt.DyadicCuts(2), pt.LocalCuts(max_cuts=2)),
+        *_const(OWN_SPLITS, pt.CustomSplits(own_weight, pt.GridCuts(3), over="cell", by_depth=True)),
         lambda w: pt.kd_tree(w.X, 2),
     ],
     "leaf": _const(
@@ -230,6 +237,9 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
         *(pt.GammaGamma(), pt.NormalLinear([0]), OWN_LEAF),
     ),
     "score": _const(own_score),
+    "weight": _const(own_weight),
+    "weighed": _const(None, pt.LocalCuts(min_leaf=2), pt.GridCuts(3)),
+    "over": _const("feature", "cell"),
     "sizes": _const((), [0.5], [1, 2.0]),
     "sums": _const(own_sums),
     "x columns": _const([0], [0, 1]),

@@ -14,7 +14,7 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import has_empty_sides, told
 from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
 from pactree_mcmc.model.tree_prior.branching_process import BranchingProcess
 from pactree_mcmc.table.reader import Table
@@ -122,7 +122,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     >>> truth.n_leaves_pmf().round(3).tolist()
     [0.0, 0.446, 0.13, 0.279, 0.145]
     """
-    if not isinstance(model, TreeModel) or model.split_prior.kind != LOCAL_TRIVIAL:
+    if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
         raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its ways are those of this prior.")
     check_cells(max_cells)
     if not model.leaf.separates:

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
-from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -87,6 +87,8 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
         raise ValueError(f"leaf is {model.leaf!r}; the bound is that of FrozenLaplace(1.0).")
     if model.target.weight is not None and any(model.target.weight != 1.0):
         raise ValueError("the model has sample weights; the bound counts rows: leave sample_weight out.")
+    if not model.split_prior.is_even:
+        raise ValueError(f"{model.split_prior!r} weighs splits; the bound counts splits that are equally likely.")
     if isinstance(model.tree_prior, LeafPenalty):
         raise ValueError("LeafPenalty is not normalised; give BranchingProcess or ChipmanPrior.")
     log_prior = model.log_prior(tree)
@@ -97,7 +99,7 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     n_stages = model.n_rows - n_frozen + 1
     n_leaves = int((tree.feature == LEAF).sum())
     splits = 0.0
-    if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
+    if told(parts_rows, model.split_prior):
         log_ways = _log_ways(model, tree)
         log_prior += log_ways
         # log(N + 1) bounds the ways of an ordered feature only: m categories are parted in 2^(m - 1) - 1

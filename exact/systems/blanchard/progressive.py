@@ -9,7 +9,7 @@ import numpy as np
 from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generator
 from pactree_mcmc.model import TreeModel, pack_model
 from pactree_mcmc.model.leaf.target import Target
-from pactree_mcmc.model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.model.unit_stats import UnitStats
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
@@ -17,7 +17,7 @@ from pactree_mcmc.tree.drawn import RootKey
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import mean_products, occurrences, size_law
-from ...graph.build import UPPER_BITS
+from ...graph.boxes import UPPER_BITS
 from ...graph.cells import CellGraph, Intractable, build_graph, by_feature
 from ...graph.limits import check_cells
 from ...graph.not_finite import refuse_not_finite
@@ -236,7 +236,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         if is_fixed_design(model):
             return np.zeros(len(X), dtype=np.bool_)
         asked = np.unique(self.graph.feature)
-        if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) and len(asked) > 1:
+        if told(parts_rows, model.split_prior) and len(asked) > 1:
             return np.ones(len(X), dtype=np.bool_)
         values, nominal = model.columns.in_coordinates(X)[:, asked], self._marginals._router.nominal[asked]
         # such a row follows the branch with more rows, which depends on the cell it comes from

@@ -6,6 +6,7 @@ returns a number.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from collections.abc import Callable
@@ -109,13 +110,28 @@ def _call_with(typing, address, numbers, row, first, n, params, at):  # type: ig
     return types.float64(*five, params, types.int64), code
 
 
+_POINTER = ctypes.POINTER(ctypes.c_double)
+
+
+def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
+    """What compiled code returns that plain code calls, as in tests that run a compiled model's moves plainly."""
+    form = ctypes.CFUNCTYPE(ctypes.c_double, _POINTER, ctypes.c_int64, *[_POINTER for _ in params])
+    given = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
+    first, *own = [each.ctypes.data_as(_POINTER) for each in given]
+    return float(form(int(address))(first, int(n), *own))
+
+
 def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
+    if address not in _plain:
+        return _foreign(address, numbers[row, first:], n)
     return float(_plain[address](numbers[row, first:], n))
 
 
 def _call_plain_with(
     address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray, at: int
 ) -> float:
+    if address not in _plain:
+        return _foreign(address, numbers[row, first:], n, params[at:])
     return float(_plain[address](numbers[row, first:], n, params[at:]))
 
 

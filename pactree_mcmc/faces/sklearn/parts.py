@@ -83,7 +83,7 @@ def stated_split_prior(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
 def thinned(split_prior: Any, part: float) -> Any:
     """The questions where only a part of the rows is there: as many times fewer of them in a leaf."""
     least = getattr(split_prior, "min_leaf", 1)
-    return split_prior if least == 1 or part == 1.0 else replace(split_prior, min_leaf=math.ceil(part * least))
+    return split_prior if least == 1 or part == 1.0 else split_prior.with_min_leaf(math.ceil(part * least))
 
 
 def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit, struct
 from ...model import Lowered, pack_model
-from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.geometry import parts_rows
 from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
@@ -170,7 +170,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]
-        if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+        if parts_rows(rule):
             state.node[0].hash += mixed(np.int64(u))
         add_unit(state.stats, np.int64(0), units, np.int64(u))
     for k in range(state.box.shape[1]):

@@ -15,11 +15,18 @@ import numpy as np
 from ...core.bits import all_bits, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.geometry import (
+    follows_design,
+    halves_box,
+    has_empty_sides,
+    least_rows,
+    parts_box,
+    parts_rows,
+)
 from ..state.arrays import ChainState
 from ..state.random import flip, pick
 from ..state.records import NONE
-from ..state.splits import Question, collect_codes, cut_range, ends, fixed_question, n_ways, span, weigh_features
+from ..state.splits import Question, collect_codes, cut_range, ends, fixed_question, log_rule_of, span
 
 MIDPOINT = -2
 """As a raw cut: wherever the middle of the box is."""
@@ -55,7 +62,7 @@ def fit_question(
     ``log_rule`` is ``-inf`` where it cannot be asked. Under nominal questions the smallest category goes left.
     """
     rule = model.split_prior
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return fixed_question(model, state, node), False
     refused = Question(feature, cut, cut + 1, categories, -inf)
     if not state.node[node].splittable:
@@ -64,12 +71,12 @@ def fit_question(
     if categories >= 0:
         categories, swapped, possible = _fit_categories(model, state, node, feature, categories)
         cut = upper = np.int64(-1)
-    elif rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+    elif parts_rows(rule):
         n = collect_codes(model, state, node, feature)
         below = 0
         while below < n and state.codes[0, below] <= cut:
             below += 1
-        if rule.kind == LOCAL:
+        if not has_empty_sides(rule):
             first, last = cut_range(model, state, node, feature, n)
             possible = first < below <= last
         if possible:
@@ -79,14 +86,13 @@ def fit_question(
         middle = (low + high) // 2 - 1
         if cut == MIDPOINT:
             cut = middle
-        possible = low <= cut < high - 1 if rule.kind == GRID else high - low >= 2 and cut == middle
+        possible = low <= cut < high - 1 if parts_box(rule) else high - low >= 2 and cut == middle
         upper = cut + 1
     if not possible:
         return refused, False
-    total = weigh_features(model, state, node)
-    if not state.feature_weight[feature] > 0.0:
+    log_rule = log_rule_of(model, state, node, feature, cut)
+    if log_rule == -inf:
         return refused, False
-    log_rule = log(state.feature_weight[feature] / total) - log(n_ways(model, state, node, feature))
     return Question(feature, cut, upper, categories, log_rule), swapped
 
 
@@ -96,7 +102,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
     rule = model.split_prior
     present = cell_bits(model, state, node, k)
     left = categories & present
-    if rule.kind == LOCAL_TRIVIAL and (left == 0 or left == present):
+    if has_empty_sides(rule) and (left == 0 or left == present):
         everything = left == present
         return all_bits(rule.feature[k].n_codes) if everything else np.int64(0), False, True
     if left == 0 or left == present:
@@ -104,7 +110,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
     swapped = left & present & -present == 0
     if swapped:
         left = present & ~left
-    if rule.kind == LOCAL and rule.min_leaf > 1:
+    if least_rows(rule) > 1:
         rows = rows_with(model, state, node, k, left)
         return left, swapped, min(rows, state.node[node].rows - rows) >= rule.min_leaf
     return left, swapped, True
@@ -113,7 +119,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 @jit
 def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Bits of the categories a question of the cell parts: those of its box under grid questions, else of its rows."""
-    if model.split_prior.kind == GRID:
+    if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
     seen, every = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
@@ -140,16 +146,16 @@ def freedom(model: Lowered, state: ChainState, node: int) -> Freedom:
     """The raw forms of an internal node's question."""
     rule, here = model.split_prior, state.node[node]
     k = here.feature
-    if rule.kind == DYADIC or rule.kind == CYCLIC:
+    if halves_box(rule):
         return Freedom(np.int64(MIDPOINT), np.int64(1), np.int64(0), False)
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return Freedom(here.cut, np.int64(1), np.int64(0), False)
     if here.categories >= 0:
         present = cell_bits(model, state, node, k)
         left = here.categories & present
         swaps = left != 0 and left != present
         return Freedom(here.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
-    if rule.kind == GRID:
+    if parts_box(rule):
         return Freedom(here.cut, np.int64(1), np.int64(0), False)
     first = here.cut
     if here.upper == rule.feature[k].n_codes:
@@ -187,14 +193,12 @@ def loosen(rng: np.random.Generator, model: Lowered, state: ChainState, node: in
 @jit
 def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
     """0 if the question sends the whole cell left, 1 if right, -1 if it parts it."""
-    kind = model.split_prior.kind
-    local = kind == LOCAL or kind == LOCAL_TRIVIAL
     if categories >= 0:
         present = cell_bits(model, state, node, k)
         if categories & present == present:
             return 0
         return 1 if categories & present == 0 else NONE
-    if local:
+    if parts_rows(model.split_prior):
         low, high = code_range(model, state, node, k)
     else:
         low, high = state.box[node, k, 0], state.box[node, k, 1] - 1

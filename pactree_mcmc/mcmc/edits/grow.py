@@ -5,10 +5,10 @@ All ways of choosing where to grow or prune (`grow_prune`, `blanchard`, `collaps
 
 import numpy as np
 
-from ...core.bits import mixed
+from ...core.bits import goes_left, mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.geometry import follows_design, has_box, parts_rows
 from ...model.unit_stats import add_units
 from ...tree.arrays import LEAF
 from ..state.arrays import ChainState
@@ -83,7 +83,7 @@ def hang_children(model: Lowered, state: ChainState, node: int, question: Questi
     _place_child(state, node, right, middle, here.stop)
     state.node[right].rows = here.rows - state.node[left].rows
     state.node[right].hash = here.hash - state.node[left].hash
-    if model.split_prior.kind == FIXED:
+    if follows_design(model.split_prior):
         state.node[left].design = here.design + 1
         state.node[right].design = model.split_prior.design[here.design].right
         state.node[left].hash = state.node[left].design
@@ -108,14 +108,13 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
         stats[children[0], j] = 0.0
         stats[children[1], j] = 0.0
     n_left, n_right, rows_left = 0, 0, 0
-    hashes = model.split_prior.kind == LOCAL or model.split_prior.kind == LOCAL_TRIVIAL
+    hashes = parts_rows(model.split_prior)
     hash_left = np.int64(0)
     start = state.node[node].start
     state.count[ROWS] += state.node[node].stop - start
     for i in range(start, state.node[node].stop):
         u = order[i]
-        code = np.int64(codes[k, u])
-        right = 1 - ((categories >> code) & 1) if categories >= 0 else np.int64(code > cut)
+        right = 1 - goes_left(np.int64(codes[k, u]), cut, categories)
         order[start + n_left] = u
         side[n_right] = u
         n_left += 1 - right
@@ -145,8 +144,7 @@ def _place_child(state: ChainState, node: int, child: int, start: int, stop: int
 
 @jit
 def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
-    kind = model.split_prior.kind
-    if kind == GRID or kind == DYADIC or kind == CYCLIC:
+    if has_box(model.split_prior):
         left, right, k = state.node[node].left, state.node[node].right, state.node[node].feature
         for j in range(state.box.shape[1]):
             for end in range(2):

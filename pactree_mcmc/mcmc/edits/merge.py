@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import GRID, LOCAL
+from ...model.split_prior.geometry import parts_box, parts_rows
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.records import NONE
@@ -29,10 +29,10 @@ def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, b
         present = cell_bits(model, state, a, here.feature)
         other = cell_bits(model, state, b, here.feature)
         return other & present & ~here.categories == 0, other & present & here.categories == 0
-    if model.split_prior.kind == LOCAL:
+    if parts_rows(model.split_prior):
         low, high = code_range(model, state, b, here.feature)
         return high < here.upper, low > here.cut
-    if model.split_prior.kind == GRID:
+    if parts_box(model.split_prior):
         low, high = state.box[b, here.feature, 0], state.box[b, here.feature, 1]
         return high - 1 <= here.cut, low > here.cut
     return False, False
@@ -67,7 +67,7 @@ def plan_root(
             of_b &= ~other.categories if swapped else other.categories
         if not b_goes_right:
             categories |= of_b
-    elif b_goes_left and model.split_prior.kind == LOCAL:
+    elif b_goes_left and parts_rows(model.split_prior):
         cut = max(cut, code_range(model, state, b, k)[1])
     elif not (b_goes_left or b_goes_right):
         cut = max(cut, other.cut)

@@ -4,17 +4,17 @@ No row changes its leaf, and X, Y, Z stay what they are but for their depths, so
 exchange places and one cell, that of the lower node, is new.
 """
 
-from math import inf, log
+from math import inf
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import GRID, LOCAL
+from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf, list_growable, list_prunable, unlist_growable, unlist_prunable
 from ..state.records import CHANGED, NONE
-from ..state.splits import is_splittable, n_ways, weigh_features
+from ..state.splits import is_splittable, log_rule_of
 from ..state.terms import next_node, node_log_stop, score_node
 from .grow import set_default, side_hash
 
@@ -22,8 +22,8 @@ from .grow import set_default, side_hash
 @jit
 def can_turn(model: Lowered, state: ChainState, v: int) -> bool:
     """Whether an internal node other than the root and its parent cut the same ordered feature, at any place."""
-    here, above, kind = state.node[v], state.node[state.node[v].parent], model.split_prior.kind
-    return (kind == LOCAL or kind == GRID) and here.categories < 0 and here.feature == above.feature
+    here, above = state.node[v], state.node[state.node[v].parent]
+    return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
 
 
 @jit
@@ -42,11 +42,14 @@ def turn(model: Lowered, state: ChainState, v: int) -> float:
     ratio = -rule - split_factor(model, low.depth)
     ratio += sunk(model, state, x, -1) + sunk(model, state, z, 1)
     _exchange(model, state, u, v, x, y, z, v_is_left)
-    total = weigh_features(model, state, v)
-    ways = n_ways(model, state, v, low.feature)
-    if low.depth >= model.prior.depth_limit or ways <= 0.0:
+    if is_weighted(model.split_prior):
+        # the cuts of the upper cell do not weigh the same
+        before = top.log_rule
+        top.log_rule = log_rule_of(model, state, u, top.feature, top.cut)
+        ratio += top.log_rule - before
+    low.log_rule = log_rule_of(model, state, v, low.feature, low.cut)
+    if low.depth >= model.prior.depth_limit or low.log_rule == -inf:
         return -inf
-    low.log_rule = log(state.feature_weight[low.feature] / total) - log(ways)
     return ratio + low.log_rule + split_factor(model, low.depth)
 
 
@@ -66,7 +69,7 @@ def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int,
     for j in range(state.stats.shape[1]):
         state.stats[v, j] = state.stats[low.left, j] + state.stats[low.right, j]
     score_node(model, state, v)
-    if model.split_prior.kind == GRID:
+    if parts_box(model.split_prior):
         k = low.feature
         low.hash -= side_hash(state, v, k)
         state.box[v, k, 0] = state.box[low.left, k, 0]
@@ -103,6 +106,10 @@ def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
     here.depth += by
     if here.depth >= model.prior.depth_limit:
         here.splittable = False
+    elif model.split_prior.by_depth:
+        here.splittable = is_splittable(model, state, node)
+        if not is_leaf(state, node):
+            here.log_rule = log_rule_of(model, state, node, here.feature, here.cut)
     elif was_at_limit:
         here.splittable = is_splittable(model, state, node)
     return prior_factor(model, state, node)
@@ -110,11 +117,12 @@ def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
 
 @jit
 def prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Log prior factor of a node, without its question's; ``-inf`` below the depth limit."""
+    """Log prior factor of a node, without R of its split where that stays; ``-inf`` below the depth limit."""
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf
-    return split_factor(model, depth) if depth < limit else -inf
+    factor = split_factor(model, depth) if depth < limit else -inf
+    return factor + state.node[node].log_rule if model.split_prior.by_depth else factor
 
 
 @jit

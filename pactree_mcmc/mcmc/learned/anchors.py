@@ -11,10 +11,11 @@ from math import exp, inf, log
 
 import numpy as np
 
+from ...core.bits import goes_left
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED
+from ...model.split_prior.geometry import has_one_way
 from ...model.unit_stats import scatter_units
 from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
@@ -31,9 +32,8 @@ LEAST_ODDS = -4.0
 @jit
 def n_steps(model: Lowered, state: ChainState, node: int, odds: float) -> int:
     """How many anchors a cell may have at even steps; 0 where nothing is learned from them."""
-    here, kind = state.node[node], model.split_prior.kind
-    two_sides = kind == DYADIC or kind == CYCLIC or kind == FIXED
-    if two_sides or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
+    here = state.node[node]
+    if has_one_way(model.split_prior) or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
         return 0
     if (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
         return 0
@@ -168,10 +168,9 @@ def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_fe
     codes, rows, rows_all = units.codes, units.rows, units.rows_all
     for i in range(here.stop - here.start):
         u = order[here.start + i]
-        code = np.int64(codes[k, u])
-        goes_left = (categories >> code) & 1 == 1 if categories >= 0 else code <= cut
-        rows_left += rows[u & rows_all] if goes_left else 0
-        to[i] = 0 if goes_left else right
+        is_left = goes_left(np.int64(codes[k, u]), cut, categories)
+        rows_left += rows[u & rows_all] if is_left else 0
+        to[i] = 0 if is_left else right
     for f in range(n_features):
         for i in range(here.stop - here.start):
             to[i] = (right if to[i] >= right else 0) + f * N_SKETCH_BINS + sketch[i, f]

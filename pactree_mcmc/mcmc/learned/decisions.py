@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit, struct
-from ...model.split_prior.base import FIXED
+from ...model.split_prior.geometry import follows_design
 from ..state.arrays import EXHAUSTED
 from ..state.lists import is_leaf
 from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, NONE
@@ -97,7 +97,7 @@ def note_decisions(walk: Any, out: Any) -> None:
                 out.chosen[m] = NONE
                 if not is_leaf(state, node):
                     out.is_split[m] = 1.0
-                    if model.split_prior.kind != FIXED and is_candidate(model, state, node):
+                    if not follows_design(model.split_prior) and is_candidate(model, state, node):
                         note_ways(walk, out, node)
                 out.used[N_CELLS] += 1
                 out.first[m + 1] = out.used[N_WAYS]

@@ -16,10 +16,10 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import mixed
+from ...core.bits import goes_left, mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import FIXED
+from ...model.split_prior.geometry import follows_design
 from ..state.arrays import MOST_VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import pick, pick_weighted
@@ -226,7 +226,7 @@ def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, ru
 @jit
 def log_question(model: Lowered, state: ChainState, node: int) -> float:
     """Log probability of the question of an internal node, which must be one of the candidates."""
-    if model.split_prior.kind == FIXED:
+    if follows_design(model.split_prior):
         return 0.0
     place, here = asked(model, state, node), state.node[node]
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
@@ -258,7 +258,7 @@ def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float
 @jit
 def draw_way(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
     """A question of a splittable node drawn from the density, and the log of its probability."""
-    if model.split_prior.kind == FIXED:
+    if follows_design(model.split_prior):
         return fixed_question(model, state, node), 0.0
     place, rule, total = asked(model, state, node), model.split_prior, 0.0
     for k in range(len(rule.feature)):
@@ -305,8 +305,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
         if (state.node[node].stop - state.node[node].start) * p <= MOST_VALUES:
             levels -= 1
         here, code = state.node[node], np.int64(model.units.codes[state.node[node].feature, unit])
-        goes_left = (here.categories >> code) & 1 == 1 if here.categories >= 0 else code <= here.cut
-        node = here.left if goes_left else here.right
+        node = here.left if goes_left(code, here.cut, here.categories) else here.right
     if node != 0:
         enter_stratum(state, state.node[0].feature)
     return node

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import FIXED
+from ...model.split_prior.geometry import follows_design
 from ..state.arrays import EXHAUSTED, ChainState
 from ..state.records import N_WAY_TERMS, NONE
 from ..state.splits import Question, fixed_question, n_ways_of
@@ -27,7 +27,7 @@ def sample_ways(
     the work is exhausted.
     """
     place, rule = asked(model, state, node), model.split_prior
-    if rule.kind == FIXED:
+    if follows_design(rule):
         _note_branch(state, base, fixed_question(model, state, node), 0.0, retained != NONE)
         return 1
     point = _first_point(rng, model, state, node, expected, retained, place)

@@ -14,7 +14,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ...model.leaf.of_numbers import squares_about_mean
-from ...model.split_prior.base import GRID, LOCAL
+from ...model.split_prior.geometry import least_rows, parts_box
 from ..state.arrays import ChainState
 from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE
 from ..sums.split_sums import gains_into, trivial_ways
@@ -175,8 +175,8 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
             way_terms_into(terms, 0, logs, 0.0, nothing, whole, np.int64(0), rows)
         elif alike[way + 2] > 0:
             way_terms_into(terms, 1, logs, 0.0, whole, nothing, rows, rows)
-    least, beta = rule.min_leaf if rule.kind == LOCAL else 0, state.beta[0]
-    gaps = rule.kind == GRID and not rule.feature[k].nominal
+    least, beta = least_rows(rule), state.beta[0]
+    gaps = parts_box(rule) and not rule.feature[k].nominal
     codes, gains, lefts, rights = state.codes, state.gains, state.lefts, state.rights
     for way in range(n_ways):
         n_left, at = codes[3, way], way + 2

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import FIXED
+from ...model.split_prior.geometry import follows_design
 from ..edits.grow import growth, hang_children, pruning
 from ..edits.proposal import Proposal, nothing
 from ..state.arrays import ChainState
@@ -54,8 +54,8 @@ def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     if not state.node[node].splittable:
         return -np.inf
     here = log_stop(model, prior_index(model, depth, design), True, 1)
-    left = right = model.split_prior.design[design].right if model.split_prior.kind == FIXED else 0
-    if model.split_prior.kind == FIXED:
+    left = right = model.split_prior.design[design].right if follows_design(model.split_prior) else 0
+    if follows_design(model.split_prior):
         left = design + 1
     below = log_stop(model, prior_index(model, depth + 1, left), True, 1)
     below += log_stop(model, prior_index(model, depth + 1, right), True, 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID
+from ...model.split_prior.geometry import has_one_way, parts_box
 from ..edits.carry_over import freedom, log_freedom
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, loosen_plan, plan_copy, plan_node, replacement
@@ -43,8 +43,8 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
-    here, kind = state.node[node], model.split_prior.kind
-    if here.categories >= 0 or kind == DYADIC or kind == CYCLIC or kind == FIXED:
+    here = state.node[node]
+    if here.categories >= 0 or has_one_way(model.split_prior):
         return refused(0)
     by = 1 + pick(rng, FARTHEST)
     if flip(rng, 0.5):
@@ -59,7 +59,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
 def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
     """The cut ``by`` places from that of an internal node; the same cut if there is none."""
     here = state.node[node]
-    if model.split_prior.kind == GRID:
+    if parts_box(model.split_prior):
         low, high = span(model, state, node, here.feature)
         return here.cut + by if low <= here.cut + by < high - 1 else here.cut
     n = collect_codes(model, state, node, here.feature)

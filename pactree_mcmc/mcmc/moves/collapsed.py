@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import FIXED
+from ...model.split_prior.geometry import follows_design
 from ..edits.grow import growth, guessed_score_ratio, hang_children, pruning
 from ..edits.proposal import Proposal, nothing, refused
 from ..state.arrays import ChainState
@@ -89,7 +89,7 @@ def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int,
     left = right = np.int64(0)
     can_split = depth + 1 < model.prior.depth_limit
     can_left = can_right = can_split
-    if model.split_prior.kind == FIXED:
+    if follows_design(model.split_prior):
         left, right = design + 1, model.split_prior.design[design].right
         can_left = can_split and model.split_prior.design[left].feature >= 0
         can_right = can_split and model.split_prior.design[right].feature >= 0

@@ -6,10 +6,11 @@ their order parts the rows alike, and has the same m - 1 nodes to be picked, so 
 is a Gibbs step: nothing is refused. With ``p(i, i, d)`` the prior of piece i at depth d and ``R(i..j)`` that of the
 feature and one of its cuts in the union of pieces i to j,
 
-    p(i, j, d) = split(d) R(i..j) sum_k p(i, k, d + 1) p(k + 1, j, d + 1)
+    p(i, j, d) = split(d) R(i..j) sum_k p(i, k, d + 1) p(k + 1, j, d + 1),
 
-is summed from the pieces up, and the tree drawn from the top down. Turning a node (see `rotate`) goes one step of what
-is made here at once. Off where a cell's question follows from its depth or its node, and under trivial splits.
+where cuts are weighed with R of each within the sum, is summed from the pieces up, and the tree drawn from the top
+down. Turning a node (see `rotate`) goes one step of what is made here at once. Off where a cell's question follows from
+its depth or its node, where R looks at the depth, and under trivial splits.
 """
 
 from math import exp, inf, log
@@ -18,7 +19,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import GRID, LOCAL
+from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import set_default, side_hash
 from ..edits.proposal import Proposal, made, nothing, refused
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
@@ -26,7 +27,7 @@ from ..state.arrays import MOST_PIECES, ChainState
 from ..state.lists import is_leaf, list_prunable, unlist_prunable
 from ..state.random import pick, pick_weighted
 from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
-from ..state.splits import n_ways, weigh_features
+from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
 from .base import Move
 
@@ -64,10 +65,10 @@ def block_top(state: ChainState, node: int) -> int:
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
     """Note the pieces of a block and the nodes between them, from left to right; 0 where the move is off."""
-    here, kind, at = state.node[top], model.split_prior.kind, state.pieces
-    if here.categories >= 0 or (kind != LOCAL and kind != GRID):
+    here, rule, at = state.node[top], model.split_prior, state.pieces
+    if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
-    if kind == LOCAL and (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
+    if parts_rows(rule) and (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
         return np.int64(0)
     n, node = np.int64(0), np.int64(top)
     while True:
@@ -89,7 +90,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
 
 @jit
-def become_union(state: ChainState, node: int, top: int, i: int, j: int, kind: int) -> None:
+def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
     """Let a node hold the rows of pieces i to j."""
     here, k = state.node[node], state.node[top].feature
     first, last = state.pieces[PIECE, i], state.pieces[PIECE, j]
@@ -98,7 +99,7 @@ def become_union(state: ChainState, node: int, top: int, i: int, j: int, kind: i
     for piece in state.pieces[PIECE, i : j + 1]:
         here.rows += state.node[piece].rows
         total += state.node[piece].hash
-    if kind == GRID:
+    if has_box:
         for f in range(state.box.shape[1]):
             state.box[node, f, 0], state.box[node, f, 1] = state.box[top, f, 0], state.box[top, f, 1]
         state.box[node, k, 0], state.box[node, k, 1] = state.box[first, k, 0], state.box[last, k, 1]
@@ -108,13 +109,21 @@ def become_union(state: ChainState, node: int, top: int, i: int, j: int, kind: i
 
 @jit
 def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Log R of a cut of the block's feature in every union of pieces i to j, into ``shapes[j, i, 0]``, where i < j."""
+    """Log R of a cut of the block's feature in every union of pieces i to j, into ``shapes[j, i, 0]``, where i < j.
+
+    Where cuts are weighed that of the cut behind piece k goes into ``shapes[j, i, k]``.
+    """
     union, k = state.node[state.count[N_FREE] - 1].free, state.node[top].feature
+    has_box = parts_box(model.split_prior)
     for i in range(n):
         for j in range(i + 1, n):
-            become_union(state, union, top, i, j, model.split_prior.kind)
-            total = weigh_features(model, state, union)
-            state.shapes[j, i, 0] = log(state.feature_weight[k] / total) - log(n_ways(model, state, union, k))
+            become_union(state, union, top, i, j, has_box)
+            if is_weighted(model.split_prior):
+                for behind in range(i, j):
+                    cut = state.pieces[CUT, behind]
+                    state.shapes[j, i, behind] = log_rule_of(model, state, union, k, cut)
+            else:
+                state.shapes[j, i, 0] = log_rule_of(model, state, union, k, np.int64(0))
 
 
 @jit
@@ -136,7 +145,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
             for d in range(1 if size < n else 0, n - size + 1):
                 shapes[i, j, d] = -inf
                 if depth + d < model.prior.depth_limit:
-                    shapes[i, j, d] = split_factor(model, depth + d) + shapes[j, i, 0] + log_below(state, i, j, d)
+                    shapes[i, j, d] = split_factor(model, depth + d) + log_shapes(model, state, i, j, d)
 
 
 @jit
@@ -150,24 +159,38 @@ def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
 
 
 @jit
-def log_below(state: ChainState, i: int, j: int, d: int) -> float:
-    """Log sum over k of the priors of what can lie below a node that parts pieces i to k from k + 1 to j."""
-    shapes, largest, total = state.shapes, -inf, 0.0
+def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
+    """Log sum over k of R of the cut behind piece k, times the priors of what can lie on its sides."""
+    below = log_below(model, state, i, j, d)
+    return below if is_weighted(model.split_prior) else state.shapes[j, i, 0] + below
+
+
+@jit
+def log_below(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
+    """Log sum over k of `log_parted`, that of priors of what can lie below a node that parts pieces i to j."""
+    largest, total = -inf, 0.0
     for k in range(i, j):
-        largest = max(largest, shapes[i, k, d + 1] + shapes[k + 1, j, d + 1])
+        largest = max(largest, log_parted(model, state, i, j, k, d))
     if largest == -inf:
         return -inf
     for k in range(i, j):
-        total += exp(shapes[i, k, d + 1] + shapes[k + 1, j, d + 1] - largest)
+        total += exp(log_parted(model, state, i, j, k, d) - largest)
     return largest + log(total)
 
 
 @jit
-def draw_parting(rng: np.random.Generator, state: ChainState, i: int, j: int, d: int) -> int:
+def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
+    """Log prior of what lies below a node that parts pieces i to k from k + 1 to j; R of it too, where cuts differ."""
+    below = state.shapes[i, k, d + 1] + state.shapes[k + 1, j, d + 1]
+    return below + state.shapes[j, i, k] if is_weighted(model.split_prior) else below
+
+
+@jit
+def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
     """Where pieces i to j are parted, drawn in proportion to the prior: behind the piece returned."""
-    shapes, total, weight = state.shapes, log_below(state, i, j, d), state.shapes[i, i:j, 0]
+    total, weight = log_below(model, state, i, j, d), state.shapes[i, i:j, 0]
     for k in range(i, j):
-        weight[k - i] = exp(shapes[i, k, d + 1] + shapes[k + 1, j, d + 1] - total)
+        weight[k - i] = exp(log_parted(model, state, i, j, k, d) - total)
     return i + pick_weighted(rng, weight, 1.0)
 
 
@@ -184,11 +207,13 @@ def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top:
             node = at[PIECE, i]
             sink(model, state, node, here - state.node[node].depth)
         else:
-            k = draw_parting(rng, state, i, j, here - depth)
+            k = draw_parting(rng, model, state, i, j, here - depth)
             if above == NONE:
                 put_on_top(state, top, k, n)
             node = at[NODE_AT, k]
             hold_union(model, state, node, top, i, j)
+            if is_weighted(model.split_prior):
+                state.node[node].log_rule = state.shapes[j, i, k]
             state.node[node].cut, state.node[node].upper, state.node[node].depth = at[CUT, k], at[UPPER, k], here
             at[ABOVE, n_open] = at[ABOVE, n_open + 1] = node
             at[FROM, n_open], at[TO, n_open], at[ON_LEFT, n_open] = i, k, 1
@@ -210,10 +235,10 @@ def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Let a node of the block hold pieces i to j, with statistics, scores and question prior."""
+    """Let a node of the block hold pieces i to j, with statistics, scores and, where cuts are alike, question prior."""
     if holds_union(state, node, state.node[top].feature, i, j):
         return
-    become_union(state, node, top, i, j, model.split_prior.kind)
+    become_union(state, node, top, i, j, parts_box(model.split_prior))
     for column in range(state.stats.shape[1]):
         state.stats[node, column] = 0.0
         for piece in state.pieces[PIECE, i : j + 1]:

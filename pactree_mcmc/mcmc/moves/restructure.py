@@ -17,7 +17,7 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.geometry import has_one_way, parts_box
 from ..edits.carry_over import LOG_2, cell_bits, fit_question
 from ..edits.grow import hang_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
@@ -54,8 +54,8 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 @jit
 def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
     """Number the leaves below ``top``, note the codes of each and which each node holds; 0 if the move is off."""
-    kind, p = model.split_prior.kind, len(model.split_prior.feature)
-    if kind != LOCAL and kind != LOCAL_TRIVIAL and kind != GRID:
+    p = len(model.split_prior.feature)
+    if has_one_way(model.split_prior):
         return np.int64(0)
     if (state.node[top].stop - state.node[top].start) * p > MOST_VALUES:
         return np.int64(0)
@@ -140,7 +140,7 @@ def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
 @jit
 def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
     """Log of how many questions of the box part two sets of blocks alike; 0 under local questions."""
-    if model.split_prior.kind != GRID:
+    if not parts_box(model.split_prior):
         return 0.0
     if model.split_prior.feature[k].nominal:
         return LOG_2 * n_bits(state.box[node, k, 0] & ~seen_in(state, k, left | right))
@@ -236,7 +236,7 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
     cut, categories = np.int64(0), np.int64(-1)
     if model.split_prior.feature[k].nominal:
         categories = seen_in(state, k, left)
-        if model.split_prior.kind == GRID:
+        if parts_box(model.split_prior):
             free = cell_bits(model, state, node, k) & ~seen_in(state, k, left | right)
             while free:
                 if flip(rng, 0.5):
@@ -244,7 +244,7 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
                 free &= free - 1
     else:
         cut = largest_code(state, k, left)
-        if model.split_prior.kind == GRID:
+        if parts_box(model.split_prior):
             gap = least_code(state, k, right) - cut
             cut += pick(rng, gap) if gap > 1 else np.int64(0)
     question, swapped = fit_question(model, state, node, k, cut, categories)

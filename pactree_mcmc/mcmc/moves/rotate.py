@@ -26,7 +26,7 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import DYADIC, GRID, LOCAL
+from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, parts_rows, takes_turns
 from ..edits.carry_over import LOG_2, cell_bits
 from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
 from ..edits.proposal import TURN, Proposal, nothing, refused, withdrawn
@@ -48,8 +48,8 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_inner_child(rng, state)
-    kind = model.split_prior.kind
-    if kind != LOCAL and kind != GRID and kind != DYADIC:
+    rule = model.split_prior
+    if follows_design(rule) or takes_turns(rule) or has_empty_sides(rule):
         return refused(0)
     if can_turn(model, state, child):
         return Proposal(np.int64(TURN), 0, child, np.int64(NONE), turn(model, state, child), 0.0, 0.0, 0.0)
@@ -64,7 +64,7 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
-    if model.split_prior.kind == DYADIC and state.node[u].feature == state.node[v].feature:
+    if halves_box(model.split_prior) and state.node[u].feature == state.node[v].feature:
         return refused(0)
     n_wider = plan_wider(rng, model, state, u, v)
     state.plan[0].left = np.int64(1)
@@ -153,7 +153,7 @@ def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
     """Log of how many questions of u's cell part v's cell as v does."""
     if state.node[v].categories >= 0:
         return LOG_2 * n_bits(free_categories(model, state, u, v))
-    return log(1.0 + cuts_between(model, state, u, v)) if model.split_prior.kind == LOCAL else 0.0
+    return log(1.0 + cuts_between(model, state, u, v)) if parts_rows(model.split_prior) else 0.0
 
 
 @jit
@@ -169,7 +169,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
             if flip(rng, 0.5):
                 categories |= free & -free
             free &= free - 1
-    elif model.split_prior.kind == LOCAL:
+    elif parts_rows(model.split_prior):
         inside = cuts_between(model, state, u, v)
         n_wider = log(1.0 + inside)
         chosen = pick(rng, inside + 1) if inside > 0 else np.int64(0)

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.special import logsumexp
 from ...model import Lowered
-from ...model.split_prior.base import FIXED
+from ...model.split_prior.geometry import follows_design
 from ..edits.grow import hang_children
 from ..edits.replace_subtree import adopt, begin, drop, has_room
 from ..learned.density import asked, draw_way_of
@@ -96,7 +96,7 @@ def root_shares_into(out: np.ndarray, walk: Any) -> bool:
     """
     model, state = walk.model, walk.state
     root = state.node[0]
-    if model.split_prior.kind == FIXED or not root.splittable:
+    if follows_design(model.split_prior) or not root.splittable:
         return False
     if (root.stop - root.start) * len(model.split_prior.feature) > MOST_VALUES:
         return False

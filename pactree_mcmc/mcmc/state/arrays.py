@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.compile.jit import jit, struct
 from ...model import Lowered
-from ...model.split_prior.base import CYCLIC, DYADIC, GRID, LOCAL
+from ...model.split_prior.geometry import halves_box, has_box, has_free_cuts, is_weighted, told
 from .pieces import Graph, _graph, new_graph
 from .records import (
     BRANCH,
@@ -84,6 +84,8 @@ class ChainState(NamedTuple):
     rows going left."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
+    weights: np.ndarray
+    """(largest n_codes,) float64 scratch: weights of the ways of a feature; (1,) where all weigh the same."""
     bins: np.ndarray
     """(largest n_codes, n_stats) float64 scratch: statistics by code; (2, n_stats) where no move scans."""
     lefts: np.ndarray
@@ -193,6 +195,7 @@ def pack_state(s: ChainState) -> Any:
         s.kept,
         s.codes,
         s.feature_weight,
+        s.weights,
         s.bins,
         s.lefts,
         s.rights,
@@ -242,7 +245,7 @@ def line_sums(model: Lowered) -> int:
     """Sums that make up the table of the root's line; 0 where the model is not of one ordered feature, or too large."""
     rule = model.split_prior
     asked = np.flatnonzero(rule.feature.weight > 0.0)
-    if rule.kind not in (LOCAL, GRID) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
+    if not told(has_free_cuts, rule) or told(is_weighted, rule) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
         return 0
     n, limit = int(rule.feature.n_codes[asked[0]]), int(model.prior.depth_limit)
     levels = line_levels(n, limit, MOST_SUMS)
@@ -281,11 +284,11 @@ def new_state(
     ``guided``: some draws from a learned density.
     """
     n_units, p, n_stats = model.units.n_units, len(model.split_prior.feature), model.leaf.n_stats
-    kind = model.split_prior.kind
-    uses_box = kind in (GRID, DYADIC, CYCLIC)
+    rule = model.split_prior
+    uses_box = told(has_box, rule)
     n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
     n_guides = min(n_cells, MOST_GUIDES) if guided else 1
-    widest = 2 if kind in (DYADIC, CYCLIC) else max(int(model.split_prior.feature.n_codes.max()), MOST_PATTERNS)
+    widest = 2 if told(halves_box, rule) else max(int(rule.feature.n_codes.max()), MOST_PATTERNS)
     n_kept = int(np.maximum(model.split_prior.feature.n_codes, MOST_PATTERNS).sum()) + 3 * p
     n_kept = min(n_kept, MOST_VALUES + (MOST_PATTERNS + 3) * p) if guided else 1
     return ChainState(
@@ -303,6 +306,7 @@ def new_state(
         kept=np.empty(n_units if replaces else 1, dtype=np.int32),
         codes=np.zeros((4, widest), dtype=np.int64),
         feature_weight=np.zeros(p),
+        weights=np.zeros(widest if told(is_weighted, rule) else 1),
         bins=np.zeros((widest if scans else 2, n_stats)),
         lefts=np.zeros((widest if scans else 2, n_stats)),
         rights=np.zeros((widest if scans else 2, n_stats)),

@@ -1,14 +1,30 @@
-"""Splits of a cell, compiled: which features are admissible, in how many ways, and a draw from R."""
+"""Splits of a cell, compiled: the one place where the sampler tells split priors apart.
 
-from math import log
+Five operations make a split prior: the *key* of a cell (`cell_of`, on the hash that a node is given when it is grown),
+the *mass* of the ways of a feature, by which R is normalised within it (their number, where all are equally likely),
+the *draw* of one (`draw_question`), their *enumeration* (`weigh_cuts`; `sums.split_sums` and `sums.lookahead` walk
+through them), and *carrying over* a split from another cell (`edits.carry_over`).
+"""
+
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
 
-from ...core.bits import all_bits, low_sums, n_bits, sort_first, spread_bits
+from ...core.bits import all_bits, low_sums, mixed, n_bits, sort_first, spread_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.base import SplitRule
+from ...model.split_prior.geometry import (
+    follows_design,
+    has_empty_sides,
+    has_one_way,
+    is_weighted,
+    parts_box,
+    parts_rows,
+    takes_turns,
+)
+from ...model.split_prior.weights import ROWS_LEFT, ROWS_RIGHT, new_cut, set_ends, weight_behind, weight_of_part
 from .arrays import ChainState
 from .random import pick, pick_weighted
 from .records import NONE, SCAN
@@ -31,7 +47,7 @@ class Question(NamedTuple):
 @jit
 def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
     """A question of a splittable leaf, from the question prior."""
-    if model.split_prior.kind == FIXED:
+    if follows_design(model.split_prior):
         return fixed_question(model, state, node)
     total = weigh_features(model, state, node)
     k = pick_weighted(rng, state.feature_weight, total)
@@ -40,8 +56,8 @@ def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def draw_question_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
-    """One of the questions that feature ``k``, which must be admissible, asks of the cell of a node, uniformly."""
-    if model.split_prior.kind == FIXED:
+    """One of the questions that feature ``k``, which must be admissible, asks of the cell of a node, from R given k."""
+    if follows_design(model.split_prior):
         return fixed_question(model, state, node)
     total = weigh_features(model, state, node)
     return _draw_way(rng, model, state, node, k, log(state.feature_weight[k] / total))
@@ -52,7 +68,9 @@ def _draw_way(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
     rule = model.split_prior
-    if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+    if is_weighted(rule) and not rule.feature[k].nominal:
+        return _draw_weighted_cut(rng, model, state, node, k, log_weight)
+    if parts_rows(rule):
         if rule.feature[k].nominal:
             return _draw_local_partition(rng, model, state, node, k, log_weight)
         return _draw_local_cut(rng, model, state, node, k, log_weight)
@@ -60,7 +78,7 @@ def _draw_way(
     if rule.feature[k].nominal:
         left = spread_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
         return Question(k, -1, -1, left, log_weight - log((1 << (n_bits(low) - 1)) - 1))
-    if rule.kind == GRID:
+    if parts_box(rule):
         cut = low + pick(rng, high - low - 1)
         return Question(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
     cut = (low + high) // 2 - 1
@@ -87,15 +105,18 @@ def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 
 @jit
-def cell_of(state: ChainState, node: int) -> int:
+def cell_of(model: Lowered, state: ChainState, node: int) -> int:
     """The place where what is known of the node's cell is kept; emptied if it held another cell.
 
     Each level of a ladder has its own, by the number that its tables bear.
     """
-    at = state.node[node].hash ^ (state.count[SCAN] * np.int64(0x9E3779B1))
+    key = state.node[node].hash
+    if model.split_prior.by_depth:
+        key = mixed(key + state.node[node].depth)
+    at = key ^ (state.count[SCAN] * np.int64(0x9E3779B1))
     place = (at ^ (at >> 32)) & (len(state.cell) - 1)
-    if state.cell[place].hash != state.node[node].hash:
-        state.cell[place].hash = state.node[node].hash
+    if state.cell[place].hash != key:
+        state.cell[place].hash = key
         state.cell[place].weight = -1.0
         state.cell[place].scan = state.cell[place].ahead = NONE
     return place
@@ -103,21 +124,21 @@ def cell_of(state: ChainState, node: int) -> int:
 
 @jit
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
-    """Whether admissible features are kept by cell; but for local questions the box tells them at once."""
-    return len(state.cell) > 1 and (model.split_prior.kind == LOCAL or model.split_prior.kind == LOCAL_TRIVIAL)
+    """Whether admissible features are kept by cell; where nothing is weighed a box tells them at once."""
+    return len(state.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
 
 
 @jit
 def know_ways(model: Lowered, state: ChainState, node: int) -> int:
-    """See that the ways of all features of the node's cell are kept; where."""
-    place = cell_of(state, node)
+    """See that the masses of all features of the node's cell are kept; where."""
+    place = cell_of(model, state, node)
     if state.cell[place].weight < 0.0:
         total = 0.0
         for k in range(len(model.split_prior.feature)):
             weight = model.split_prior.feature[k].weight
-            state.ways[place, k] = count_ways(model, state, node, k) if weight > 0.0 else 0.0
+            state.ways[place, k] = mass_afresh(model, state, node, k) if weight > 0.0 else 0.0
             if state.ways[place, k] > 0.0:
-                total += weight
+                total += share_of(model.split_prior, weight, state.ways[place, k])
         state.cell[place].weight = total
     return place
 
@@ -133,6 +154,8 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
         w = rule.feature[k].weight
         if w > 0.0 and not (state.ways[place, k] > 0.0 if keeps else is_admissible(model, state, node, k)):
             w = 0.0
+        if w > 0.0 and rule.joint:
+            w *= state.ways[place, k] if keeps else mass_afresh(model, state, node, k)
         state.feature_weight[k] = w
         total += w
     return total
@@ -144,10 +167,10 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
     rule = model.split_prior
     if state.node[node].depth >= model.prior.depth_limit:
         return False
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return rule.design[state.node[node].design].feature >= 0
     if keeps_cells(model, state):
-        known = state.cell[cell_of(state, node)].weight
+        known = state.cell[cell_of(model, state, node)].weight
         if known >= 0.0:
             return known > 0.0
     for k in range(len(rule.feature)):
@@ -160,49 +183,132 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     """Whether feature ``k`` can part the node."""
     rule = model.split_prior
-    if rule.kind == LOCAL_TRIVIAL:
+    if is_weighted(rule):
+        return mass(model, state, node, k) > 0.0
+    if has_empty_sides(rule):
         return True
-    if rule.kind == LOCAL:
+    if parts_rows(rule):
         if rule.min_leaf > 1:
-            return state.node[node].rows >= 2 * rule.min_leaf and count_ways(model, state, node, k) > 0
+            return state.node[node].rows >= 2 * rule.min_leaf and mass_afresh(model, state, node, k) > 0
         codes, order = model.units.codes, state.order
         start, stop = state.node[node].start, state.node[node].stop
         for i in range(start + 1, stop):
             if codes[k, order[i]] != codes[k, order[start]]:
                 return True
         return False
-    if rule.kind == CYCLIC and rule.feature[k].turn != state.node[node].depth % rule.n_turns:
+    if takes_turns(rule) and rule.feature[k].turn != state.node[node].depth % rule.n_turns:
         return False
     low, high = span(model, state, node, k)
     return low & (low - 1) != 0 if rule.feature[k].nominal else high - low >= 2
 
 
 @jit
-def n_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Number of ways in which feature ``k`` can part the node; 0 when it is not admissible."""
-    if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
-        return state.ways[know_ways(model, state, node), k]
-    return count_ways(model, state, node, k)
+def share_of(rule: SplitRule, weight: float, ways: float) -> float:
+    """Part of a feature in R, before it is normalised, by its weight and the mass of its ways."""
+    return weight * ways if rule.joint else weight
 
 
 @jit
-def count_ways(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """`n_ways`, counted afresh."""
-    kind = model.split_prior.kind
-    n = collect_codes(model, state, node, k) if kind == LOCAL or kind == LOCAL_TRIVIAL else np.int64(0)
+def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """Sum of the weights of the ways in which feature ``k`` can part the node, by which R is normalised within it.
+
+    Their number where they are equally likely; 0 when the feature is not admissible.
+    """
+    if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
+        return state.ways[know_ways(model, state, node), k]
+    return mass_afresh(model, state, node, k)
+
+
+@jit
+def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """`mass`, found afresh."""
+    n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
+    return mass_of(model, state, node, k, n)
+
+
+@jit
+def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+    """`mass_afresh` of a node whose ``n`` codes were collected, where it parts rows."""
+    if is_weighted(model.split_prior):
+        return weigh_cuts(model, state, node, k, n)
     return n_ways_of(model, state, node, k, n)
 
 
 @jit
-def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """`count_ways` of a node whose ``n`` codes were collected, under local questions."""
+def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+    """Weights of the ways of a feature into ``state.weights``; their sum, `mass_of`.
+
+    Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code; of a nominal
+    feature entry 0 is the weight of each of its parts.
+    """
+    rule, weights, depth = model.split_prior, state.weights, state.node[node].depth
+    ways = n_ways_of(model, state, node, k, n)
+    if rule.feature[k].nominal:
+        categories = n_bits(span(model, state, node, k)[0]) if parts_box(rule) else n
+        weights[0] = weight_of_part(rule, k, float((1 << (categories - 1)) - 1), depth)
+        return ways * weights[0]
+    total, cut = 0.0, new_cut(rule, k, ways, depth)
+    if parts_box(rule):
+        low, high = span(model, state, node, k)
+        set_ends(rule, cut, k, low, high - 1)
+        for c in range(low, high - 1):
+            weights[c - low] = weight_behind(rule, cut, k, c, c + 1, c - low)
+            total += weights[c - low]
+        return total
+    if n < 2:
+        return 0.0
+    codes, rows = state.codes[0], rows_of_codes(model, state, node, k, n)
+    first, last = cut_range(model, state, node, k, n)
+    set_ends(rule, cut, k, codes[0], codes[n - 1])
+    cut[0, ROWS_LEFT], cut[0, ROWS_RIGHT] = 0.0, state.node[node].rows
+    for j in range(n - 1):
+        cut[0, ROWS_LEFT] += rows[j]
+        cut[0, ROWS_RIGHT] -= rows[j]
+        weights[j] = weight_behind(rule, cut, k, codes[j], codes[j + 1], j - first) if first <= j < last else 0.0
+        total += weights[j]
+    return total
+
+
+@jit
+def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
+    """Log weight of an ordered feature's split that the geometry admits, or of a nominal one's; 0 if none are weighed.
+
+    `log R = log(share of the feature) - log(mass) + log_weight`.
+    """
     rule = model.split_prior
-    if rule.kind == FIXED or rule.kind == DYADIC or rule.kind == CYCLIC:
+    if not is_weighted(rule):
+        return 0.0
+    n = collect_codes(model, state, node, k) if parts_rows(rule) else np.int64(0)
+    weigh_cuts(model, state, node, k, n)
+    at = np.int64(0)
+    if parts_box(rule) and not rule.feature[k].nominal:
+        at = cut - span(model, state, node, k)[0]
+    elif not rule.feature[k].nominal:
+        while at + 1 < n and state.codes[0, at + 1] <= cut:
+            at += 1
+    return log(state.weights[at]) if state.weights[at] > 0.0 else -inf
+
+
+@jit
+def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
+    """Log R of a split about feature ``k`` that the geometry of the cell admits, -inf where its weight is 0."""
+    total = weigh_features(model, state, node)
+    if not state.feature_weight[k] > 0.0:
+        return -inf
+    known = log(state.feature_weight[k] / total) - log(mass(model, state, node, k))
+    return known + log_weight(model, state, node, k, cut) if is_weighted(model.split_prior) else known
+
+
+@jit
+def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+    """Number of the ways of a node whose ``n`` codes were collected, where it parts rows, whatever they weigh."""
+    rule = model.split_prior
+    if has_one_way(rule):
         return 1.0
-    if rule.kind == GRID:
+    if parts_box(rule):
         low, high = span(model, state, node, k)
         return float((1 << (n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
-    if rule.kind == LOCAL_TRIVIAL:
+    if has_empty_sides(rule):
         if n == 0:
             return 1.0
         return float((1 << (n - 1)) + 1) if rule.feature[k].nominal else float(n + 1)
@@ -277,7 +383,7 @@ def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Question:
     n = collect_codes(model, state, node, k)
-    if model.split_prior.kind == LOCAL_TRIVIAL:
+    if has_empty_sides(model.split_prior):
         ways = n + 1 if n > 0 else 1
         below = pick(rng, ways) if n > 0 else 0
     else:
@@ -286,6 +392,22 @@ def _draw_local_cut(
         below = first + 1 + pick(rng, ways)
     cut, upper = ends(model, state, k, n, below)
     return Question(k, cut, upper, -1, log_weight - log(float(ways)))
+
+
+@jit
+def _draw_weighted_cut(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_share: float
+) -> Question:
+    n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
+    total = weigh_cuts(model, state, node, k, n)
+    if parts_box(model.split_prior):
+        low, high = span(model, state, node, k)
+        at = pick_weighted(rng, state.weights[: high - low - 1], total)
+        cut, upper = low + at, low + at + 1
+    else:
+        at = pick_weighted(rng, state.weights[: n - 1], total)
+        cut, upper = ends(model, state, k, n, at + 1)
+    return Question(k, cut, upper, -1, log_share - log(total) + log(state.weights[at]))
 
 
 @jit
@@ -304,7 +426,7 @@ def _draw_local_partition(
     rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
-    if rule.kind == LOCAL_TRIVIAL:
+    if has_empty_sides(rule):
         ways = (1 << (n - 1)) + 1 if n > 0 else 1
         way = pick(rng, ways)
         if way < 2:
@@ -365,6 +487,6 @@ def present_bits(state: ChainState, n: int) -> int:
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Bits of the known categories of ``k`` that no row of the node has, under local questions; else 0."""
     rule = model.split_prior
-    if rule.kind != LOCAL and rule.kind != LOCAL_TRIVIAL:
+    if not parts_rows(rule):
         return 0
     return all_bits(rule.feature[k].n_codes) & ~present_bits(state, collect_codes(model, state, node, k))

@@ -19,7 +19,7 @@ from ...core.bits import sort_first
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.base import GRID, LOCAL
+from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
 from ...model.unit_stats import scatter_units
 from ..state.arrays import ChainState, line_levels
 from ..state.records import NONE, SCAN
@@ -37,9 +37,12 @@ LEAST_SUM = 1e-250
 
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
-    """The ordered feature that alone can part a cell, -1 if there is none; it is that of the cells below, too."""
+    """The ordered feature that alone can part a cell, -1 if there is none; it is that of the cells below, too.
+
+    There is none where cuts are weighed, either: the sums are over cuts that are equally likely.
+    """
     rule, found = model.split_prior, np.int64(NONE)
-    if rule.kind != LOCAL and rule.kind != GRID:
+    if not has_free_cuts(rule) or is_weighted(rule):
         return found
     for k in range(len(rule.feature)):
         feature = rule.feature[k]
@@ -70,7 +73,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
     Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
     """
     here, units, at, bins = state.node[node], model.units, state.line_of, state.bins
-    if model.split_prior.kind == GRID:
+    if parts_box(model.split_prior):
         low, high = span(model, state, node, k)
         n = high - low
         for i in range(n):
@@ -156,8 +159,8 @@ def rows_of_run(state: ChainState, i: int, j: int) -> int:
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
     """A run may be cut behind the codes from the first returned to that before the second."""
-    first, last, least = i, j, model.split_prior.min_leaf
-    if model.split_prior.kind == LOCAL and least > 1:
+    first, last, least = i, j, least_rows(model.split_prior)
+    if least > 1:
         while first < j and rows_of_run(state, i, first) < least:
             first += 1
         while last > first and rows_of_run(state, last, j) < least:

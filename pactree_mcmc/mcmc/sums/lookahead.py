@@ -10,7 +10,13 @@ import numpy as np
 from ...core.bits import n_bits, spread_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.geometry import (
+    follows_design,
+    has_empty_sides,
+    is_weighted,
+    parts_box,
+    parts_rows,
+)
 from ..edits.carry_over import MIDPOINT, cell_bits, fit_question
 from ..edits.grow import drop_children, guessed_score_ratio, hang_children
 from ..edits.replace_subtree import begin, drop
@@ -26,7 +32,8 @@ from ..state.splits import (
     ends,
     fixed_question,
     is_admissible,
-    n_ways,
+    mass,
+    n_ways_of,
     span,
 )
 from ..state.terms import node_log_stop, prior_index
@@ -84,7 +91,7 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
 
     For an internal node it is found beside the tree, so nothing else may be built there at the time.
     """
-    place, depth = cell_of(state, node), state.node[node].depth
+    place, depth = cell_of(model, state, node), state.node[node].depth
     if state.cell[place].ahead == state.count[SCAN] and state.cell[place].depth == depth:
         return state.cell[place].log_z2
     if is_leaf(state, node):
@@ -99,7 +106,7 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
     for i in range(n):
         total += exp(state.terms[i] - largest)
     # the children looked at may have taken the place
-    place = cell_of(state, node)
+    place = cell_of(model, state, node)
     state.cell[place].ahead, state.cell[place].depth = state.count[SCAN], depth
     state.cell[place].log_z2 = largest + log(total)
     return state.cell[place].log_z2
@@ -107,11 +114,14 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """How many questions about an admissible feature are tried; those that leave too few rows count too."""
+    """How many questions about an admissible feature are tried; those that leave too few rows, or weigh 0, too."""
     rule = model.split_prior
-    if rule.kind == LOCAL and rule.feature[k].nominal:
+    if parts_rows(rule) and not has_empty_sides(rule) and rule.feature[k].nominal:
         return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
-    return np.int64(n_ways(model, state, node, k))
+    if is_weighted(rule):
+        n = collect_codes(model, state, node, k) if parts_rows(rule) else np.int64(0)
+        return np.int64(n_ways_of(model, state, node, k, n))
+    return np.int64(mass(model, state, node, k))
 
 
 @jit
@@ -149,31 +159,31 @@ def _question_number(model: Lowered, state: ChainState, node: int, number: int) 
 @jit
 def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     """Whether some question of a splittable node is about feature ``k``."""
-    if model.split_prior.kind == FIXED:
+    if follows_design(model.split_prior):
         return k == model.split_prior.design[state.node[node].design].feature
     return model.split_prior.feature[k].weight > 0.0 and is_admissible(model, state, node, k)
 
 
 @jit
 def _question(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Question:
-    """Question number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows."""
+    """Question number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows or weighs 0."""
     rule = model.split_prior
     cut, categories = np.int64(0), np.int64(-1)
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return fixed_question(model, state, node)
     if rule.feature[k].nominal:
         present = cell_bits(model, state, node, k)
-        if rule.kind == LOCAL_TRIVIAL:
+        if has_empty_sides(rule):
             categories = spread_bits(present, 1 + 2 * (i - 2)) if i >= 2 else (present if i == 0 else np.int64(0))
         else:
             categories = spread_bits(present, 1 + 2 * i)
-    elif rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL:
+    elif parts_rows(rule):
         n = collect_codes(model, state, node, k)
         below = i
-        if rule.kind == LOCAL:
+        if not has_empty_sides(rule):
             below += cut_range(model, state, node, k, n)[0] + 1
         cut = ends(model, state, k, n, below)[0]
-    elif rule.kind == GRID:
+    elif parts_box(rule):
         cut = span(model, state, node, k)[0] + i
     else:
         cut = np.int64(MIDPOINT)

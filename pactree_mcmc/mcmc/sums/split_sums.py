@@ -14,11 +14,20 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import all_bits, n_bits
+from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL
+from ...model.split_prior.geometry import (
+    follows_design,
+    halves_box,
+    has_empty_sides,
+    has_one_way,
+    is_weighted,
+    least_rows,
+    parts_box,
+    parts_rows,
+)
 from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
@@ -30,10 +39,13 @@ from ..state.splits import (
     collect_codes,
     fixed_question,
     is_admissible,
+    log_weight,
+    mass_of,
     middle_cut,
-    n_ways_of,
     present_bits,
+    share_of,
     span,
+    weigh_cuts,
 )
 from ..state.terms import stop_at
 
@@ -54,18 +66,20 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
     """See that the table of the node's cell is kept; where."""
-    place, rule = cell_of(state, node), model.split_prior
+    place, rule = cell_of(model, state, node), model.split_prior
     if state.cell[place].scan == state.count[SCAN]:
         return place
     weights, largest = 0.0, -inf
     for k in range(len(rule.feature)):
-        state.table[place, k], state.ways[place, k] = -inf, 0.0
+        # asked before its mass is found anew, which may be what tells
         weight = feature_weight(model, state, node, k)
+        state.table[place, k], state.ways[place, k] = -inf, 0.0
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = n_ways_of(model, state, node, k, n)
+            ways = mass_of(model, state, node, k, n)
             state.ways[place, k] = ways
             if ways > 0.0:
+                weight = share_of(rule, weight, ways)
                 weights += weight
                 state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
                 largest = max(largest, state.table[place, k])
@@ -83,7 +97,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
     """A question of a splittable node, in proportion to its term of W; W must not be zero."""
     place, rule = scanned(model, state, node), model.split_prior
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return fixed_question(model, state, node)
     largest, total = -inf, 0.0
     for k in range(len(rule.feature)):
@@ -98,16 +112,19 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
     """A question of a splittable node about a feature whose part of W is not zero, in proportion to its term."""
     place, rule = scanned(model, state, node), model.split_prior
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return fixed_question(model, state, node)
     n = fill_bins(model, state, node, k)
-    weight, ways = rule.feature[k].weight, state.ways[place, k]
+    ways = state.ways[place, k]
+    weight = share_of(rule, rule.feature[k].weight, ways)
     walk_ways(model, state, node, k, n, True, rng.random(), state.table[place, k] - log(weight / ways))
     cut, upper = state.way[CUT], state.way[UPPER]
     if state.way[CHOICES] > 1:
-        cut += pick(rng, state.way[CHOICES])
+        cut += pick_alike(rng, model, state, node, k, cut, state.way[CHOICES])
         upper = cut + 1
     log_rule = log(weight / state.cell[place].weight) - log(ways)
+    if is_weighted(rule):
+        log_rule += log_weight(model, state, node, np.int64(k), cut)
     return Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
 
 
@@ -115,9 +132,9 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Weight of a feature, 0 where the kind of question rules it out; under local questions without a look at rows."""
     rule = model.split_prior
-    if rule.kind == FIXED:
+    if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
-    if rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL or is_admissible(model, state, node, k):
+    if parts_rows(rule) or is_admissible(model, state, node, k):
         return rule.feature[k].weight
     return 0.0
 
@@ -125,8 +142,8 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
     """Whether the question of an internal node is among those a scan tries."""
-    here, kind = state.node[node], model.split_prior.kind
-    if here.categories < 0 or kind == FIXED:
+    here = state.node[node]
+    if here.categories < 0 or follows_design(model.split_prior):
         return True
     present = cell_bits(model, state, node, here.feature)
     left = here.categories & present
@@ -144,15 +161,15 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """
     units, rule, number = model.units, model.split_prior, state.codes[1]
     start, stop = state.node[node].start, state.node[node].stop
-    two_sides = rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
+    two_sides = has_one_way(rule)
     cut, categories = np.int64(0), np.int64(-1)
-    if rule.kind == FIXED:
+    if follows_design(rule):
         design = rule.design[state.node[node].design]
         cut, categories = design.cut, design.categories
     elif two_sides:
         cut = middle_cut(model, state, node, k)
     n = 2
-    if not two_sides and rule.kind == GRID and rule.feature[k].nominal:
+    if not two_sides and parts_box(rule) and rule.feature[k].nominal:
         n = 0
         for c in range(rule.feature[k].n_codes):
             if (state.box[node, k, 0] >> c) & 1:
@@ -164,7 +181,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     lowest = highest = np.int64(0)
     if not two_sides and n > 0:
         lowest, highest = state.codes[0, 0], state.codes[0, n - 1]
-        if rule.kind == GRID and rule.feature[k].twin != k:
+        if parts_box(rule) and rule.feature[k].twin != k:
             n = _clip_codes(model, state, node, k, n)
     bins, code_of, rows_of, order = state.bins, state.codes[0], state.codes[2], state.order
     for j in range(n):
@@ -179,12 +196,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     for i in range(start, stop):
         u = order[i]
         code = np.int64(codes[k, u])
-        if not two_sides:
-            j = number[code]
-        elif categories >= 0:
-            j = 1 - ((categories >> code) & 1)
-        else:
-            j = np.int64(code > cut)
+        j = 1 - goes_left(code, cut, categories) if two_sides else number[code]
         rows_of[j] += rows[u & rows_all]
         to[i - start] = j
     scatter_units(bins, to, units, order, start, stop)
@@ -222,10 +234,12 @@ def walk_ways(
     When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
     the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
     """
-    n_ways = gains_into(model, state, node, k, n)
+    n_ways, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
+    if weighted:
+        weigh_cuts(model, state, node, k, n)
     gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
-    least, rows = model.split_prior.min_leaf if model.split_prior.kind == LOCAL else 0, state.node[node].rows
-    gaps = model.split_prior.kind == GRID and not model.split_prior.feature[k].nominal
+    least, rows = least_rows(model.split_prior), state.node[node].rows
+    gaps = parts_box(model.split_prior) and not model.split_prior.feature[k].nominal
     largest, total, done, chosen = -inf, 0.0, 0.0, np.int64(-3)
     for way in range(-2, n_ways):
         count, gain = np.int64(1), 0.0
@@ -239,6 +253,13 @@ def walk_ways(
             gain = beta * gains[way]
             if gaps:
                 count = code_of[way + 1] - code_of[way]
+        if weighted:
+            # so that no term is left out for its gain that its weight makes large
+            weight = weight_of_ways(model, state, node, k, n, way)
+            if weight == 0.0:
+                continue
+            count = np.int64(1)
+            gain += log(weight)
         if drawing:
             if gain - log_sum > NEGLIGIBLE:
                 done += count * exp(gain - log_sum)
@@ -258,12 +279,42 @@ def walk_ways(
 
 
 @jit
+def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
+    """Weight of a way of parting ``n`` bins, by those of the feature's splits in ``state.weights``; of all alike."""
+    if model.split_prior.feature[k].nominal:
+        return state.weights[0]
+    if not parts_box(model.split_prior):
+        return state.weights[way]
+    low, code_of = span(model, state, node, k)[0], state.codes[0]
+    count, first, _ = trivial_ways(model, state, node, k, n, way)
+    if way >= 0:
+        count, first = code_of[way + 1] - code_of[way], code_of[way]
+    total = 0.0
+    for c in range(first, first + count):
+        total += state.weights[c - low]
+    return total
+
+
+@jit
+def pick_alike(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, count: int
+) -> int:
+    """Which of ``count`` cuts from ``cut`` on that part the rows alike is drawn, given that one of them is."""
+    if not is_weighted(model.split_prior):
+        return pick(rng, count)
+    first, total = cut - span(model, state, node, k)[0], 0.0
+    for j in range(first, first + count):
+        total += state.weights[j]
+    return pick_weighted(rng, state.weights[first : first + count], total)
+
+
+@jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
     rule, bins, left, right = model.split_prior, state.bins, state.lefts, state.rights
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
     score = state.node[node].guess
-    nominal = rule.feature[k].nominal and rule.kind != FIXED
+    nominal = rule.feature[k].nominal and not follows_design(rule)
     n_ways, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
     few = nominal and n <= FEW_CATEGORIES
     if few and n > 1:
@@ -297,12 +348,12 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
     """Write the way with the given number into ``state.way``."""
     rule, out = model.split_prior, state.way
-    nominal = rule.feature[k].nominal and rule.kind != FIXED
+    nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
     if way < 0:
         count, cut, categories = trivial_ways(model, state, node, k, n, way)
         upper = cut if nominal else cut + 1
-        if rule.kind == LOCAL_TRIVIAL and not nominal and cut < 0 and n > 0:
+        if has_empty_sides(rule) and not nominal and cut < 0 and n > 0:
             upper = state.codes[0, 0]
     elif nominal:
         categories, ordered = np.int64(0), np.int64(0)
@@ -315,12 +366,12 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
                 categories |= np.int64(1) << state.codes[0, j]
         if not categories & (np.int64(1) << state.codes[0, 0]):
             categories = present_bits(state, n) & ~categories
-    elif rule.kind == DYADIC or rule.kind == CYCLIC:
+    elif halves_box(rule):
         cut = middle_cut(model, state, node, k)
         upper = cut + 1
     else:
         cut, upper = state.codes[0, way], state.codes[0, way + 1]
-        if rule.kind == GRID:
+        if parts_box(rule):
             count, upper = upper - cut, cut + 1
     out[CUT], out[UPPER], out[CATEGORIES], out[CHOICES] = cut, upper, categories, count
 
@@ -376,12 +427,12 @@ def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, s
     """How many ways leave everything on one side, the first such cut or its categories; step -2: right, -1: left."""
     rule = model.split_prior
     n_codes = rule.feature[k].n_codes
-    if rule.kind == LOCAL_TRIVIAL:
+    if has_empty_sides(rule):
         nominal = rule.feature[k].nominal
         if step == -2:
             return (np.int64(1) if n > 0 else np.int64(0)), np.int64(-1), np.int64(0) if nominal else np.int64(-1)
         return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), all_bits(n_codes) if nominal else np.int64(-1)
-    if rule.kind == GRID and not rule.feature[k].nominal:
+    if parts_box(rule) and not rule.feature[k].nominal:
         low, high = span(model, state, node, k)
         if n == 0:
             return (high - low - 1 if step == -2 else np.int64(0)), low, np.int64(-1)

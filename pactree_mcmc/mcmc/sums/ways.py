@@ -4,7 +4,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.base import CYCLIC, DYADIC, GRID
+from ...model.split_prior.geometry import halves_box, parts_box
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
 from ..state.splits import span
@@ -33,17 +33,17 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
         if not pattern & 1:
             pattern = ((np.int64(1) << n) - 1) & ~pattern
         return (pattern - 1) >> 1, first
-    if rule.kind == DYADIC or rule.kind == CYCLIC:
+    if halves_box(rule):
         return first, first
     below = np.int64(0)
     while below < n and code_of[below] <= here.cut:
         below += 1
     way = below - 1
     start = code_of[way] if below > 0 else first
-    if below == 0 and (n > 0 or rule.kind == GRID):
+    if below == 0 and (n > 0 or parts_box(rule)):
         way = np.int64(-2)
-        if rule.kind == GRID:
+        if parts_box(rule):
             start = span(model, state, node, k)[0]
     elif below == n:
         way = np.int64(-1)
-    return way, (here.cut - start if rule.kind == GRID else first)
+    return way, (here.cut - start if parts_box(rule) else first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ FEATURE = np.dtype(
         ("nominal", np.bool_),
         ("twin", np.int64),  # the other coordinate of the same feature, itself where there is none
         ("turn", np.int64),  # place among the features, by which cyclic questions choose
+        ("ends", np.int64),  # where the values of its codes begin in `SplitRule.ends`
     ],
     align=True,
 )
@@ -48,15 +50,29 @@ class SplitRule(NamedTuple):
     """Number of features."""
     design: np.recarray
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
+    weigh: int
+    """Address of the weight of a split (see `weights`); 0 where all ways of a feature are equally likely."""
+    joint: bool
+    """Whether splits of all features are weighed together; else a feature is drawn by its weight first."""
+    by_depth: bool
+    """Whether the weight looks at the depth, which then is part of what a cell is."""
+    params: np.ndarray
+    """(1 + m,) float64: a zero, and what the weight reads."""
+    ends: np.ndarray
+    """(2, m) float64: smallest and largest value of each code, features end to end; one dummy without weights."""
 
 
 class SplitPrior:
-    """A question prior: subclass it, give it a code and, in each engine, the compiled form of ``ways``."""
+    """A split prior: its geometry, which splits a cell has, by a code that both engines know; its weights, uniform
+    within a feature, or by a function (`CustomSplits`).
+    """
 
     kind: int
     min_leaf: int = 1
     needs_depth: bool = False
     """Whether trees would be infinite without a depth limit."""
+    is_even: bool = True
+    """Whether all ways of a feature in a cell are equally likely."""
 
     @property
     def use_of_rows(self) -> str | None:
@@ -78,6 +94,10 @@ class SplitPrior:
     @abstractmethod
     def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
         """One of the ways of an admissible ``feature``, uniformly."""
+
+    def mass(self, cell: PlainCell, feature: int) -> float:
+        """Sum of the weights of the ways of ``feature``, by which R divides: their number where all weigh the same."""
+        return float(self.ways(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
         """Feature weights (p,), not normalised."""
@@ -119,7 +139,7 @@ class SplitPrior:
         k = question.feature
         if weight[k] == 0.0 or not self.admits(cell, question):
             return -math.inf
-        return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.ways(cell, k))
+        return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
     def draw(self, rng: np.random.Generator, cell: PlainCell) -> Question:
         """A question of a cell that admits one, from R."""
@@ -130,13 +150,22 @@ class SplitPrior:
         """The prior with its own cut points, if it has any, expressed in codes."""
         return self
 
+    def in_file(self, scales: list[AnyScale]) -> Any:
+        """What a file says of it: itself, if it holds no code."""
+        return self
+
+    def with_min_leaf(self, rows: int) -> SplitPrior:
+        """The same for other numbers of rows that each side needs."""
+        return replace(self, min_leaf=rows)  # type: ignore[type-var]
+
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
         """The prior as compiled code takes it."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
-        feature.twin, feature.turn = columns.twin, columns.source
-        return SplitRule(self.kind, self.min_leaf, feature, columns.n_features, self.design())
+        feature.twin, feature.turn, feature.ends = columns.twin, columns.source, 0
+        geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())
+        return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)))
 
     def design(self) -> np.recarray:
         """Records of the fixed tree; one dummy when there is none."""

@@ -43,6 +43,7 @@ AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
         "sums.ways",
     )
 )
+SPLITS = "mcmc.state.splits"
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
 MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
@@ -176,7 +177,7 @@ def one_level_is_none(right, model, state, node, ahead):
 
 def depth_not_counted(right, model, state, node):
     """A sum over two levels kept at another depth is taken."""
-    place = plain_package().module("mcmc.state.splits").cell_of(state, node)
+    place = plain_package().module("mcmc.state.splits").cell_of(model, state, node)
     state.cell[place].depth = state.node[node].depth
     return right(model, state, node)
 
@@ -217,15 +218,14 @@ def depth_forgotten(right, model, state, piece, by):
     return 0.0
 
 
-def cuts_not_counted(right, model, state, node, k):
+def cuts_not_counted(right, model, state, node, k, cut):
     """Every union of pieces is taken to have one cut."""
-    right(model, state, node, k)
-    return 1.0
+    return right(model, state, node, k, cut) + log(plain_package().module(SPLITS).mass(model, state, node, k))
 
 
 RESHAPE_BUGS = {
     "depth forgotten": Bug("reshape", "line_of_four", ((RESHAPE, "sink", depth_forgotten),)),
-    "cuts not counted": Bug("reshape", "line_of_four", ((RESHAPE, "n_ways", cuts_not_counted),)),
+    "cuts not counted": Bug("reshape", "line_of_four", ((RESHAPE, "log_rule_of", cuts_not_counted),)),
     "splits not weighed": Bug("reshape", "line_of_four", ((RESHAPE, "split_factor", zero),)),
 }
 

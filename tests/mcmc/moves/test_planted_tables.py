@@ -57,7 +57,7 @@ def line_at_another_depth(right, model, state, node, k):
     return right(model, state, node, k)
 
 
-def one_place(state, node):
+def one_place(model, state, node):
     """`cell_of` with room for one cell."""
     cell = state.cell[0]
     if cell.hash != state.node[node].hash:
@@ -66,7 +66,7 @@ def one_place(state, node):
     return 0
 
 
-def not_emptied(right, state, node):
+def not_emptied(right, model, state, node):
     """The place is taken for the node's whichever cell it holds."""
     return 0
 

@@ -107,13 +107,22 @@ def exponential(s: Any, n: int) -> Any:
     return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
 
 
+def even(cut: pt.Cut) -> float:
+    """Weight of a split of one's own: those that part the rows evenly are likelier."""
+    return cut.left * cut.right
+
+
 def idle(rng: Any, model: Any, state: Any) -> Any:
     """Step of a move of one's own: the tree stays."""
     return moves.nothing()
 
 
 def own_parts(model: pt.TreeModel) -> None:
-    """A move of one's own, and the checks for what others bring."""
+    """A split prior and a move of one's own, and the checks for what others bring."""
+    splits = pt.CustomSplits(even, of=pt.LocalCuts(min_leaf=2), params=(), over="cell", by_depth=False, name="even")
+    assert_type(splits, pt.CustomSplits)
+    assert_type(splits.check(X, cells=3, rng=1), None)
+    pt.TreeModel(X, LABELS, split_prior=splits)
     move = assert_type(pt.Move("idle", idle, counts=("idle",), replaces=False, scans=False), pt.Move)
     assert_type(move.name, str)
     assert_type(move.counts, tuple[str, ...])

@@ -1,0 +1,453 @@
+"""Splits of another prior, weighed by a function of the caller's own."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cloudpickle
+from numba.core.errors import NumbaError
+
+from ...core.checks import check_choice, check_count, check_flag, check_type, in_words, read_generator, read_numbers
+from ...files.encoding import CODEC, kept
+from ...table.coding import AnyScale, Scale, encode
+from ...table.columns import Columns, learn_columns
+from ...table.reader import Table
+from ..cells import PlainCell, Question, bits
+from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
+from .grid_cuts import GridCuts
+from .local_cuts import LocalCuts
+from .weights import Cut, plain_weight, weight_address, weight_at
+
+TOLERANCE = 1e-9
+"""Of a weight, relative to its size, by which its plain and its compiled form may differ."""
+MOST_CUTS, MOST_ROWS = 200, 1000
+"""Cuts of a cell, and rows of a table, that a check looks at."""
+KEPT_CUTS = 8
+"""Cuts of a feature whose weights a file holds."""
+
+
+@kept
+class SplitsOutline(NamedTuple):
+    """What a file says of splits that are weighed by a function that is not of this library."""
+
+    name: str
+    of: Any
+    over: str
+    by_depth: bool
+    params: np.ndarray
+    weights: np.ndarray
+    """(m,): the weights of some cuts of the data's range."""
+
+
+class CustomSplits(SplitPrior):
+    """A split prior of your own, for both engines: the splits of another one, weighed by a function.
+
+    ``weight(cut)`` gets a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
+    of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and R of the
+    split is in proportion to it; 0 rules the split out. It is compiled by numba, so it uses numbers and ``math``.
+    From it follows all that the engines ask for: which cells can be split, the sums R is normalised by, draws, R of a
+    given split. Nothing of the library is compiled again.
+
+    Parameters
+    ----------
+    weight : function
+        ``weight(cut)``, or ``weight(cut, params)`` where there are ``params``. At most 1e100; an exception within
+        counts as NaN, and NaN stops the run. It depends on nothing but these.
+    of : LocalCuts or GridCuts, optional
+        Which splits a cell has, with their ``min_leaf``, ``max_cuts``, ``cuts`` and ``feature_weights``. Not
+        ``LocalCuts(trivial=True)``. Default ``LocalCuts()``.
+    params : sequence of float, default ()
+        Numbers for the weight, as an array to read ``params[0], ...`` from. Priors that differ in these share one
+        compiled weight.
+    over : {"feature", "cell"}, default "feature"
+        "feature": a feature is drawn by its feature weight among those with a split of positive weight, then one of
+        its splits in proportion to ``weight``. "cell": one of all splits of the cell, in proportion to the weight of
+        its feature times ``weight``.
+    by_depth : bool, default False
+        Whether the weight looks at ``cut.depth``, 0 at the root; else it is 0 always. Cells of equal rows, or boxes,
+        then differ by their depth: the exact engine has up to as many times more of them, and *reshape* is off.
+    name : str, optional
+        By which a file knows it again. Default: that of ``weight``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, a column has missing values, or, when a model is built, the compiled weight is
+        not the plain one or a weight is negative, above 1e100 or NaN.
+    TypeError
+        If something that must be a function is none.
+
+    See Also
+    --------
+    load : A file says which split prior it needs; give it as ``split_prior=``.
+    testing.check_split_prior : The whole prior, plain and compiled, on random cells.
+
+    Notes
+    -----
+    The ways to part a nominal feature are equally likely, whatever their number; with ``over="cell"`` the weight is
+    asked once for all of them, with ``cut.nominal`` set, and is that of each. A cut's weight is found for all cuts of a
+    feature in a cell at a time, in time linear in these. Kernel "default" is "local": the moves that learn a density of
+    splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
+
+    A file never brings code with it. To workers of an executor the weight travels as a Python function.
+
+    Examples
+    --------
+    Thresholds near 0.5 are likelier, in units of the feature; even cuts are likelier than those that cut off a few:
+
+    >>> import math, pactree_mcmc as pt
+    >>> def near(cut, params):
+    ...     return math.exp(-0.5 * ((cut.at - params[0]) / params[1]) ** 2)
+    >>> splits = pt.CustomSplits(near, params=[0.5, 0.2])
+    >>> splits.check([[0.1], [0.4], [0.6], [0.9]])
+    >>> model = pt.TreeModel([[0.1], [0.4], [0.6], [0.9]], [0, 0, 1, 1], split_prior=splits)
+    >>> even = pt.CustomSplits(lambda cut: cut.left * cut.right, of=pt.LocalCuts(min_leaf=2))
+    >>> pt.testing.check_split_prior(even).apart < 1e-12
+    True
+    """
+
+    def __init__(
+        self,
+        weight: Callable[..., float],
+        of: LocalCuts | GridCuts | None = None,
+        *,
+        params: Sequence[float] = (),
+        over: str = "feature",
+        by_depth: bool = False,
+        name: str | None = None,
+    ) -> None:
+        weight = getattr(weight, "py_func", weight)
+        if not callable(weight) or not hasattr(weight, "__code__"):
+            raise TypeError(f"weight is {in_words(weight)}; give a Python function of a cut.")
+        self.weight = weight
+        self.of = LocalCuts() if of is None else of
+        check_type("of", self.of, LocalCuts | GridCuts, "LocalCuts or GridCuts, whose splits are weighed")
+        if type(self.of) not in (LocalCuts, GridCuts) or getattr(self.of, "trivial", False):
+            raise ValueError(f"of={in_words(self.of)}; give GridCuts, or LocalCuts without trivial=True.")
+        self.over = check_choice("over", over, ("feature", "cell"))
+        self.by_depth = check_flag("by_depth", by_depth)
+        self.params = read_numbers("params", params)
+        if self.params.ndim != 1 or not np.isfinite(self.params).all():
+            raise ValueError(f"params is {in_words(params)}; give a sequence of finite numbers.")
+        self.name = getattr(weight, "__name__", "weight") if name is None else name
+        if not isinstance(self.name, str):
+            raise TypeError(f"name is {in_words(name)}; give a string.")
+        self.feature_weights = self.of.feature_weights
+
+    is_even = False
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        """Code of the geometry."""
+        return self.of.kind
+
+    @property
+    def min_leaf(self) -> int:  # type: ignore[override]
+        """Rows that each side needs."""
+        return self.of.min_leaf
+
+    @property
+    def use_of_rows(self) -> str | None:
+        return self.of.use_of_rows
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        if columns.twins:
+            name = columns.names[columns.twins[0]]
+            raise ValueError(
+                f"column {name!r} has missing values, which CustomSplits cannot send either side; fill them in."
+            )
+        return self.of.scales(table, columns)
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return self.of.natural_depth(n_units, n_codes)
+
+    def with_min_leaf(self, rows: int) -> CustomSplits:
+        return self._with(of=self.of.with_min_leaf(rows))
+
+    def bind(self, scales: list[AnyScale]) -> BoundSplits:
+        bound = BoundSplits(self, scales)
+        for k in range(len(scales)):
+            bound.examine(bound.of_whole(k))
+        return bound
+
+    # what a cell has is known once it is bound to a model's cut points
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        raise NotImplementedError("weights are known once the prior is bound to a model")
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        raise NotImplementedError("weights are known once the prior is bound to a model")
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        raise NotImplementedError("weights are known once the prior is bound to a model")
+
+    # whether it is one
+
+    def check(self, X: Any, *, nominal: Any = None, cells: int = 50, rng: Any = 0) -> None:
+        """Compare the forms of the weight on random cells of some data, and say what is wrong.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Such as the prior is for. The first thousand rows are looked at.
+        nominal : column names or indices, optional
+            As for `TreeModel`.
+        cells : int, default 50
+            How many.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Raises
+        ------
+        ValueError
+            If the compiled weight of a cut is not the plain one, negative, above 1e100 or NaN; it looks at the depth
+            and ``by_depth`` is not set; or asked again it is another.
+
+        Notes
+        -----
+        Costs ``cells`` times p plain weights of the cuts of a cell. Whether R sums to one over the splits of a cell,
+        and the two engines agree, is `pt.testing.check_split_prior`.
+        """
+        table = Table(Table(X).take(np.arange(min(Table(X).n_rows, MOST_ROWS))))
+        columns = learn_columns(table, nominal)
+        scales = self.scales(table, columns)
+        bound, generator = self.bind(scales), read_generator(rng)
+        codes = encode(table, columns, scales).astype(np.int64)
+        n = codes.shape[1]
+        for _ in range(check_count("cells", cells)):
+            rows = generator.choice(n, int(generator.integers(1, n + 1)), replace=False)
+            depth = int(generator.integers(0, 8))
+            for k in range(len(scales)):
+                present, count = np.unique(codes[k, rows], return_counts=True)
+                bound.examine(bound.of_codes(k, present, count, depth))
+
+    # in files and in other processes
+
+    def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
+        """What a file says of the prior: its weights of some cuts, by which it is known again."""
+        bound, found = self.bind(scales), []
+        for k in range(len(scales)):
+            cuts = list(bound.of_whole(k))
+            if cuts:
+                some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
+                found += [bound.weigh(cuts[i]) for i in some]
+        return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(found))
+
+    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
+        """In what the prior is another one than a file says; None: in nothing."""
+        for what in ("name", "over", "by_depth"):
+            if getattr(self, what) != getattr(outline, what):
+                return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
+        if _as_text(self.of) != _as_text(outline.of):
+            return f"it weighs {self.of!r}, that of the file {outline.of!r}"
+        if not np.array_equal(self.params, outline.params):
+            return f"its params are {self.params.tolist()}, those of the file {outline.params.tolist()}"
+        mine = self.in_file(scales).weights
+        if mine.shape != outline.weights.shape or not np.allclose(mine, outline.weights, rtol=TOLERANCE, atol=0.0):
+            return "its weights of the file's cuts are others"
+        return None
+
+    def _with(self, **changes: Any) -> CustomSplits:
+        parts = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
+        return CustomSplits(**{**parts, "by_depth": self.by_depth, "name": self.name, **changes})
+
+    def __reduce__(self) -> tuple:
+        parts = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
+        return _again, (cloudpickle.dumps(parts | {"by_depth": self.by_depth, "name": self.name}),)
+
+    def __deepcopy__(self, memo: dict) -> CustomSplits:
+        return self
+
+    def __repr__(self) -> str:
+        more = f", params={self.params.tolist()}" if len(self.params) else ""
+        more += f", over={self.over!r}" if self.over != "feature" else ""
+        return f"CustomSplits({self.name}, of={self.of!r}{more}{', by_depth=True' if self.by_depth else ''})"
+
+
+class BoundSplits(SplitPrior):
+    """Weighed splits whose cuts are known in codes."""
+
+    is_even = False
+
+    def __init__(self, splits: CustomSplits, scales: list[AnyScale]) -> None:
+        self.splits, self.of, self.values = splits, splits.of, scales
+        self.kind, self.min_leaf, self.feature_weights = splits.kind, splits.min_leaf, splits.feature_weights
+        self.ends = [_ends(scale) for scale in scales]
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        return self.values
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return self.of.natural_depth(n_units, n_codes)
+
+    def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
+        plain = super().rule(n_codes, columns)
+        plain.feature.ends = np.concatenate([[0], np.cumsum(n_codes)[:-1]])
+        return plain._replace(
+            weigh=self._address,
+            joint=self.splits.over == "cell",
+            by_depth=self.splits.by_depth,
+            params=self._params,
+            ends=np.ascontiguousarray(np.concatenate(self.ends, axis=1)),
+        )
+
+    @property
+    def _address(self) -> int:
+        try:
+            return weight_address(self.splits.weight, len(self.splits.params) > 0)
+        except NumbaError as error:
+            raise TypeError(
+                f"the weight of {self.splits!r} cannot be compiled; use numbers, the fields of the cut and math. numba "
+                f"says: {str(error).strip()}"
+            ) from error
+
+    @property
+    def _params(self) -> np.ndarray:
+        return np.concatenate([[0.0], self.splits.params])
+
+    # the cuts of a cell
+
+    def of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
+        """The cuts of a feature with codes ``present`` in a cell, ``rows`` having each; all parts of a nominal one."""
+        ends, depth = self.ends[k], depth if self.splits.by_depth else 0
+        if np.isnan(ends).any():
+            ways = float((1 << (len(present) - 1)) - 1) if len(present) else 0.0
+            if ways > 0.0:
+                yield Cut(k, True, *(math.nan,) * 7, 0, ways, depth)
+            return
+        if len(present) == 0:
+            return
+        is_grid = self.kind == GRID
+        codes = np.arange(present[0], present[-1] + 1) if is_grid else present
+        below = np.cumsum(rows)
+        use = np.arange(len(codes) - 1)
+        if not is_grid:
+            use = use[(below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf)]
+        for number, j in enumerate(use):
+            a, b = float(ends[1, codes[j]]), float(ends[0, codes[j + 1]])
+            middle = a / 2.0 + b / 2.0
+            sides = (math.nan, math.nan) if is_grid else (float(below[j]), float(below[-1] - below[j]))
+            low, high = float(ends[0, codes[0]]), float(ends[1, codes[-1]])
+            at = middle if a <= middle < b else a
+            yield Cut(k, False, at, a, b, low, high, *sides, number, float(len(use)), depth)
+
+    def of_whole(self, k: int) -> Iterator[Cut]:
+        """The cuts of a feature in a cell that holds all its codes, enough rows having each, at depths that count."""
+        n = self.values[k].n_codes
+        for depth in range(2 if self.splits.by_depth else 1):
+            yield from self.of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
+
+    def _codes(self, cell: PlainCell, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of a feature that its splits of a cell part, and the rows that have each."""
+        if self.kind != GRID:
+            return cell.rows_by_code(k)
+        inside = np.array(bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
+        return inside, np.ones(len(inside))
+
+    def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
+        """Weights of the cuts of a feature in a cell, ascending; the one weight of all parts of a nominal feature."""
+        return np.array([self.weigh(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
+
+    def weigh(self, cut: Cut) -> float:
+        """Plain weight of a cut, checked; 1 of parts where it cancels, as the feature is drawn first."""
+        if cut.nominal and self.splits.over == "feature":
+            return 1.0
+        weight = plain_weight(self.splits.weight, cut, self.splits.params)
+        if not 0.0 <= weight <= LARGEST_WEIGHT:
+            raise ValueError(f"{self.splits!r} weighs {cut} with {weight}; a weight lies between 0 and 1e100.")
+        return weight
+
+    def examine(self, cuts: Iterator[Cut]) -> None:
+        """Refuse a weight whose compiled form is another, or that looks at the depth without saying so."""
+        address, some = self._address, list(cuts)
+        some = [some[i] for i in np.unique(np.linspace(0, len(some) - 1, MOST_CUTS).astype(int))] if some else []
+        for cut in some:
+            if cut.nominal and self.splits.over == "feature":
+                continue
+            plain = self.weigh(cut)
+            compiled = float(weight_at(address, np.array([cut], dtype=np.float64), self._params))
+            if not abs(plain - compiled) <= TOLERANCE * max(plain, compiled):
+                raise ValueError(
+                    f"{self.splits!r} weighs {cut} with {compiled}, and plainly with {plain}: both must be the same "
+                    "function, of the cut and the params alone."
+                )
+            if not self.splits.by_depth:
+                deeper = plain_weight(self.splits.weight, cut._replace(depth=3), self.splits.params)
+                if not abs(deeper - plain) <= TOLERANCE * plain:
+                    raise ValueError(f"{self.splits!r} looks at the depth of the cell; give by_depth=True.")
+
+    # what a split prior says
+
+    def ways(self, cell: PlainCell, feature: int) -> int:
+        weight = self._weights(cell, feature)
+        if cell.high[feature] < 0:
+            return self.of.ways(cell, feature) if len(weight) and weight[0] > 0.0 else 0
+        return int((weight > 0.0).sum())
+
+    def mass(self, cell: PlainCell, feature: int) -> float:
+        weight = self._weights(cell, feature)
+        if cell.high[feature] < 0:
+            return float(self.of.ways(cell, feature) * weight.sum())
+        return math.fsum(weight)
+
+    def admits(self, cell: PlainCell, question: Question) -> bool:
+        return self.of.admits(cell, question) and self._weight_of(cell, question) > 0.0
+
+    def _weight_of(self, cell: PlainCell, question: Question) -> float:
+        """Weight of a split that the geometry admits."""
+        k = question.feature
+        weight = self._weights(cell, k)
+        if cell.high[k] < 0:
+            return float(weight.sum())
+        codes, rows = self._codes(cell, k)
+        below = int((codes <= question.cut).sum())
+        left = np.cumsum(rows)[:-1]
+        enough = (left >= self.min_leaf) & (rows.sum() - left >= self.min_leaf) if self.kind != GRID else left > 0
+        number = int(enough[: below - 1].sum()) if below > 0 else -1
+        return float(weight[number]) if 0 <= number < len(weight) and enough[below - 1] else 0.0
+
+    def admissible(self, cell: PlainCell) -> np.ndarray:
+        weight = self.coordinate_weights(cell.columns)
+        mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
+        return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
+
+    def log_probability(self, cell: PlainCell, question: Question) -> float:
+        known = super().log_probability(cell, question)
+        return known + math.log(self._weight_of(cell, question)) if known > -math.inf else known
+
+    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+        if cell.high[feature] < 0:
+            return self.of.draw_way(rng, cell, feature)
+        weight = self._weights(cell, feature)
+        codes, rows = self._codes(cell, feature)
+        cuts = codes[:-1]
+        if self.kind != GRID:
+            left = np.cumsum(rows)[:-1]
+            cuts = cuts[(left >= self.min_leaf) & (rows.sum() - left >= self.min_leaf)]
+        return Question(feature, int(rng.choice(cuts, p=weight / weight.sum())), -1)
+
+
+def _ends(scale: AnyScale) -> np.ndarray:
+    """Smallest and largest value (2, n_codes) of each code; NaN for a nominal feature."""
+    assert isinstance(scale, Scale)
+    if len(scale.low):
+        return np.array([scale.low, scale.high])
+    if len(scale.cuts) + 1 != scale.n_codes:
+        return np.full((2, scale.n_codes), np.nan)
+    return np.array([np.append(-np.inf, scale.cuts), np.append(scale.cuts, np.inf)])
+
+
+def _as_text(of: Any) -> tuple[str, list]:
+    """All that a dataclass holds."""
+    encoded = CODEC.encode(of)
+    return encoded.text, [(name, array.tolist()) for name, array in sorted(encoded.arrays.items())]
+
+
+@functools.lru_cache(maxsize=64)
+def _again(parts: bytes) -> CustomSplits:
+    """The prior that was pickled; the same one for the same bytes, so that its weight is compiled once a process."""
+    return CustomSplits(**cloudpickle.loads(parts))

@@ -1,0 +1,147 @@
+"""Weights of splits by a function of the caller's, in the form in which compiled code calls it by its address."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from ...core.compile.address import COMPILES, address_of, call_at, call_at_with
+from ...core.compile.jit import jit
+from .base import LARGEST_WEIGHT, SplitRule
+
+
+class Cut(NamedTuple):
+    """A split of a cell as the weight of `CustomSplits` sees it: between two neighbouring values of one feature."""
+
+    feature: int
+    """Column of X."""
+    nominal: bool
+    """Whether the feature is nominal. All its parts are asked about at once, and what is said of values and rows is
+    NaN."""
+    at: float
+    """The threshold: rows of at most this value go left."""
+    below: float
+    """Under LocalCuts the largest value in the cell that goes left, under GridCuts the threshold."""
+    above: float
+    """Under LocalCuts the smallest value in the cell that goes right, under GridCuts the threshold."""
+    low: float
+    """Under LocalCuts the smallest value in the cell, under GridCuts the lower end of its box, -inf if it is open."""
+    high: float
+    """Under LocalCuts the largest value in the cell, under GridCuts the upper end of its box, inf if it is open."""
+    left: float
+    """Rows of X going left; NaN under GridCuts, whose splits do not look at rows."""
+    right: float
+    """Rows of X going right; NaN under GridCuts."""
+    number: int
+    """Which of the splits of the feature it is, from 0 at the lowest threshold on."""
+    ways: float
+    """How many splits of the feature the cell has; of a nominal one those that leave too few rows count, too."""
+    depth: int
+    """Depth of the cell where ``by_depth`` is set, else 0."""
+
+
+FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, WAYS, DEPTH = range(12)
+"""The fields as numbers, in the order of `Cut`."""
+N_FIELDS = len(Cut._fields)
+
+
+def weight_address(function: Callable[..., float], with_params: bool) -> int:
+    """The address of a weight, compiled when first asked for."""
+    return address_of(_of_numbers(function, with_params), with_params)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
+    """A weight as a function of the numbers of a cut."""
+    if not COMPILES:
+        if with_params:
+            return lambda s, n, params: plain_weight(function, cut_of(s), params)
+        return lambda s, n: plain_weight(function, cut_of(s), np.empty(0))
+    inner = numba.njit(error_model="numpy")(function)
+
+    @numba.njit(error_model="numpy")
+    def cut_at(s):
+        return Cut(int(s[0]), s[1] > 0.0, s[2], s[3], s[4], s[5], s[6], s[7], s[8], int(s[9]), s[10], int(s[11]))
+
+    def without(s, n):
+        return 1.0 * inner(cut_at(s))
+
+    def with_them(s, n, params):
+        return 1.0 * inner(cut_at(s), params)
+
+    return with_them if with_params else without
+
+
+def cut_of(s: np.ndarray) -> Cut:
+    """A cut from its numbers."""
+    at, below, above, low, high, left, right = (float(x) for x in s[2:9])
+    ends = (at, below, above, low, high, left, right)
+    return Cut(int(s[0]), bool(s[1] > 0.0), *ends, int(s[9]), float(s[10]), int(s[11]))
+
+
+def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
+    """The weight of a cut without compiled code; NaN where it raises an exception."""
+    try:
+        with np.errstate(all="ignore"):
+            return float(function(cut, np.array(params)) if len(params) else function(cut))
+    except (ValueError, ArithmeticError):
+        # as in compiled code, where math.log(-1.0) is NaN
+        return math.nan
+
+
+@jit
+def new_cut(rule: SplitRule, k: int, ways: float, depth: int) -> np.ndarray:
+    """Numbers of a cut about feature ``k``, (1, N_FIELDS): those of all its cuts, and of a nominal feature's parts."""
+    out = np.full((1, N_FIELDS), math.nan)
+    out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
+    out[0, NUMBER], out[0, WAYS], out[0, DEPTH] = 0.0, ways, depth if rule.by_depth else 0
+    return out
+
+
+@jit
+def set_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
+    """Note that the codes of the cell go from ``first`` to ``last``."""
+    of = rule.feature[k].ends
+    out[0, LOW], out[0, HIGH] = rule.ends[0, of + first], rule.ends[1, of + last]
+
+
+@jit
+def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
+    """Weight of cut ``number``, behind code ``cut``, the next one ``upper``; rows on either side are noted already."""
+    of = rule.feature[k].ends
+    below, above = rule.ends[1, of + cut], rule.ends[0, of + upper]
+    middle = below / 2.0 + above / 2.0
+    out[0, AT] = middle if below <= middle and middle < above else below
+    out[0, BELOW], out[0, ABOVE], out[0, NUMBER] = below, above, number
+    return weight_of(rule, out)
+
+
+@jit
+def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
+    """Weight of a cut by its numbers; one that cannot be used stops the run."""
+    weight = weight_at(rule.weigh, cut, rule.params)
+    if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
+        raise ValueError(
+            "CustomSplits: the weight of a split is negative, above 1e100 or not a number; check(X) says of which one."
+        )
+    return weight
+
+
+@jit
+def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
+    """Weight of a cut by its numbers, whatever it is."""
+    zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
+    if len(params) > 1:
+        return call_at_with(address, cut, zero, zero, n, params, one)
+    return call_at(address, cut, zero, zero, n)
+
+
+@jit
+def weight_of_part(rule: SplitRule, k: int, ways: float, depth: int) -> float:
+    """Weight of each of the parts of a nominal feature; 1 where it cancels, as the feature is drawn first."""
+    return weight_of(rule, new_cut(rule, k, ways, depth)) if rule.joint and ways > 0.0 else 1.0

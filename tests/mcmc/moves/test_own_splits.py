@@ -1,0 +1,187 @@
+"""Moves under splits that a function of one's own weighs: in balance, and out of it where a weight is dropped."""
+
+from math import exp, inf, log
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.balance import check_balance, moving
+from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, plant
+from tests.mcmc.transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
+from tests.problems.everyday import everyday, pairs
+from tests.problems.leaves import LEAVES
+from tests.problems.models import build_model
+from tests.problems.spaces import OWN_SPLITS, case_problem
+from tests.problems.tree_priors import PRIORS
+
+MOVES = [step for step in STEPS if step not in ("learned", "subgraph")]
+NEEDS_EVEN = ("regrow-line",)
+"""Moves that are off; *learned* and *subgraph* are refused by name."""
+LONG = {
+    "regrow-2": ("own_near", "own_even", "own_wide", "own_deep", "own_deep_letters", "own_line", "own_deep_edge"),
+    "regrow-1": ("own_near",),
+}
+"""Spaces that take a step too long."""
+OFF = {
+    "reshape": {"own_deep", "own_deep_edge", "own_deep_letters", "own_grid_deep", "own_late_line", "own_grid_line"},
+    "swap": {"own_few_rows", "own_grid_line", "own_grid_deep", "own_line", "own_late_line"},
+    "rotate": {"own_grid_line", "own_late_line"},
+    "restructure": {"own_grid_line", "own_late_line"},
+    "change": {"own_grid_line", "own_late_line"},
+    "redraw": {"own_grid_line", "own_late_line"},
+    "shift": {"own_grid_line", "own_late_line"},
+}
+"""Where a move changes nothing: it is off, or there is no other tree of its kind."""
+SCAN, RESHAPE, TURN, SPLITS, CARRY = (
+    f"mcmc.{name}"
+    for name in ("sums.split_sums", "moves.reshape", "edits.rotate_in_place", "state.splits", "edits.carry_over")
+)
+
+
+def rotated():
+    """Every move with every space, tree priors and leaf models in turn."""
+    chosen = []
+    for s, step in enumerate(MOVES):
+        for i, case in enumerate(OWN_SPLITS):
+            if case not in LONG.get(step, ()):
+                chosen.append(
+                    (step, case, list(PRIORS)[(3 * i + s) % len(PRIORS)], list(LEAVES)[(i + s) % len(LEAVES)])
+                )
+    return chosen
+
+
+EVERY_DAY = dict.fromkeys(MOVES, "own_even own_wide own_deep own_few_rows own_grid own_line own_late") | {
+    "regrow-2": "own_late own_few_rows own_grid",
+    "regrow-1": "own_even own_wide own_deep own_few_rows own_grid own_late",
+}
+"""Spaces of each move: sets of rows and boxes, weights by feature, by cell, by depth, of zero."""
+
+
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), pairs(EVERY_DAY)))
+def test_balance(step, case, prior, leaf):
+    space = check_balance(case_problem(case, prior, leaf), step)
+    assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()) and step not in NEEDS_EVEN)
+
+
+@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "rotate", "reshape"])
+@pytest.mark.parametrize(("case", "beta"), [("own_wide", 0.4), ("own_grid", 0.0), ("own_deep", 0.4)])
+def test_balance_when_tempered(step, case, beta):
+    check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
+
+
+@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
+@pytest.mark.parametrize("case", ["own_wide", "own_deep_letters"])
+def test_balance_with_few_candidates(step, case, monkeypatch):
+    """Of more than two categories only the prefixes by mean are tried."""
+    for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
+        monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
+    check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
+
+
+@pytest.mark.parametrize("step", ["collapsed", "change", "rotate", "reshape"])
+@pytest.mark.parametrize("case", ["own_wide", "own_deep", "own_grid"])
+def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
+    model = build_model(plain_package().package, case_problem(case, "stopped", "dirichlet"))
+    space = explore(model, step)
+    chain, number, loaded = new_chain(model), {}, []
+    stump = Snapshot(chain.state)
+    for i, tree in enumerate(space.trees):
+        stump.restore(chain.state)
+        load(model, chain, tree)
+        number[tree_key(chain.state)] = i
+        loaded.append(Snapshot(chain.state))
+    for i, snapshot in list(space.after_pruning.items())[::3] + list(enumerate(loaded))[::4]:
+        row = transition_row(chain, snapshot, step, number.__getitem__)
+        assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < 1e-12
+
+
+@pytest.mark.parametrize("step", ["learned", "subgraph"])
+def test_moves_that_need_even_splits_are_refused_by_name(step):
+    model = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1], split_prior=pt.CustomSplits(lambda cut: cut.left))
+    for kernel in ({step: 1.0}, "whole", {"default": 0.5, step: 0.5}):
+        with pytest.raises(ValueError, match="equally likely"):
+            pt.sample(model, 10, tune=10, kernel=kernel)
+    with pytest.raises(ValueError, match="equally likely"):
+        pt.progressive_mixture(model, kernel={step: 1.0})
+
+
+def unweighed(right, model, state, node, k, cut):
+    """A split carried over weighs what all do."""
+    weight = plain_package().module(SPLITS).log_weight(model, state, node, k, cut)
+    return right(model, state, node, k, cut) - weight
+
+
+def uniform_part(right, model, state, node, k, n, way):
+    """Ways count as often as there are cuts, whatever these weigh."""
+    box = plain_package().module("model.split_prior.geometry").parts_box(model.split_prior)
+    codes = state.codes[0]
+    return float(codes[way + 1] - codes[way]) if box and way >= 0 else 1.0
+
+
+def first_of_alike(right, rng, model, state, node, k, cut, count):
+    """Cuts in a gap are drawn evenly."""
+    return plain_package().module("mcmc.state.random").pick(rng, count)
+
+
+def stays(right, model, state, node, k, cut):
+    """R of the upper node of a turned edge stays what it was."""
+    here = state.node[node]
+    return here.log_rule if here.left >= 0 and here.parent < 0 else right(model, state, node, k, cut)
+
+
+def by_shape_alone(right, model, state, i, j, k, d):
+    """Cuts of a block are drawn as if they weighed the same."""
+    shapes = state.shapes
+    mean = log(sum(exp(shapes[j, i, b]) for b in range(i, j)) / (j - i))
+    return right(model, state, i, j, k, d) - shapes[j, i, k] + mean
+
+
+def keyless(right, model, state, node):
+    """Cells of other depths are taken for the same."""
+    state.node[node].depth, depth = 0, state.node[node].depth
+    place = right(model, state, node)
+    state.node[node].depth = depth
+    return place
+
+
+def without_joint(right, rule, weight, ways):
+    """A feature's part does not grow with the mass of its splits."""
+    return weight
+
+
+def factor_without_rule(right, model, state, node):
+    """R of the splits of a subtree stays as it sinks."""
+    factor = right(model, state, node)
+    is_inner = state.node[node].left >= 0
+    return factor - state.node[node].log_rule if is_inner and factor > -inf else factor
+
+
+BUGS = {
+    "weight of a split dropped from W": Bug("collapsed", "own_line", ((SCAN, "weight_of_ways", uniform_part),)),
+    "weight dropped from R": Bug("swap", "own_even", ((CARRY, "log_rule_of", unweighed),)),
+    "weights in a gap": Bug("redraw", "own_grid", ((SCAN, "pick_alike", first_of_alike),)),
+    "R above a turned edge": Bug("rotate", "own_line", ((TURN, "log_rule_of", stays),)),
+    "R of sunk splits": Bug("rotate", "own_deep_edge", ((TURN, "prior_factor", factor_without_rule),)),
+    "cuts of a block": Bug("reshape", "own_line", ((RESHAPE, "log_parted", by_shape_alone),)),
+    "depth not part of a cell": Bug(
+        "collapsed", "own_deep", ((SPLITS, "cell_of", keyless), (SCAN, "cell_of", keyless))
+    ),
+    "mass of features": Bug("collapsed", "own_wide", ((SCAN, "share_of", without_joint),)),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_error_breaks_the_balance(name, monkeypatch):
+    bug = BUGS[name]
+    plant(monkeypatch, bug)
+    assert breach(bug) > BREACH
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_what_is_planted_is_right_without_the_error(name, monkeypatch):
+    bug = BUGS[name]
+    plant(monkeypatch, bug, right=True)
+    assert breach(bug) < BALANCED
