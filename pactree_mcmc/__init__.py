@@ -2,7 +2,7 @@
 
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
-Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree.
+Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree; unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
@@ -32,6 +32,7 @@ from .model import (
     ChipmanPrior,
     CustomLeaf,
     DirichletMultinomial,
+    DirichletWeights,
     DyadicCuts,
     ExponentialGamma,
     FixedTree,
@@ -74,6 +75,7 @@ __all__ = [
     "ConvergenceWarning",
     "CustomLeaf",
     "DirichletMultinomial",
+    "DirichletWeights",
     "DyadicCuts",
     "ExponentialGamma",
     "FixedTree",

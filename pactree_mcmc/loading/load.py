@@ -58,7 +58,7 @@ def load(path: AnyPath, *, leaf: CustomLeaf | None = None) -> SampledPosterior |
         warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
     if course is not None:
         _sensible(path, check_course, course, draws, model)
-    return SampledPosterior(model, *draws, course=course)
+    return SampledPosterior(model, **draws._asdict(), course=course)
 
 
 def load_unfinished(path: Any, leaf: CustomLeaf | None = None) -> Unfinished | None:

@@ -199,6 +199,8 @@ def _result(post: SampledPosterior, c: int) -> Result:
     moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
     used = np.array([post.n_draws, len(chosen), len(nodes)], dtype=np.int64)
     saved = Saved(rank[number], post.noise_variance[c], moves, tree, node, post.node_stats[nodes], used)
+    if post.weights_of_draw is not None:
+        saved = saved._replace(weights=post.weights_of_draw[c])
     ladder, found = None, post.tempering
     if found is not None:
         ladder = LadderReport(*(getattr(found, name)[c] for name in LadderReport._fields))

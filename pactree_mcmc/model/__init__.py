@@ -23,6 +23,7 @@ from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts
 from .split_prior.local_cuts import LocalCuts
+from .split_prior.weights import DirichletWeights
 from .tree_prior.branching_process import BranchingProcess
 from .tree_prior.chipman import ChipmanPrior
 from .tree_prior.leaf_penalty import LeafPenalty

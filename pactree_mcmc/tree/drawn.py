@@ -41,6 +41,9 @@ class Saved(NamedTuple):
     """(n_nodes, n_stats) float64."""
     used: np.ndarray
     """(3,) int64: draws, trees, nodes saved so far."""
+    weights: np.ndarray = np.empty((0, 0))
+    """(n_draws, p + 2) float64: feature weights that are drawn, their concentration, and the log prior of the tree
+    given them; without columns where the weights are given."""
 
 
 @kept
@@ -54,7 +57,8 @@ class Course(NamedTuple):
     steps: int
     """Steps each chain has made since tuning."""
     strata: np.ndarray | None
-    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without."""
+    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without, and
+    where feature weights are drawn."""
     gap: np.ndarray
     """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
     fits: np.ndarray | None = None
@@ -63,7 +67,7 @@ class Course(NamedTuple):
     are worth.
 
     None where the run did not find its own length, learned no whole trees or had one chain, where the variance of the
-    leaves is drawn, and in files of earlier releases.
+    leaves or feature weights are drawn, and in files of earlier releases.
     """
 
 

@@ -28,6 +28,7 @@ from ..state.random import pick, pick_weighted
 from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
 from ..state.splits import n_ways, weigh_features
 from ..state.terms import next_node, score_node
+from ..state.weights import is_weighed, tilt_about
 from .base import Move
 
 PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
@@ -115,6 +116,8 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
             become_union(state, union, top, i, j, model.split_prior.kind)
             total = weigh_features(model, state, union)
             state.shapes[j, i, 0] = log(state.feature_weight[k] / total) - log(n_ways(model, state, union, k))
+            if is_weighed(state):
+                state.shapes[j, i, 0] += tilt_about(model, state, union, k)
 
 
 @jit
@@ -219,6 +222,9 @@ def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
         for piece in state.pieces[PIECE, i : j + 1]:
             state.stats[node, column] += state.stats[piece, column]
     state.node[node].log_rule = state.shapes[j, i, 0]
+    if is_weighed(state):
+        state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+        state.node[node].log_rule -= state.tilt[node]
     score_node(model, state, node)
 
 

@@ -15,6 +15,7 @@ from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ..cells import PlainCell, Question
 from ..tree_prior.base import FixedShape
+from .weights import DirichletWeights, read_dirichlet
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 MAX_LEVELS = 31
@@ -48,6 +49,13 @@ class SplitRule(NamedTuple):
     """Number of features."""
     design: np.recarray
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
+    dirichlet: np.ndarray = np.empty(0)
+    """(2,): `DirichletWeights.numbers` of weights that are drawn; (0,) where they are given."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the feature weights stay as they are throughout a run."""
+        return len(self.dirichlet) == 0
 
 
 class SplitPrior:
@@ -80,8 +88,13 @@ class SplitPrior:
         """One of the ways of an admissible ``feature``, uniformly."""
 
     def weights(self, p: int) -> np.ndarray:
-        """Feature weights (p,), not normalised."""
+        """Feature weights (p,), not normalised; equal where they are drawn."""
         return read_weights(getattr(self, "feature_weights", None), p)
+
+    @property
+    def drawn_weights(self) -> DirichletWeights | None:
+        """The prior of feature weights that are unknown; None where they are given or equal."""
+        return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
         """Weights (q,) of the coordinates: two of the same feature have half of its weight each."""
@@ -113,17 +126,22 @@ class SplitPrior:
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.ways(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
-    def log_probability(self, cell: PlainCell, question: Question) -> float:
-        """Log R(question | cell)."""
+    def log_probability(self, cell: PlainCell, question: Question, given: np.ndarray | None = None) -> float:
+        """Log R(question | cell); ``given`` (p,) feature weights where they are unknown."""
         weight = self.admissible(cell)
+        if given is not None:
+            weight = weight * given[cell.columns.source]
         k = question.feature
         if weight[k] == 0.0 or not self.admits(cell, question):
             return -math.inf
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.ways(cell, k))
 
-    def draw(self, rng: np.random.Generator, cell: PlainCell) -> Question:
-        """A question of a cell that admits one, from R."""
+    def draw(self, rng: np.random.Generator, cell: PlainCell, log_given: np.ndarray | None = None) -> Question:
+        """A question of a cell that admits one, from R; ``log_given`` (p,): logs of weights that are unknown."""
         weight = self.admissible(cell)
+        if log_given is not None:
+            log_weight = np.where(weight > 0.0, log_given[cell.columns.source], -np.inf)
+            weight = weight * np.exp(log_weight - log_weight.max())
         return self.draw_way(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
@@ -136,7 +154,9 @@ class SplitPrior:
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
         feature.twin, feature.turn = columns.twin, columns.source
-        return SplitRule(self.kind, self.min_leaf, feature, columns.n_features, self.design())
+        drawn = self.drawn_weights
+        dirichlet = np.empty(0) if drawn is None else drawn.numbers(columns.n_features)
+        return SplitRule(self.kind, self.min_leaf, feature, columns.n_features, self.design(), dirichlet)
 
     def design(self) -> np.recarray:
         """Records of the fixed tree; one dummy when there is none."""
@@ -153,7 +173,7 @@ class BoxSplitPrior(SplitPrior):
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
     """Check feature weights and return them as float64 (p,)."""
-    if feature_weights is None:
+    if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.ones(p)
     weight = check_weights(feature_weights)
     if weight.shape != (p,):
@@ -162,8 +182,8 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:
-    """Refuse feature weights that cannot fit any table; an empty array for None."""
-    if feature_weights is None:
+    """Refuse feature weights that cannot fit any table; an empty array where they are equal or drawn."""
+    if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.empty(0)
     weight = read_numbers("feature_weights", feature_weights)
     if weight.ndim != 1:
