@@ -36,6 +36,7 @@ MODELS = {
     "fractions of classes": classes(sample_weight=WEIGHT),
     "numbers": regression(),
     "shared variance": regression(pt.NormalSharedVariance()),
+    "unknown weights": regression(split_prior=pt.LocalCuts(min_leaf=2, feature_weights="dirichlet")),
     "grid": regression(split_prior=pt.GridCuts(7)),
     "trivial": pt.TreeModel(
         X, Y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=4), split_prior=pt.LocalCuts(trivial=True)
@@ -97,7 +98,7 @@ def drawn(post):
     """All that a posterior has drawn and where its chains stopped, wall time apart."""
     names = ("distinct_trees", "node_stats", "tree_of_draw", "proposed", "accepted", "moves")
     names += ("log_prior_of_tree", "log_score_of_tree")
-    out = {name: getattr(post, name) for name in (*names, "noise_variance", "tempering")}
+    out = {name: getattr(post, name) for name in (*names, "noise_variance", "weights_of_draw", "tempering")}
     return out | {"course": None if post.course is None else tuple(post.course)}
 
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ("classes", {}),
         ("shared variance", {"betas": 2}),
+        ("unknown weights", {}),
         ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
     ],
 )
