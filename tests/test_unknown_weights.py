@@ -286,7 +286,9 @@ def test_workers_make_no_difference():
 
 
 def test_an_estimator_takes_the_prior():
-    found = pt.BayesianTreeRegressor(split_prior=pt.LocalCuts(feature_weights="dirichlet"), n_estimators=200, random_state=1)
+    found = pt.BayesianTreeRegressor(
+        split_prior=pt.LocalCuts(feature_weights="dirichlet"), n_estimators=200, random_state=1
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found.fit(TABLE, Y)

@@ -210,3 +210,18 @@ def test_a_feature_alone_tells_nothing():
     nodes = np.array([2, 2, 2]), np.array([[0.0, 0.0, 1.0]] * 3)
     found = chain_of_weights((given, leap), 1.5, 20_000, nodes)[:, :3]
     assert far(found, np.full(3, 1.0 / 3.0)).max() < 4.0
+
+
+def test_a_change_made_by_equal_weights_is_refused():
+    """It cannot be weighed any more by the weights drawn."""
+    proposals, base = (plain_package().module(f"mcmc.{name}") for name in ("edits.proposal", "moves.base"))
+    for weighed in (False, True):
+        naive = case_problem("ties", "chipman", "nig")
+        chain = weighed_chain(unknown(naive)[0]) if weighed else new_chain(build_model(plain_package().package, naive))
+        given = np.random.default_rng(1), chain.model, chain.packed, 0
+        base.decide(*given, proposals.made_at(0, 0))
+        if weighed:
+            with pytest.raises(ValueError, match=r"returned moves\.made: .*give feature_weights as numbers"):
+                base.decide(*given, proposals.made(0))
+        else:
+            base.decide(*given, proposals.made(0))

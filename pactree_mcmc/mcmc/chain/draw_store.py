@@ -102,7 +102,7 @@ def chosen(saved: Saved, which: np.ndarray) -> Saved:
         saved.node[nodes],
         saved.stats[nodes],
         np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
-        saved.weights[which],
+        saved.weights[which] if saved.weights.shape[1] else saved.weights,
     )
 
 

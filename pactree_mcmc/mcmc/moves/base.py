@@ -25,7 +25,7 @@ from ..edits.replace_subtree import adopt, drop, has_room
 from ..edits.rotate_in_place import settle, turn
 from ..state.arrays import ACCEPTED, PROPOSED, ChainState
 from ..state.random import flip_log
-from ..state.records import N_FREE
+from ..state.records import N_FREE, NONE
 from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
 
 
@@ -80,6 +80,11 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
     if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
         decide_growth(rng, model, state, first, proposal)
         return
+    if edit == MADE and node == NONE and is_weighed(state):
+        raise ValueError(
+            "a move of your own returned moves.made: it changed the tree by equal feature weights, and these are "
+            "drawn; give feature_weights as numbers, or return moves.replacement"
+        )
     at = first + proposal.which
     state.moves[PROPOSED, at] += 1
     if edit == WITHDRAW:

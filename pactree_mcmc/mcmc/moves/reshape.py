@@ -20,7 +20,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import GRID, LOCAL
 from ..edits.grow import set_default, side_hash
-from ..edits.proposal import Proposal, made, nothing, refused
+from ..edits.proposal import Proposal, made_at, nothing, refused
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
 from ..state.arrays import MOST_PIECES, ChainState
 from ..state.lists import is_leaf, list_prunable, unlist_prunable
@@ -49,7 +49,7 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     weigh_shapes(model, state, top, n)
     draw_shape(rng, model, state, top, n)
     renew_lists(model, state, top, n)
-    return made(0)
+    return made_at(0, top)
 
 
 @jit

@@ -183,16 +183,20 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
     """Draw the concentration given u, the weights integrated out: a product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and
     ``(1 + U_k)^-(a/p)`` over the features; all its values have the same prior.
     """
-    p, slope, largest, total = len(counts), 0.0, -inf, 0.0
+    p, slope, largest, total, n_asked = len(counts), 0.0, -inf, 0.0, 0
+    asked = np.empty(p)
     for k in range(p):
         slope += log_rate[k]
+        if counts[k] > 0.0:
+            asked[n_asked] = counts[k]
+            n_asked += 1
     value, weight = np.empty(N_CONCENTRATIONS), np.empty(N_CONCENTRATIONS)
     for j in range(N_CONCENTRATIONS):
         root = (j + 0.5) / N_CONCENTRATIONS
         value[j] = rho * root * root / (1.0 - root * root)
         weight[j] = -value[j] / p * slope
-        for k in range(p):
-            for i in range(int(counts[k])):
+        for k in range(n_asked):
+            for i in range(int(asked[k])):
                 weight[j] += log(value[j] / p + i)
         largest = max(largest, weight[j])
     for j in range(N_CONCENTRATIONS):
