@@ -10,13 +10,14 @@ from scipy.special import logsumexp
 from scipy.stats import beta
 
 from pactree_mcmc.mcmc.state import weights as compiled
+from pactree_mcmc.mcmc.state.records import N_INTERNAL
 from pactree_mcmc.model.split_prior.weights import N_CONCENTRATIONS
 from pactree_mcmc.testing.plain import plain_package
 
 from .balance import check_balance, moving
 from .planting import BALANCED, BREACH, Bug, least_flow, plant
 from .problems import build_model, case_problem
-from .transitions import STEPS, explore, imbalance, new_chain, posterior_of
+from .transitions import STEPS, Stepper, explore, imbalance, new_chain, posterior_of
 
 GIVEN = (0.85, 0.1, 0.05)
 """Weights of the features, as many as there are, not normalised."""
@@ -225,3 +226,25 @@ def test_a_change_made_by_equal_weights_is_refused():
                 base.decide(*given, proposals.made(0))
         else:
             base.decide(*given, proposals.made(0))
+
+
+@pytest.mark.parametrize("case", ["ties", "line_below", "grid_box"])
+def test_tilts_are_those_of_the_tree_after_every_step(case):
+    """Proposals refused leave them as they were, those accepted bring their own."""
+    chain = weighed_chain(unknown(case_problem(case, "chipman", "nig"))[0])
+    weights, rng = plain_package().module("mcmc.state.weights"), np.random.default_rng(4)
+    steppers, changes = [Stepper(step) for step in STEPS], 0
+    with np.errstate(over="ignore"):
+        for i in range(600):
+            steppers[i % len(steppers)].make(rng, chain)
+            nodes = inner_nodes(chain.state)
+            kept = [float(chain.state.tilt[node]) for node in nodes]
+            weights.tilt_subtree(chain.model, chain.packed, 0)
+            assert kept == pytest.approx([float(chain.state.tilt[node]) for node in nodes], abs=1e-12)
+            changes += len(nodes) > 1
+    assert changes > 100
+
+
+def inner_nodes(state):
+    """Internal nodes of the present tree."""
+    return [int(state.node[i].internal) for i in range(int(state.count[N_INTERNAL]))]
