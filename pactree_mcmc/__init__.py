@@ -2,7 +2,8 @@
 
 Models: TreeModel, simulate.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
-Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits, and Cut, what its weight looks at.
+Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits with Cut, what its weight looks at;
+unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
@@ -34,6 +35,7 @@ from .model import (
     CustomSplits,
     Cut,
     DirichletMultinomial,
+    DirichletWeights,
     DyadicCuts,
     ExponentialGamma,
     FixedTree,
@@ -79,6 +81,7 @@ __all__ = [
     "CustomSplits",
     "Cut",
     "DirichletMultinomial",
+    "DirichletWeights",
     "DyadicCuts",
     "ExponentialGamma",
     "FixedTree",

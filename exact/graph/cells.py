@@ -152,12 +152,20 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
 
     Raises
     ------
+    ValueError
+        If the feature weights are unknown (DirichletWeights).
     Intractable
         If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
         cell allowed; the message says which settings would fit.
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(
+            f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
+            "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
+            "exp(log_evidence) over weights on a grid, each with its density."
+        )
     try:
         return _built(model, limit)
     except Intractable as refusal:

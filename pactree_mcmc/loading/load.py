@@ -65,7 +65,7 @@ def load(
         warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
     if course is not None:
         _sensible(path, check_course, course, draws, model)
-    return SampledPosterior(model, *draws, course=course)
+    return SampledPosterior(model, **draws._asdict(), course=course)
 
 
 def load_unfinished(

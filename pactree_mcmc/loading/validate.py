@@ -226,7 +226,7 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     for name in ("log_prior", "log_score"):
         array_of(getattr(draws, name), "f", (n_trees,), name)
         require(np.isfinite(getattr(draws, name)), f"{name} is not finite")
-    _check_counts(draws)
+    _check_counts(draws, model)
 
 
 def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
@@ -256,7 +256,17 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     require(inner | (unused & ~trees.default_left), "a leaf has a split")
 
 
-def _check_counts(draws: Any) -> None:
+def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
+    """Refuse draws of feature weights where there are none, or numbers that are none."""
+    drawn = model.split_prior.drawn_weights is not None
+    require((weights is not None) == drawn, "the feature weights are of another prior")
+    if weights is not None:
+        array_of(weights, "f", (*shape, model.lowered.n_weights), "the feature weights")
+        require(np.isfinite(weights), "a feature weight is not finite")
+        require((weights[..., :-2] >= 0.0).all() and (weights[..., -2] > 0.0).all(), "a feature weight is negative")
+
+
+def _check_counts(draws: Any, model: TreeModel) -> None:
     chains, length = draws.tree_of_draw.shape
     require(
         isinstance(draws.moves, tuple) and all(type(name) is str for name in draws.moves), "the moves have no names"
@@ -267,6 +277,7 @@ def _check_counts(draws: Any) -> None:
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
     require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is none")
     array_of(draws.noise_variance, "f", (chains, length), "noise_variance")
+    _check_weights(draws.weights_of_draw, (chains, length), model)
     found = draws.tempering
     if found is not None:
         levels = found.betas.shape[-1]
@@ -463,6 +474,10 @@ def _check_replica(replica: Any, model: TreeModel, n_moves: int) -> None:
         require(~np.isnan(cells.cell[name]), f"{name} is NaN")
     check_guides(cells, model, state["density"].shape != (1, 1))
     check_graph(replica.graph, model)
+    require((replica.weights is None) == model.lowered.split_prior.is_fixed, "the weights are of another prior")
+    if replica.weights is not None:
+        array_of(replica.weights, "f", (model.n_features + 1,), "the feature weights")
+        require(np.isfinite(replica.weights) & (replica.weights[-1] > 0.0), "a feature weight is not finite")
     require((replica.noise is None) == model.lowered.leaf.is_fixed, "the variance is of another leaf")
     if replica.noise is not None:
         require(isinstance(replica.noise, tuple) and len(replica.noise) == 2, "the variance is none")

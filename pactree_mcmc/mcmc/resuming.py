@@ -194,6 +194,8 @@ def _result(post: SampledPosterior, c: int) -> Result:
     used = np.array([post.n_draws, len(chosen), len(trees.feature)], dtype=np.int64)
     stats = post.node_stats[post.coded_trees.nodes_of(chosen)]
     saved = Saved(rank[number], post.noise_variance[c], moves, tree, trees.records(), stats, used)
+    if post.weights_of_draw is not None:
+        saved = saved._replace(weights=post.weights_of_draw[c])
     ladder, found = None, post.tempering
     if found is not None:
         ladder = LadderReport(*(getattr(found, name)[c] for name in LadderReport._fields))

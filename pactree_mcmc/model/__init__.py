@@ -20,6 +20,7 @@ from .leaf.weibull import WeibullGamma
 from .model import TreeModel
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
+from .split_prior.dirichlet_weights import DirichletWeights
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts

@@ -19,6 +19,11 @@ class Lowered(NamedTuple):
     guess: LeafRule
     """The leaf rule by which tables of scores are kept: `leaf`, but with a variance that stays."""
 
+    @property
+    def n_weights(self) -> int:
+        """Numbers that a draw has of feature weights: p and two more; 0 where they are given."""
+        return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
+
 
 _units, _prior, _questions, _leaf = struct(Units), struct(PriorTables), struct(SplitRule), struct(LeafRule)
 _lowered = struct(Lowered)
@@ -31,7 +36,19 @@ def pack_model(m: Lowered) -> Any:
     return _lowered(
         _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
         _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),
-        _questions(q.kind, q.min_leaf, q.feature, q.n_turns, q.design, q.weigh, q.joint, q.by_depth, q.params, q.ends),
+        _questions(
+            q.kind,
+            q.min_leaf,
+            q.feature,
+            q.n_turns,
+            q.design,
+            q.weigh,
+            q.joint,
+            q.by_depth,
+            q.params,
+            q.ends,
+            q.dirichlet,
+        ),
         _leaf(f.kind, f.params, f.n_stats, f.lookup),
         _leaf(g.kind, g.params, g.n_stats, g.lookup),
     )

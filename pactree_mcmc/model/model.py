@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_flag, in_words
+from ..core.checks import check_flag, in_words, read_numbers
 from ..files.encoding import kept
 from ..files.store import AnyPath
 from ..files.write import write_parts
@@ -322,32 +322,40 @@ class TreeModel:
         """The cell that holds every row."""
         return root_cell(self.units, self.columns, self.n_codes)
 
-    def log_posterior(self, tree: Tree) -> float:
+    def log_posterior(self, tree: Tree, *, feature_weights: Any = None) -> float:
         """Unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
 
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks.
+            If the tree asks about a feature X lacks; about ``feature_weights`` as `log_prior`.
         """
-        prior = self.log_prior(tree)
+        prior = self.log_prior(tree, feature_weights=feature_weights)
         return prior + self.log_score(tree) if prior > -math.inf else prior
 
-    def log_prior(self, tree: Tree) -> float:
+    def log_prior(self, tree: Tree, *, feature_weights: Any = None) -> float:
         """Log prior of ``tree`` in nats, ``-inf`` when it cannot occur; unnormalised under LeafPenalty.
 
         Under LocalCuts all thresholds that part the cell's rows alike are the same question.
 
+        Parameters
+        ----------
+        tree : Tree
+            One that asks about features of X.
+        feature_weights : array of shape (p,), optional
+            The weights that the prior is given, where the split prior draws them (`DirichletWeights`), >= 0, not all
+            0, as in ``feature_weights`` of a posterior. Needed there for trees with a split, and refused elsewhere.
+
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks.
+            If the tree asks about a feature X lacks, or ``feature_weights`` are missing, out of place or no weights.
 
         Notes
         -----
         Plain NumPy, independent of both engines; O(n p) a level of the tree.
         """
-        total = self.prior_tables.log_constant
+        total, given = self.prior_tables.log_constant, self._given(tree, feature_weights)
         for number, cell, question in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)
@@ -355,10 +363,29 @@ class TreeModel:
                 return -math.inf
             else:
                 total += self.log_split(cell)
-                total += self._rules.log_probability(cell, question)
+                total += self._rules.log_probability(cell, question, given)
             if total == -math.inf:
                 return total
         return float(total)
+
+    def _given(self, tree: Tree, feature_weights: Any) -> np.ndarray | None:
+        """Feature weights (p,) that a prior with unknown ones is given; None where it knows them."""
+        drawn = self.split_prior.drawn_weights
+        if feature_weights is None:
+            if drawn is not None and np.any(tree.feature != LEAF):
+                raise ValueError(
+                    f"the prior of a tree depends on the feature weights, which are unknown under {drawn}; give "
+                    "feature_weights=, such as those of a draw."
+                )
+            return None
+        if drawn is None:
+            raise ValueError(f"{self.split_prior!r} has its feature weights; leave feature_weights out.")
+        weight = read_numbers("feature_weights", feature_weights)
+        if weight.shape != (self.n_features,):
+            raise ValueError(f"feature_weights has shape {weight.shape}; give shape ({self.n_features},).")
+        if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
+            raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
+        return weight
 
     def log_score(self, tree: Tree) -> float:
         """Score of ``tree`` in nats: the sum of its leaf scores, if the leaf model separates.
@@ -396,9 +423,11 @@ class TreeModel:
         """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
         return self._rules.ways(cell, feature)
 
-    def draw_question(self, rng: np.random.Generator, cell: PlainCell) -> Question:
-        """A question of a cell that admits one, from the question prior."""
-        return self._rules.draw(rng, cell)
+    def draw_question(
+        self, rng: np.random.Generator, cell: PlainCell, log_weight: np.ndarray | None = None
+    ) -> Question:
+        """A question of a cell that admits one, from the question prior; by feature weights (p,), in logs, if given."""
+        return self._rules.draw(rng, cell, log_weight)
 
     def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
         """The two cells ``question`` makes."""

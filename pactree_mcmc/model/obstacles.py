@@ -18,8 +18,18 @@ def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
     return reason or _of_columns(model) or (unknown_constant(model) if sampled else None)
 
 
+def unknown_weights(model: TreeModel) -> str:
+    """What is in the way where the feature weights are unknown."""
+    return (
+        f"the feature weights are unknown under {model.split_prior.drawn_weights}, and the prior of a tree, a mean "
+        "over them, is not computed; give feature_weights= as numbers"
+    )
+
+
 def unknown_constant(model: TreeModel) -> str | None:
     """Why draws do not tell their divergence from the prior; None: they do."""
+    if model.split_prior.drawn_weights is not None:
+        return unknown_weights(model)
     if not isinstance(model.tree_prior, LeafPenalty):
         return None
     return (
@@ -48,6 +58,8 @@ def _of_leaf(model: TreeModel) -> str | None:
 
 
 def _of_prior(model: TreeModel) -> str | None:
+    if model.split_prior.drawn_weights is not None:
+        return unknown_weights(model)
     if model.prior_tables.empty_bonus != 0.0:
         return "the price of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
     return None

@@ -75,7 +75,8 @@ def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, defaul
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
     """A tree from the prior; None if the prior is no branching process, or rejection finds no tree.
 
-    A conditioned process is drawn by rejecting trees too deep, or that run out of questions.
+    A conditioned process is drawn by rejecting trees too deep, or that run out of questions. Unknown feature weights
+    are drawn with each try.
     """
     prior = model.tree_prior
     if isinstance(prior, LeafPenalty):
@@ -93,9 +94,11 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
             return None
         if forced:
             raise TooFar
-        return model.draw_question(rng, cell)
+        return model.draw_question(rng, cell, log_weight)
 
+    drawn = model.split_prior.drawn_weights
     for _ in range(MAX_TRIES if conditioned else 1):
+        log_weight = None if drawn is None else drawn.draw(rng, model.n_features)
         try:
             return grow(model, decide)
         except TooFar:

@@ -109,7 +109,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 
     Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
     in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
-    0.98), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
+    0.98), the predictions at training rows, and where feature weights are drawn their concentration and those of the
+    features in the tree: R-hat must not exceed 1.01, the bulk effective sample size must reach
     400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
     at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it. Of a run
     that learned whole trees two things more: whether the chains lost a root feature that draws of the learned density
@@ -249,9 +250,16 @@ class Figures(NamedTuple):
     names: list[str]
     group: np.ndarray
     by_tree: np.ndarray
-    """(quantities, n_distinct_trees)."""
+    """(quantities, n_distinct_trees); those behind are by draw."""
+    by_draw: np.ndarray
+    """(further quantities, chains, draws)."""
     rhat: np.ndarray
     ess: np.ndarray
+
+    def traces(self, which: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
+        """The draws (m, chains, draws) of the quantities ``which`` (m,)."""
+        n = len(self.by_tree)
+        return np.array([self.by_tree[i][tree_of_draw] if i < n else self.by_draw[i - n] for i in which.tolist()])
 
     @property
     def failed(self) -> np.ndarray:
@@ -271,13 +279,32 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
     parts.append(_predictions(post, max_points))
     by_tree = np.vstack([part.by_tree for part in parts])
-    rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
+    weights = weights_judged(post)
+    by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
+    rhat, ess = np.empty(len(by_tree) + len(by_draw)), np.empty(len(by_tree) + len(by_draw))
     step = max(BLOCK // post.tree_of_draw.size, 1)
     for i in range(0, len(by_tree), step):
-        here = slice(i, i + step)
+        here = slice(i, min(i + step, len(by_tree)))
         rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, post.tree_of_draw])
+    for i in range(len(by_draw)):
+        rhat[len(by_tree) + i], ess[len(by_tree) + i] = (x[0] for x in rhat_and_ess(by_draw[i : i + 1]))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
-    return Figures(names, np.array(group), by_tree, rhat, ess)
+    names, group = [*names, *weights], [*group, *["feature weights"] * len(weights)]
+    return Figures(names, np.array(group), by_tree, by_draw, rhat, ess)
+
+
+def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:
+    """Traces (chains, draws) of the concentration, if it is drawn, and of the weights of features that some chain has
+    in more than 0.02 of its trees; none where feature weights are given.
+    """
+    drawn, weights, concentration = post.model.split_prior.drawn_weights, post.feature_weights, post.concentration
+    if drawn is None or weights is None or concentration is None:
+        return {}
+    out = {"concentration": concentration} if drawn.concentration is None else {}
+    asked = (post.split_counts > 0).mean(axis=1).max(axis=0)
+    for k in np.flatnonzero(asked > RARE).tolist():
+        out[f"weight of feature {post.model.columns.names[k]!r}"] = weights[..., k]
+    return out
 
 
 def features_judged(post: SampledPosterior) -> Quantities:
@@ -378,7 +405,7 @@ def _line(found: Figures, i: int) -> str:
 def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     """What to try, in the order of what helps most."""
     worst = np.argsort(-found.times_longer, kind="stable")[:N_LISTED]
-    apart = post.n_chains > 1 and chains_apart(found.by_tree[worst][:, post.tree_of_draw])
+    apart = post.n_chains > 1 and chains_apart(found.traces(worst, post.tree_of_draw))
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
     found_length = post.course is not None and post.course.kernel.adapts

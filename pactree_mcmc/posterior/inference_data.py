@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import Seed, check_flag, read_generator
 from ..tree.coded import route_into
-from .convergence import features_judged, verdict
+from .convergence import features_judged, verdict, weights_judged
 from .left_out import log_likelihoods
 from .predictive import draw_new_y, refuse_loss
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
 FEWEST_DRAWS = 4
-DIMS = {"split_counts": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
+DIMS = {"split_counts": ["feature"], "feature_weights": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
 DIMS |= {"y": ["row"], "class_number": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
 
 
@@ -53,7 +53,8 @@ def to_arviz(
     -------
     InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
         ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature), and
-        noise_variance (chain, draw) under NormalSharedVariance.
+        noise_variance (chain, draw) under NormalSharedVariance; feature_weights (chain, draw, feature) and
+        concentration (chain, draw) under DirichletWeights, and log_prior given them.
         ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
         proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
         draws know no moves.
@@ -137,6 +138,9 @@ def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
     }
     if not posterior.model.leaf.separates:
         groups["posterior"]["noise_variance"] = posterior.noise_variance
+    if posterior.weights_of_draw is not None:
+        groups["posterior"]["feature_weights"] = posterior.feature_weights
+        groups["posterior"]["concentration"] = posterior.concentration
     if posterior.moves:
         groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
         groups["sample_stats"]["proposals"] = posterior.proposed
@@ -243,7 +247,9 @@ def summary(posterior: SampledPosterior) -> pd.DataFrame:
     DataFrame
         Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
         "inclusion of feature 'x'", as traces of 0 and 1, of the features for which the probability lies between 0.02
-        and 0.98; columns mean, sd, ess_bulk, rhat, infinite where chains stand still in different places.
+        and 0.98, and where feature weights are drawn "concentration", if it is, and "weight of feature 'x'" of features
+        that more than 0.02 of the trees of some chain ask about; columns mean, sd, ess_bulk, rhat, infinite where
+        chains stand still in different places.
         ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 of none. ``attrs["verdict"]``
         is what `check_convergence` finds, in one text, or that it finds nothing, which is no proof.
     """
@@ -254,6 +260,7 @@ def summary(posterior: SampledPosterior) -> pd.DataFrame:
     judged = features_judged(posterior)
     for name, by_tree in zip(judged.names, judged.by_tree, strict=True):
         scalars[name] = by_tree[posterior.tree_of_draw]
+    scalars |= weights_judged(posterior)
     rows = {
         name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
         for name, values in scalars.items()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..core.checks import check_type, in_words
+from ..model.obstacles import unknown_weights
 from ..model.split_prior.geometry import parts_rows, told
 from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees
@@ -60,6 +61,7 @@ def join_chains(
         np.array([saved.noise for saved in chains]),
         tempering,
         course,
+        None if model.split_prior.drawn_weights is None else np.array([saved.weights for saved in chains]),
     )
 
 
@@ -96,8 +98,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     TypeError
         If ``trees`` holds something else.
     ValueError
-        If there are no trees, a tree splits where the coding has no cut or has prior mass 0, or a draw is of a
-        tree that is not there.
+        If there are no trees, a tree splits where the coding has no cut or has prior mass 0, a draw is of a tree that
+        is not there, or the feature weights are unknown.
 
     Notes
     -----
@@ -115,6 +117,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     """
     if not isinstance(trees, Sequence) or not trees:
         raise ValueError(f"trees is {in_words(trees)}; give a list of at least one Tree.")
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(f"trees alone are no draws: {unknown_weights(model)}.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
     draws = np.arange(len(trees))[None] if tree_of_draw is None else np.asarray(tree_of_draw)

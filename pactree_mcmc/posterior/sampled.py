@@ -47,7 +47,8 @@ class SampledPosterior(Posterior):
     tree_of_draw : ndarray of shape (chains, draws), int64
         Which distinct tree each draw is.
     log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
-        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw.
+        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw. Where feature weights are drawn
+        ``log_prior`` is given those of the draw, and ``log_prior_of_tree`` its mean over the draws of the tree.
     node_stats : ndarray of shape (nodes of all distinct trees, statistics)
         Additive statistics of the rows in each node.
     proposed, accepted : ndarray of shape (chains, draws, moves), int64
@@ -57,6 +58,8 @@ class SampledPosterior(Posterior):
         Wall time of the run.
     noise_variance : ndarray of shape (chains, draws)
         The variance all leaves share, under NormalSharedVariance; NaN under other leaves.
+    weights_of_draw : ndarray of shape (chains, draws, p + 2), or None
+        What ``feature_weights``, ``concentration`` and ``log_prior`` have, where feature weights are drawn.
     tempering : Tempering or None
         Ladders, swap rates, round trips and scores by level of a tempered run.
     course : Course or None
@@ -81,12 +84,18 @@ class SampledPosterior(Posterior):
         noise_variance: np.ndarray | None = None,
         tempering: Tempering | None = None,
         course: Course | None = None,
+        weights_of_draw: np.ndarray | None = None,
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course = tempering, course
+        self.weights_of_draw = weights_of_draw
+        if weights_of_draw is not None:
+            drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
+            total = np.bincount(tree_of_draw.ravel(), weights_of_draw[..., -1].ravel(), minlength=len(log_prior))
+            self.log_prior_of_tree = np.where(drawn > 0, total / np.maximum(drawn, 1), log_prior)
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -110,8 +119,23 @@ class SampledPosterior(Posterior):
 
     @property
     def log_prior(self) -> np.ndarray:
-        """Log prior of the tree of each draw, nats (chains, draws)."""
+        """Log prior of the tree of each draw, nats (chains, draws); given its feature weights where these are drawn."""
+        if self.weights_of_draw is not None:
+            return self.weights_of_draw[..., -1]
         return self.log_prior_of_tree[self.tree_of_draw]
+
+    @property
+    def feature_weights(self) -> np.ndarray | None:
+        """Feature weights of each draw (chains, draws, p), fractions of 1, under `DirichletWeights`; else None.
+
+        Those too small for a float are 0.
+        """
+        return None if self.weights_of_draw is None else self.weights_of_draw[..., :-2]
+
+    @property
+    def concentration(self) -> np.ndarray | None:
+        """Concentration of the prior of the feature weights of each draw (chains, draws); None where they are given."""
+        return None if self.weights_of_draw is None else self.weights_of_draw[..., -2]
 
     @property
     def log_score(self) -> np.ndarray:
@@ -142,7 +166,9 @@ class SampledPosterior(Posterior):
     def log_evidence(self) -> float | None:
         """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
 
-        None otherwise. The bridge is made when it is first asked for, which takes some seconds: see `docs/default.md`.
+        None otherwise, and of runs without a ladder where feature weights are drawn: the learned density is one of
+        trees, not of weights. The bridge is made when it is first asked for, which takes some seconds: see
+        `docs/default.md`.
         """
         if self.tempering is not None:
             return self.tempering.log_evidence
@@ -322,7 +348,10 @@ class SampledPosterior(Posterior):
         return out
 
     def map_tree(self) -> Tree:
-        """The drawn tree with the largest posterior, not only the most frequent one."""
+        """The drawn tree with the largest posterior, not only the most frequent one.
+
+        Where feature weights are drawn the log prior is its mean over the draws of the tree, each given its weights.
+        """
         return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
 
     def distinct_tree(self, t: int) -> Tree:
@@ -351,7 +380,8 @@ class SampledPosterior(Posterior):
     def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0) -> Any:
         """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
-        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature), ``sample_stats``
+        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature; feature_weights and
+        concentration where they are drawn), ``sample_stats``
         (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and when asked for
         ``log_likelihood`` and ``posterior_predictive`` (chain, draw, row).
 
@@ -483,6 +513,7 @@ class Draws(NamedTuple):
     seconds: float
     noise_variance: np.ndarray
     tempering: Tempering | None
+    weights_of_draw: np.ndarray | None = None
 
 
 def draws_of(posterior: SampledPosterior) -> Draws:

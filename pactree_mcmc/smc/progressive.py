@@ -18,6 +18,7 @@ from ..mcmc.kernel import check_even, read_kernel
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
+from ..model.obstacles import unknown_weights
 from ..posterior.evidence import pooled_error, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
@@ -130,6 +131,8 @@ def progressive_mixture(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves, and examples cannot enter one by one; "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
         )
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(f"the progressive mixture is over trees alone, and {unknown_weights(model)}.")
     mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
     check_even(mixture, model.split_prior)
     entering = rows_of_s(model)
@@ -189,7 +192,7 @@ def _run(plan: StagePlan, stop: Event) -> StageResult:
 
 
 def _shortened(result: StageResult, draws: int) -> StageResult:
-    short = {name: getattr(result.saved, name)[:draws] for name in ("tree_of_draw", "noise", "moves")}
+    short = {name: getattr(result.saved, name)[:draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
     return result._replace(
         saved=result.saved._replace(**short), stage=result.stage[:draws], best=None, log_evidence=np.empty(0)
     )

@@ -10,6 +10,7 @@ from ..core.checks import check_count, check_number, in_words
 from ..mcmc.kernel import STEPS
 from ..mcmc.moves.base import Move
 from ..model import TreeModel
+from ..model.obstacles import unknown_weights
 from ..tree.export import to_text
 from ..tree.tree import Tree
 from .plain import plain_package
@@ -106,6 +107,8 @@ def check_balance(
             f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is no sum over them; "
             "check the move with another leaf."
         )
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(f"the move is checked given the weights, and {unknown_weights(model)}.")
     check_count("most_trees", most_trees, 1, MOST_BY_FAR)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)

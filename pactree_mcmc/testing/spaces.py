@@ -108,7 +108,7 @@ class Snapshot:
     Scratch arrays are left out, and so is what is kept of cells: it holds for every tree, however the chain came there.
     """
 
-    KEPT = ("order", "node", "stats", "box", "count", "beta", "moves")
+    KEPT = ("order", "node", "stats", "box", "count", "beta", "moves", "weights", "tilt")
 
     def __init__(self, state: Any) -> None:
         kept = {name: getattr(state, name) for name in self.KEPT}

@@ -42,6 +42,9 @@ class Saved(NamedTuple):
     """(n_nodes, n_stats) float64."""
     used: np.ndarray
     """(3,) int64: draws, trees, nodes saved so far."""
+    weights: np.ndarray = np.empty((0, 0))
+    """(n_draws, p + 2) float64: feature weights that are drawn, their concentration, and the log prior of the tree
+    given them; without columns where the weights are given."""
 
 
 @kept
@@ -55,14 +58,15 @@ class Course(NamedTuple):
     steps: int
     """Steps each chain has made since tuning."""
     strata: np.ndarray | None
-    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without."""
+    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without, and
+    where feature weights are drawn."""
     fits: np.ndarray | None = None
     """(2, 3) of two densities, each fitted in tuning to the trees of one half of the chains alone, those of even and of
     odd number: log evidence by trees drawn from it, nats, its standard error, and how many draws without weights they
     are worth.
 
     None where the run did not find its own length, learned no whole trees or had one chain, where the variance of the
-    leaves is drawn, and in files of earlier releases.
+    leaves or feature weights are drawn, and in files of earlier releases.
     """
 
 

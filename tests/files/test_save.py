@@ -42,7 +42,9 @@ def test_loaded_is_saved(name, tmp_path):
     assert_equal(predictions(again), predictions(post))
     assert_equal(again.model.parts.units, post.model.parts.units)
     assert repr(again.model) == repr(post.model)
-    assert again.model.log_posterior(post.map_tree()) == post.model.log_posterior(post.map_tree())
+    given = {} if post.feature_weights is None else {"feature_weights": post.feature_weights[0, 0]}
+    best = post.map_tree()
+    assert again.model.log_posterior(best, **given) == post.model.log_posterior(best, **given)
     assert_same(pt.resume(again, 4, progress=False), pt.resume(post, 4, progress=False))
 
 

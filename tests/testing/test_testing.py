@@ -3,12 +3,12 @@
 import numba
 import numpy as np
 import pytest
-from own_leaves import own_poisson
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.known import LEAVES
 from pactree_mcmc.testing import leaf as _leaf
 from pactree_mcmc.testing.plain import plain_function, plain_package
+from tests.problems.leaves import own_poisson
 from tests.problems.own_splits import WEIGHED, own_splits
 
 SHIPPED = {

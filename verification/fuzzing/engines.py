@@ -46,6 +46,7 @@ PARTS = [
         max_cuts="?count?",
         feature_weights="?p weights",
     ),
+    target("DirichletWeights", pt.DirichletWeights, concentration="?price", rho="?none"),
     target("GridCuts", pt.GridCuts, cuts="cuts", feature_weights="?p weights"),
     target(
         *("GridCuts.from_table", pt.GridCuts.from_table),

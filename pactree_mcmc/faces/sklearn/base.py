@@ -105,7 +105,7 @@ def default_trees(n_rows: int) -> int:
 
 def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | None:
     """The sum over all trees, or independent draws by it where predicting takes long; None where summing does."""
-    if not model.leaf.separates:
+    if not model.leaf.separates or model.split_prior.drawn_weights is not None:
         return None
     import exact
 

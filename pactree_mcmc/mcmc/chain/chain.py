@@ -20,6 +20,7 @@ from ..state.pieces import Graph
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
 from ..state.splits import is_splittable
 from ..state.terms import score_node
+from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
 
 FIRST_ROOM = 64
@@ -76,7 +77,7 @@ class Chain:
 
     def reserve(self, n_draws: int) -> None:
         """Make room for ``n_draws`` draws, dropping those made before."""
-        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats)
+        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, self.lowered.n_weights)
         self.packed_saved = pack_saved(self.saved)
 
     @property
@@ -112,11 +113,15 @@ class Chain:
 
     def proceed(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, as the kernel shares them out among its steps."""
-        if self.kernel.is_single and self.lowered.leaf.is_fixed:
+        weighed = not self.lowered.split_prior.is_fixed
+        if self.kernel.is_single and self.lowered.leaf.is_fixed and not weighed:
             self.make(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
         for _ in range(n_blocks):
+            if weighed:
+                # first, so that the tilts are those of the tree, however the chain came there
+                redraw_weights(self.walk)
             for step, n in enumerate(self.kernel.shares(self.blocks)):
                 if n > 0:
                     self.make(step, n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import exp, isfinite
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..state.lists import is_leaf
 from ..state.noise import log_score_of
 from ..state.records import CHANGED, NONE
 from ..state.terms import next_node, stop_at, subtree_log_prior
+from ..state.weights import is_weighed, subtree_tilt
 
 DRAWS, TREES, NODES = range(3)
 
@@ -26,10 +27,10 @@ _saved = struct(Saved)
 @jit
 def pack_saved(s: Saved) -> Any:
     """The draws as one pointer; the arrays are shared."""
-    return _saved(s.tree_of_draw, s.noise, s.moves, s.tree, s.node, s.stats, s.used)
+    return _saved(s.tree_of_draw, s.noise, s.moves, s.tree, s.node, s.stats, s.used, s.weights)
 
 
-def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
+def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:
     """Room for ``n_draws`` draws, and a first guess for their nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
@@ -39,6 +40,7 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
         node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
         stats=np.zeros((1024, n_stats)),
         used=np.zeros(3, dtype=np.int64),
+        weights=np.zeros((n_draws, n_weights)),
     )
 
 
@@ -60,6 +62,7 @@ def trimmed(saved: Saved) -> Saved:
         saved.node[:n_nodes].copy(),
         saved.stats[:n_nodes].copy(),
         saved.used.copy(),
+        saved.weights[:n_draws].copy(),
     )
 
 
@@ -76,6 +79,7 @@ def joined(first: Saved, second: Saved) -> Saved:
         np.concatenate([first.node, second.node]).view(np.recarray),
         np.concatenate([first.stats, second.stats]),
         first.used + second.used,
+        np.concatenate([first.weights, second.weights]),
     )
 
 
@@ -98,6 +102,7 @@ def chosen(saved: Saved, which: np.ndarray) -> Saved:
         saved.node[nodes],
         saved.stats[nodes],
         np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
+        saved.weights[which] if saved.weights.shape[1] else saved.weights,
     )
 
 
@@ -110,6 +115,12 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
         save_tree(model, state, saved)
     saved.tree_of_draw[draw] = used[TREES] - 1
     saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
+    if is_weighed(state):
+        p = len(state.weights) - 1
+        for k in range(p):
+            saved.weights[draw, k] = exp(state.weights[k])
+        saved.weights[draw, p] = state.weights[p]
+        saved.weights[draw, p + 1] = log_prior_of(model, state) + subtree_tilt(state, np.int64(0))
     for j in range(state.moves.shape[1]):
         for i in range(2):
             saved.moves[draw, i, j] = state.moves[i, j]
@@ -119,7 +130,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Log prior of the present tree."""
+    """Log prior of the present tree; by equal feature weights where they are drawn."""
     return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
 
 

@@ -62,6 +62,8 @@ class Replica(NamedTuple):
     blocks: int
     graph: Graph
     """Of what trees met in tuning; shared, not copied, as it is frozen."""
+    weights: np.ndarray | None = None
+    """(p + 1,) logs of the feature weights and their concentration, where they are drawn."""
 
 
 @kept
@@ -161,7 +163,9 @@ def _replica(chain: Chain) -> Replica:
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
-    return Replica(tuple(getattr(state, name).copy() for name in ARRAYS), cells, noise, chain.blocks, state.graph)
+    weights = None if chain.lowered.split_prior.is_fixed else state.weights.copy()
+    arrays = tuple(getattr(state, name).copy() for name in ARRAYS)
+    return Replica(arrays, cells, noise, chain.blocks, state.graph, weights)
 
 
 def _restore(chain: Chain, replica: Replica) -> None:
@@ -184,5 +188,7 @@ def _restore(chain: Chain, replica: Replica) -> None:
     state.own[cells.guided] = cells.own
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
+    if replica.weights is not None:
+        state.weights[:] = replica.weights
     chain.blocks = replica.blocks
     chain.take(replica.graph)

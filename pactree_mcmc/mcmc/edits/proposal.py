@@ -65,5 +65,11 @@ def taken(which: int, node: int, top: int) -> Proposal:
 
 @jit
 def made(which: int) -> Proposal:
-    """A change that a Gibbs step has made already."""
+    """A change that a Gibbs step has made already; refused, with an error, where feature weights are drawn."""
     return _bare(np.int64(MADE), which, np.int64(-1), np.int64(-1))
+
+
+@jit
+def made_at(which: int, node: int) -> Proposal:
+    """The same, at and below ``node``, by the feature weights drawn where they are."""
+    return _bare(np.int64(MADE), which, node, np.int64(-1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from math import inf
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -19,19 +20,37 @@ from ...core.compile.travel import packed, unpacked
 from ...files.encoding import kept
 from ...model import Lowered
 from ..edits.grow import drop_children, keep_growth, prune
-from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, WITHDRAW, Proposal
+from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, TURN, WITHDRAW, Proposal
 from ..edits.replace_subtree import adopt, drop, has_room
 from ..edits.rotate_in_place import settle, turn
 from ..state.arrays import ACCEPTED, PROPOSED, ChainState
 from ..state.random import flip_log
-from ..state.records import N_FREE
+from ..state.records import N_FREE, NONE
+from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
 
 
 @jit
-def accept(rng: np.random.Generator, proposal: Proposal) -> bool:
+def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> bool:
     """The Metropolis-Hastings decision."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
+    if is_weighed(state):
+        log_ratio += tilt_ratio(model, state, proposal)
     return flip_log(rng, log_ratio - proposal.log_decided)
+
+
+@jit
+def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
+    """By how much the log prior ratio is another by the weights drawn than by equal ones; new nodes get their tilts."""
+    edit, node = proposal.edit, proposal.node
+    if edit == PRUNE:
+        return -state.tilt[node]
+    if edit == REPLACE or edit == TAKE:
+        return tilt_subtree(model, state, proposal.top) - subtree_tilt(state, node)
+    before = state.tilt[node] if edit == TURN else 0.0
+    if proposal.log_prior_ratio == -inf:
+        return 0.0
+    state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+    return state.tilt[node] - before
 
 
 @jit
@@ -43,7 +62,7 @@ def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, f
     state.moves[PROPOSED, at] += 1
     if proposal.edit == REFUSED:
         return
-    accepted = accept(rng, proposal)
+    accepted = accept(rng, model, state, proposal)
     state.moves[ACCEPTED, at] += accepted
     if proposal.edit == GROW:
         if accepted:
@@ -61,16 +80,25 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
     if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
         decide_growth(rng, model, state, first, proposal)
         return
+    if edit == MADE and node == NONE and is_weighed(state):
+        raise ValueError(
+            "a move of your own returned moves.made: it changed the tree by equal feature weights, and these are "
+            "drawn; give feature_weights as numbers, or return moves.replacement"
+        )
     at = first + proposal.which
     state.moves[PROPOSED, at] += 1
     if edit == WITHDRAW:
         drop(state, node, top)
         return
-    accepted = edit == MADE or edit == TAKE or accept(rng, proposal)
+    # a subtree drawn from its conditional distribution by equal weights
+    taken = edit == TAKE and not is_weighed(state)
+    accepted = edit == MADE or taken or accept(rng, model, state, proposal)
     state.moves[ACCEPTED, at] += accepted
     if edit == REPLACE or edit == TAKE:
         if accepted:
             adopt(model, state, node, top)
+            if is_weighed(state):
+                state.tilt[node] = state.tilt[top]
         else:
             drop(state, node, top)
     elif edit != MADE:
@@ -78,6 +106,8 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
             settle(state, node)
         else:
             turn(model, state, node)
+            if is_weighed(state):
+                state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
 
 
 @jit

@@ -21,7 +21,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import set_default, side_hash
-from ..edits.proposal import Proposal, made, nothing, refused
+from ..edits.proposal import Proposal, made_at, nothing, refused
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
 from ..state.arrays import MOST_PIECES, ChainState
 from ..state.lists import is_leaf, list_prunable, unlist_prunable
@@ -29,6 +29,7 @@ from ..state.random import pick, pick_weighted
 from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
 from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
+from ..state.weights import is_weighed, tilt_about
 from .base import Move
 
 PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
@@ -49,7 +50,7 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     weigh_shapes(model, state, top, n)
     draw_shape(rng, model, state, top, n)
     renew_lists(model, state, top, n)
-    return made(0)
+    return made_at(0, top)
 
 
 @jit
@@ -124,6 +125,8 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
                     state.shapes[j, i, behind] = log_rule_of(model, state, union, k, cut)
             else:
                 state.shapes[j, i, 0] = log_rule_of(model, state, union, k, np.int64(0))
+            if is_weighed(state):
+                state.shapes[j, i, 0] += tilt_about(model, state, union, k)
 
 
 @jit
@@ -244,6 +247,9 @@ def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
         for piece in state.pieces[PIECE, i : j + 1]:
             state.stats[node, column] += state.stats[piece, column]
     state.node[node].log_rule = state.shapes[j, i, 0]
+    if is_weighed(state):
+        state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+        state.node[node].log_rule -= state.tilt[node]
     score_node(model, state, node)
 
 

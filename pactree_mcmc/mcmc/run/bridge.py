@@ -50,8 +50,8 @@ class Bridge(NamedTuple):
 def bridge(post: Any) -> Bridge | None:
     """The evidence by the density that the chains of a posterior learned; None where they learned none of whole trees.
 
-    So it is where the prior's own mass is not known, the variance of the leaves moves, or the whole table is too large
-    a cell to be drawn.
+    So it is where the prior's own mass is not known, the variance of the leaves or the feature weights are drawn, or
+    the whole table is too large a cell to be drawn.
 
     Warns
     -----
@@ -60,6 +60,8 @@ def bridge(post: Any) -> Bridge | None:
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.leaf.is_fixed:
+        return None
+    if not model.lowered.split_prior.is_fixed:
         return None
     mass = prior_mass(model).log_mass
     if mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:

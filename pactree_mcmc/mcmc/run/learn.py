@@ -253,7 +253,8 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             if beta == 1.0:
                 noted = roots_noted(joined_decisions(rounds[-REMEMBERED:]), n_features)
                 density, strata = _surveyed(work._replace(plans=plans, lost=lost), submit, density, ends, noted)
-                plans = [_told(plan, strata=strata) for plan in plans]
+                if plans[0].model.lowered.split_prior.is_fixed:
+                    plans = [_told(plan, strata=strata) for plan in plans]
             is_last = number == first_growth - 1 and strata is not None
             if is_last and length is not None and spent <= LEARNING_AT_MOST * length.work:
                 fits, rows = _fitted_apart(work._replace(plans=plans, lost=lost), submit, by_chain, ends)
@@ -300,10 +301,15 @@ def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, .
 
 
 def _n_rounds(plan: Plan) -> int:
-    """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves moves."""
-    if not plan.model.lowered.leaf.is_fixed:
+    """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves or feature weights move."""
+    if not stays(plan.model):
         return len(BETAS)
     return len(BETAS) + GROWTHS
+
+
+def stays(model: TreeModel) -> bool:
+    """Whether what trees weigh does: no variance of leaves and no feature weights are drawn."""
+    return model.lowered.leaf.is_fixed and model.lowered.split_prior.is_fixed
 
 
 def effective_part(log_weights: np.ndarray) -> float:
@@ -348,10 +354,11 @@ def _fitted_apart(
 ) -> tuple[np.ndarray | None, int]:
     """`Course.fits` by the decisions of each half of the chains alone, and the rows visited to know them.
 
-    None where one half is missing, or where the variance of the leaves moves: what trees weigh moves with it.
+    None where one half is missing, or where the variance of the leaves or feature weights are drawn: what trees weigh
+    moves with them.
     """
     model, left = work.plans[0].model, [c for c in range(len(ends)) if c not in work.lost]
-    if not model.lowered.leaf.is_fixed:
+    if not stays(model):
         return None, 0
     densities = fitted_halves(by_chain, len(model.lowered.split_prior.feature))
     sources = [next((c for c in left if c % 2 == half), None) for half in range(2)]
@@ -409,7 +416,7 @@ def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> 
     """A chain that draws from the density and by the graph from now on."""
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])
-    saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats))
+    saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats, plan.model.lowered.n_weights))
     return Result(saved, None, end._replace(replicas=(replica._replace(state=state, graph=graph),)))
 
 

@@ -52,6 +52,6 @@ def fitted(work: Work) -> Work:
         affordable = length.work / (rows * block / kernel.block) - first.tune
         length = length._replace(steps=int(min(max(affordable, length.draws), MOST_TIMES * length.draws)))
     plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
-    saved = trimmed(new_saved(0, len(kernel.moves), first.model.lowered.leaf.n_stats))
+    saved = trimmed(new_saved(0, len(kernel.moves), first.model.lowered.leaf.n_stats, first.model.lowered.n_weights))
     before = [Result(saved, None, found[c].end) if c in found else None for c in range(chains)]
     return work._replace(plans=plans, before=before)

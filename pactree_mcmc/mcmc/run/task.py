@@ -95,7 +95,7 @@ class Result(NamedTuple):
         """The first draws alone."""
         if n_draws == self.n_draws:
             return self
-        short = {name: getattr(self.saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves")}
+        short = {name: getattr(self.saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
         ladder = self.ladder
         if ladder is not None:
             ladder = ladder._replace(scores=ladder.scores[:n_draws], is_stump=ladder.is_stump[:n_draws])

@@ -84,7 +84,7 @@ class ChainState(NamedTuple):
     rows going left."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
-    weights: np.ndarray
+    cut_weights: np.ndarray
     """(largest n_codes,) float64 scratch: weights of the ways of a feature; (1,) where all weigh the same."""
     bins: np.ndarray
     """(largest n_codes, n_stats) float64 scratch: statistics by code; (2, n_stats) where no move scans."""
@@ -170,6 +170,12 @@ class ChainState(NamedTuple):
     """(MOST_DRAWN,) scratch records of dtype BRANCH: trees drawn from a random subgraph; (1,) without density."""
     work: np.ndarray
     """(3,) int64 scratch: CELLS, VALUES, EXHAUSTED."""
+    weights: np.ndarray
+    """(p + 1,) float64: logs of the feature weights, normalised, and the concentration of their prior; (0,) where the
+    weights are given."""
+    tilt: np.ndarray
+    """(cap,) float64: log R of the question of an internal node by these weights, less that by equal ones, which is its
+    ``log_rule``; (1,) where the weights are given."""
     graph: Graph
     """Of what trees met in tuning; empty without density."""
 
@@ -195,7 +201,7 @@ def pack_state(s: ChainState) -> Any:
         s.kept,
         s.codes,
         s.feature_weight,
-        s.weights,
+        s.cut_weights,
         s.bins,
         s.lefts,
         s.rights,
@@ -237,6 +243,8 @@ def pack_state(s: ChainState) -> Any:
         s.branch_terms,
         s.drawn,
         s.work,
+        s.weights,
+        s.tilt,
         _graph(s.graph.slot, s.graph.piece, s.graph.link, s.graph.used, s.graph.terms, s.graph.rule),
     )
 
@@ -266,6 +274,14 @@ def first_density(p: int) -> np.ndarray:
     out[-1, :DENSITY_LEVELS] = ANCHOR_STEPS
     out[:-1, 8], out[:-1, N_CELL_TERMS], out[:-1, N_CELL_TERMS + 6] = 1.0, 0.5, 0.5
     return out
+
+
+def first_weights(model: Lowered) -> np.ndarray:
+    """Equal feature weights, in logs, and a concentration, where they are drawn; else (0,)."""
+    rule = model.split_prior
+    if rule.is_fixed:
+        return np.empty(0)
+    return np.append(np.full(rule.n_turns, -np.log(rule.n_turns)), rule.dirichlet[0] or 1.0)
 
 
 def log_table(model: Lowered) -> np.ndarray:
@@ -306,7 +322,7 @@ def new_state(
         kept=np.empty(n_units if replaces else 1, dtype=np.int32),
         codes=np.zeros((4, widest), dtype=np.int64),
         feature_weight=np.zeros(p),
-        weights=np.zeros(widest if told(is_weighted, rule) else 1),
+        cut_weights=np.zeros(widest if told(is_weighted, rule) else 1),
         bins=np.zeros((widest if scans else 2, n_stats)),
         lefts=np.zeros((widest if scans else 2, n_stats)),
         rights=np.zeros((widest if scans else 2, n_stats)),
@@ -348,6 +364,8 @@ def new_state(
         branch_terms=np.zeros((MOST_BRANCHES if guided else 1, N_WAY_TERMS)),
         drawn=np.zeros(MOST_DRAWN if guided else 1, dtype=BRANCH).view(np.recarray),
         work=np.zeros(3, dtype=np.int64),
+        weights=first_weights(model),
+        tilt=np.zeros(1 if model.split_prior.is_fixed else cap),
         graph=new_graph(),
     )
 
@@ -360,6 +378,8 @@ def enlarged(state: ChainState) -> ChainState:
         stats=np.concatenate([state.stats, np.zeros_like(state.stats)]),
         box=np.concatenate([state.box, np.zeros_like(state.box)]),
     )
+    if len(state.weights) > 0:
+        out = out._replace(tilt=np.concatenate([state.tilt, np.zeros(cap)]))
     if len(state.plan) > 1:
         out = out._replace(plan=np.zeros(2 * cap, dtype=PLAN).view(np.recarray))
     out.node.free[n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)

@@ -236,12 +236,12 @@ def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> flo
 
 @jit
 def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Weights of the ways of a feature into ``state.weights``; their sum, `mass_of`.
+    """Weights of the ways of a feature into ``state.cut_weights``; their sum, `mass_of`.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code; of a nominal
     feature entry 0 is the weight of each of its parts.
     """
-    rule, weights, depth = model.split_prior, state.weights, state.node[node].depth
+    rule, weights, depth = model.split_prior, state.cut_weights, state.node[node].depth
     ways = n_ways_of(model, state, node, k, n)
     if rule.feature[k].nominal:
         categories = n_bits(span(model, state, node, k)[0]) if parts_box(rule) else n
@@ -286,7 +286,7 @@ def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -
     elif not rule.feature[k].nominal:
         while at + 1 < n and state.codes[0, at + 1] <= cut:
             at += 1
-    return log(state.weights[at]) if state.weights[at] > 0.0 else -inf
+    return log(state.cut_weights[at]) if state.cut_weights[at] > 0.0 else -inf
 
 
 @jit
@@ -402,12 +402,12 @@ def _draw_weighted_cut(
     total = weigh_cuts(model, state, node, k, n)
     if parts_box(model.split_prior):
         low, high = span(model, state, node, k)
-        at = pick_weighted(rng, state.weights[: high - low - 1], total)
+        at = pick_weighted(rng, state.cut_weights[: high - low - 1], total)
         cut, upper = low + at, low + at + 1
     else:
-        at = pick_weighted(rng, state.weights[: n - 1], total)
+        at = pick_weighted(rng, state.cut_weights[: n - 1], total)
         cut, upper = ends(model, state, k, n, at + 1)
-    return Question(k, cut, upper, -1, log_share - log(total) + log(state.weights[at]))
+    return Question(k, cut, upper, -1, log_share - log(total) + log(state.cut_weights[at]))
 
 
 @jit

@@ -280,18 +280,18 @@ def walk_ways(
 
 @jit
 def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
-    """Weight of a way of parting ``n`` bins, by those of the feature's splits in ``state.weights``; of all alike."""
+    """Weight of a way of parting ``n`` bins, by those of the splits in ``state.cut_weights``; of all alike."""
     if model.split_prior.feature[k].nominal:
-        return state.weights[0]
+        return state.cut_weights[0]
     if not parts_box(model.split_prior):
-        return state.weights[way]
+        return state.cut_weights[way]
     low, code_of = span(model, state, node, k)[0], state.codes[0]
     count, first, _ = trivial_ways(model, state, node, k, n, way)
     if way >= 0:
         count, first = code_of[way + 1] - code_of[way], code_of[way]
     total = 0.0
     for c in range(first, first + count):
-        total += state.weights[c - low]
+        total += state.cut_weights[c - low]
     return total
 
 
@@ -304,8 +304,8 @@ def pick_alike(
         return pick(rng, count)
     first, total = cut - span(model, state, node, k)[0], 0.0
     for j in range(first, first + count):
-        total += state.weights[j]
-    return pick_weighted(rng, state.weights[first : first + count], total)
+        total += state.cut_weights[j]
+    return pick_weighted(rng, state.cut_weights[first : first + count], total)
 
 
 @jit

@@ -16,6 +16,7 @@ from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ..cells import PlainCell, Question
 from ..tree_prior.base import FixedShape
+from .dirichlet_weights import DirichletWeights, read_dirichlet
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 MAX_LEVELS = 31
@@ -60,6 +61,13 @@ class SplitRule(NamedTuple):
     """(1 + m,) float64: a zero, and what the weight reads."""
     ends: np.ndarray
     """(2, m) float64: smallest and largest value of each code, features end to end; one dummy without weights."""
+    dirichlet: np.ndarray
+    """(2,): `DirichletWeights.numbers` of weights that are drawn; (0,) where they are given."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the feature weights stay as they are throughout a run."""
+        return len(self.dirichlet) == 0
 
 
 class SplitPrior:
@@ -100,8 +108,13 @@ class SplitPrior:
         return float(self.ways(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
-        """Feature weights (p,), not normalised."""
+        """Feature weights (p,), not normalised; equal where they are drawn."""
         return read_weights(getattr(self, "feature_weights", None), p)
+
+    @property
+    def drawn_weights(self) -> DirichletWeights | None:
+        """The prior of feature weights that are unknown; None where they are given or equal."""
+        return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
         """Weights (q,) of the coordinates: two of the same feature have half of its weight each."""
@@ -133,17 +146,22 @@ class SplitPrior:
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.ways(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
-    def log_probability(self, cell: PlainCell, question: Question) -> float:
-        """Log R(question | cell)."""
+    def log_probability(self, cell: PlainCell, question: Question, given: np.ndarray | None = None) -> float:
+        """Log R(question | cell); ``given`` (p,) feature weights where they are unknown."""
         weight = self.admissible(cell)
+        if given is not None:
+            weight = weight * given[cell.columns.source]
         k = question.feature
         if weight[k] == 0.0 or not self.admits(cell, question):
             return -math.inf
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
-    def draw(self, rng: np.random.Generator, cell: PlainCell) -> Question:
-        """A question of a cell that admits one, from R."""
+    def draw(self, rng: np.random.Generator, cell: PlainCell, log_given: np.ndarray | None = None) -> Question:
+        """A question of a cell that admits one, from R; ``log_given`` (p,): logs of weights that are unknown."""
         weight = self.admissible(cell)
+        if log_given is not None:
+            log_weight = np.where(weight > 0.0, log_given[cell.columns.source], -np.inf)
+            weight = weight * np.exp(log_weight - log_weight.max())
         return self.draw_way(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
@@ -164,8 +182,10 @@ class SplitPrior:
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
         feature.twin, feature.turn, feature.ends = columns.twin, columns.source, 0
+        drawn = self.drawn_weights
+        dirichlet = np.empty(0) if drawn is None else drawn.numbers(columns.n_features)
         geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())
-        return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)))
+        return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)), dirichlet)
 
     def design(self) -> np.recarray:
         """Records of the fixed tree; one dummy when there is none."""
@@ -182,7 +202,7 @@ class BoxSplitPrior(SplitPrior):
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
     """Check feature weights and return them as float64 (p,)."""
-    if feature_weights is None:
+    if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.ones(p)
     weight = check_weights(feature_weights)
     if weight.shape != (p,):
@@ -191,8 +211,8 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:
-    """Refuse feature weights that cannot fit any table; an empty array for None."""
-    if feature_weights is None:
+    """Refuse feature weights that cannot fit any table; an empty array where they are equal or drawn."""
+    if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.empty(0)
     weight = read_numbers("feature_weights", feature_weights)
     if weight.ndim != 1:

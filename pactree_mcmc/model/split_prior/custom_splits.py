@@ -59,7 +59,7 @@ class CustomSplits(SplitPrior):
         counts as NaN, and NaN stops the run. It depends on nothing but these.
     of : LocalCuts or GridCuts, optional
         Which splits a cell has, with their ``min_leaf``, ``max_cuts``, ``cuts`` and ``feature_weights``. Not
-        ``LocalCuts(trivial=True)``. Default ``LocalCuts()``.
+        ``LocalCuts(trivial=True)``, nor unknown feature weights. Default ``LocalCuts()``.
     params : sequence of float, default ()
         Numbers for the weight, as an array to read ``params[0], ...`` from. Priors that differ in these share one
         compiled weight.
@@ -136,6 +136,10 @@ class CustomSplits(SplitPrior):
         self.name = getattr(weight, "__name__", "weight") if name is None else name
         if not isinstance(self.name, str):
             raise TypeError(f"name is {in_words(name)}; give a string.")
+        if self.of.drawn_weights is not None:
+            raise ValueError(
+                "of= has unknown feature weights, and moves take these for the only ones there are; give weights (p,)."
+            )
         self.feature_weights = self.of.feature_weights
 
     is_even = False

@@ -31,8 +31,9 @@ class DyadicCuts(BoxSplitPrior):
     cyclic : bool, default False
     bounds : array of shape (p, 2), optional
         Lower and upper end of each feature. Default: the range of the data.
-    feature_weights : array of shape (p,), optional
-        Weights of the features when free, >= 0, not all 0. Default: equal.
+    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
+        Weights of the features when free, >= 0, not all 0; or their prior, if they are unknown and few features are to
+        be asked about. Default: equal.
 
     Raises
     ------

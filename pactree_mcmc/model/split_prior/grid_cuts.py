@@ -28,8 +28,9 @@ class GridCuts(BoxSplitPrior):
     cuts : int or sequence of p arrays
         Increasing finite cut points of each feature (None or empty for a nominal one); or at most how many quantiles
         of each feature, over the rows whatever they weigh, serve as cuts.
-    feature_weights : array of shape (p,), optional
-        Weights of the features, >= 0, not all 0. Default: equal.
+    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
+        Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
+        asked about. Default: equal.
 
     Raises
     ------

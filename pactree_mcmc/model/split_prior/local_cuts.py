@@ -37,8 +37,9 @@ class LocalCuts(SplitPrior):
     max_cuts : int or None, default None
         Thin the candidate cuts of a feature to that many quantiles of the rows first, for large n; weights do not
         count. None: every midpoint.
-    feature_weights : array of shape (p,), optional
-        Weights of the features, >= 0, not all 0. Default: equal.
+    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
+        Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
+        asked about. Default: equal.
 
     Raises
     ------

@@ -132,14 +132,16 @@ def test_same_draws_on_a_fixed_tree(kernel, plain):
         assert_identical(one, other)
 
 
-@pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared")])
+@pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared"), ("default", "weights")])
 def test_same_draws_of_whole_blocks(kernel, leaf, plain):
-    """The moves of a named kernel in the order and number of its blocks, tuning first; a variance drawn between."""
+    """The moves of a named kernel in the order and number of its blocks, tuning first; between them what is unknown."""
     naive = problem(
         without_nominal(random_rows(5)), SPLIT_PRIORS["local"], {**PRIORS["chipman"], "max_depth": 5}, KNOWN
     )
     if leaf == "shared":
         naive.leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
+    if leaf == "weights":
+        naive.split_prior = {**SPLIT_PRIORS["min_leaf"], "weights": "dirichlet"}
     kept = [blocks_of(build_model(pt, naive), compiled_module, kernel)]
     with np.errstate(over="ignore"):
         kept.append(blocks_of(build_model(plain.package, naive), plain.module, kernel))

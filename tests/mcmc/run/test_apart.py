@@ -187,6 +187,7 @@ def test_the_draws_stay_as_they_are(monkeypatch):
     ("name", "rest"),
     [
         ("shared variance", {}),
+        ("unknown weights", {}),
         ("fixed", {}),
         ("classes", {"chains": 1}),
         ("classes", {"kernel": "local"}),

@@ -110,10 +110,15 @@ def test_the_draws_stay_as_they_are(solved):
 
 @pytest.mark.parametrize(
     ("name", "rest"),
-    [("classes", {"kernel": "local"}), ("numbers", {"kernel": "cgm", "tune": 10}), ("shared variance", {})],
+    [
+        ("classes", {"kernel": "local"}),
+        ("numbers", {"kernel": "cgm", "tune": 10}),
+        ("shared variance", {}),
+        ("unknown weights", {}),
+    ],
 )
 def test_others_have_none(name, rest):
-    """Kernels that learn nothing, and leaves whose variance moves."""
+    """Kernels that learn nothing, leaves whose variance moves, and feature weights that do."""
     post = run(MODELS[name], draws=20, chains=2, **rest)
     assert post.log_evidence is None and post.log_evidence_se is None
 

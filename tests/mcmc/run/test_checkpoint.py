@@ -23,6 +23,7 @@ from tests.programs import command
     [
         pytest.param("classes", {}, marks=pytest.mark.slow),
         ("shared variance", {"betas": 2}),
+        ("unknown weights", {}),
         pytest.param(
             "numbers",
             {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2},

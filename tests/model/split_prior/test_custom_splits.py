@@ -221,6 +221,7 @@ class TestWhatIsWrong:
             (lambda: pt.CustomSplits(3), "weight is"),
             (lambda: pt.CustomSplits(even, pt.LocalCuts(trivial=True)), "without trivial"),
             (lambda: pt.CustomSplits(even, pt.DyadicCuts(2)), "LocalCuts or GridCuts"),
+            (lambda: pt.CustomSplits(even, pt.LocalCuts(feature_weights="dirichlet")), "unknown feature weights"),
             (lambda: pt.CustomSplits(even, over="node"), "over="),
             (lambda: pt.CustomSplits(even, by_depth=3), "by_depth"),
             (lambda: pt.CustomSplits(even, params=[np.nan]), "params is"),

@@ -1,0 +1,233 @@
+"""Feature weights that are unknown: their draw given the tree, and what they change in the prior of a tree.
+
+After Linero, *Bayesian regression trees for high-dimensional prediction and variable selection*, JASA 113 (2018). The
+prior of the weights s is Dirichlet(a/p, ..., a/p), and node v asks about feature k with probability
+
+    s_k / s(A_v),      s(A_v) = sum_k h_vk s_k,      h_vk the part of k's weight that the cell admits: 0, 1/2 or 1
+
+so Dirichlet(a/p + counts) is the law of s given the tree only where all cells admit all features. In general, with
+``g_k ~ Gamma(a/p)`` independent, of which s are the fractions, and with ``u_v ~ Exponential(g(A_v))`` for each node,
+
+    p(tree | g) p(u | g) = prod_v g_{k_v} exp(-u_v g(A_v)),    so   g_k | u ~ Gamma(a/p + n_k, 1 + sum_v u_v h_vk)
+
+are independent again, ``n_k`` the nodes that ask about k; u stands for the inadmissible features that would have been
+drawn first. A concentration that is drawn is drawn given u alone, g integrated out. A second step moves s far where
+many features lie far below the others: a Dirichlet draw, as if some of the nodes admitted all features, is accepted by
+what they do admit (Metropolis).
+
+Weights are kept in logs: with a/p = 1/100 one in ten lies below 1e-100.
+
+The moves know nothing of this. They propose, and weigh their proposals, as if the weights were equal; what the weights
+drawn change in the prior, the *tilt* of a node, enters where proposals are decided (`moves.base`). So all that is kept
+of cells stays good when weights change.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, log, log1p
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.dirichlet_weights import N_CONCENTRATIONS
+from .arrays import ChainState
+from .lists import is_leaf
+from .random import flip, flip_log, pick_weighted
+from .records import N_INTERNAL, NONE
+from .splits import weigh_features
+from .terms import next_node
+
+CONCENTRATION, RHO = range(2)
+LEAST_RATE = 1e-300
+
+
+@jit
+def is_weighed(state: ChainState) -> bool:
+    """Whether the feature weights are drawn."""
+    return len(state.weights) > 0
+
+
+@jit
+def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """Log R of a question about coordinate ``k`` by the weights drawn, less that by equal ones."""
+    feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
+    for c in range(len(feature)):
+        if state.feature_weight[c] > 0.0:
+            largest = max(largest, state.weights[feature[c].turn])
+    total = 0.0
+    for c in range(len(feature)):
+        if state.feature_weight[c] > 0.0:
+            total += state.feature_weight[c] * exp(state.weights[feature[c].turn] - largest)
+    return state.weights[feature[k].turn] - largest - log(total) + log(even)
+
+
+@jit
+def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
+    """Find the tilts of a subtree afresh; their sum."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        if not is_leaf(state, node):
+            state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+            total += state.tilt[node]
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def subtree_tilt(state: ChainState, top: int) -> float:
+    """Sum of the tilts of a subtree, as they were found."""
+    total, node = 0.0, np.int64(top)
+    while node != NONE:
+        if not is_leaf(state, node):
+            total += state.tilt[node]
+        node = next_node(state, node, top)
+    return total
+
+
+@jit
+def redraw_weights(walk: Any) -> None:
+    """Draw the weights, and their concentration, given the tree; the tilts of all nodes follow."""
+    model, state = walk.model, walk.state
+    rule, n = model.split_prior, state.count[N_INTERNAL]
+    asked, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
+    for i in range(n):
+        node = state.node[i].internal
+        weigh_features(model, state, node)
+        asked[i] = rule.feature[state.node[node].feature].turn
+        for c in range(len(rule.feature)):
+            admitted[i, rule.feature[c].turn] += state.feature_weight[c]
+    draw_given(walk.rng, state.weights, rule.dirichlet, asked, admitted)
+    leap(walk.rng, state.weights, asked, admitted)
+    tilt_subtree(model, state, np.int64(0))
+
+
+@jit
+def draw_given(
+    rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, asked: np.ndarray, admitted: np.ndarray
+) -> None:
+    """Draw ``weights``, as `ChainState` has them, given that nodes that admit the parts ``admitted`` (n, p) of the
+    features ask about ``asked`` (n,).
+    """
+    p = len(weights) - 1
+    counts, log_rate = np.zeros(p), np.zeros(p)
+    log_sum = log_gamma_draw(rng, weights[p])
+    for i in range(len(asked)):
+        if not has_choice(admitted, i):
+            continue
+        counts[asked[i]] += 1.0
+        log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_sum - log_admitted(weights, admitted, i)
+        for k in range(p):
+            if admitted[i, k] > 0.0:
+                more = log_u + log(admitted[i, k])
+                log_rate[k] = max(log_rate[k], more) + log1p(exp(-abs(log_rate[k] - more)))
+    if dirichlet[CONCENTRATION] == 0.0:
+        weights[p] = draw_concentration(rng, dirichlet[RHO], counts, log_rate)
+    for k in range(p):
+        weights[k] = log_gamma_draw(rng, weights[p] / p + counts[k]) - log_rate[k]
+    normalise(weights)
+
+
+@jit
+def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
+    """Log of a number from Gamma(shape), which may lie below all floats."""
+    return log(rng.gamma(shape + 1.0)) - rng.standard_exponential() / shape
+
+
+@jit
+def normalise(weights: np.ndarray) -> None:
+    """Let the weights sum to one."""
+    p, largest, total = len(weights) - 1, -inf, 0.0
+    for k in range(p):
+        largest = max(largest, weights[k])
+    for k in range(p):
+        total += exp(weights[k] - largest)
+    for k in range(p):
+        weights[k] -= largest + log(total)
+
+
+@jit
+def has_choice(admitted: np.ndarray, i: int) -> bool:
+    """Whether node ``i`` admits more than one feature: else its split says nothing of weights."""
+    n = 0
+    for k in range(admitted.shape[1]):
+        n += admitted[i, k] > 0.0
+    return n > 1
+
+
+@jit
+def admits_all(admitted: np.ndarray, i: int) -> bool:
+    """Whether node ``i`` admits all features, wholly."""
+    for k in range(admitted.shape[1]):
+        if admitted[i, k] != 1.0:
+            return False
+    return True
+
+
+@jit
+def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
+    """Log of the sum of the weights that node ``i`` admits."""
+    largest, total = -inf, 0.0
+    for k in range(admitted.shape[1]):
+        if admitted[i, k] > 0.0:
+            largest = max(largest, weights[k])
+    for k in range(admitted.shape[1]):
+        if admitted[i, k] > 0.0:
+            total += admitted[i, k] * exp(weights[k] - largest)
+    return largest + log(total)
+
+
+@jit
+def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray, log_rate: np.ndarray) -> float:
+    """Draw the concentration given u, the weights integrated out: a product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and
+    ``(1 + U_k)^-(a/p)`` over the features; all its values have the same prior.
+    """
+    p, slope, largest, total, n_asked = len(counts), 0.0, -inf, 0.0, 0
+    asked = np.empty(p)
+    for k in range(p):
+        slope += log_rate[k]
+        if counts[k] > 0.0:
+            asked[n_asked] = counts[k]
+            n_asked += 1
+    value, weight = np.empty(N_CONCENTRATIONS), np.empty(N_CONCENTRATIONS)
+    for j in range(N_CONCENTRATIONS):
+        root = (j + 0.5) / N_CONCENTRATIONS
+        value[j] = rho * root * root / (1.0 - root * root)
+        weight[j] = -value[j] / p * slope
+        for k in range(n_asked):
+            for i in range(int(asked[k])):
+                weight[j] += log(value[j] / p + i)
+        largest = max(largest, weight[j])
+    for j in range(N_CONCENTRATIONS):
+        weight[j] = exp(weight[j] - largest)
+        total += weight[j]
+    return value[pick_weighted(rng, weight, total)]
+
+
+@jit
+def leap(rng: np.random.Generator, weights: np.ndarray, asked: np.ndarray, admitted: np.ndarray) -> None:
+    """Propose weights as if some nodes admitted all features and the others were not there (Metropolis)."""
+    p = len(weights) - 1
+    counts, counted, is_exact = np.zeros(p), np.zeros(len(asked), dtype=np.bool_), True
+    for i in range(len(asked)):
+        if has_choice(admitted, i):
+            free = not admits_all(admitted, i)
+            is_exact = is_exact and not free
+            counted[i] = not free or flip(rng, 0.5)
+            counts[asked[i]] += counted[i]
+    if is_exact:
+        return
+    other = weights.copy()
+    for k in range(p):
+        other[k] = log_gamma_draw(rng, weights[p] / p + counts[k])
+    normalise(other)
+    log_ratio = 0.0
+    for i in range(len(asked)):
+        if has_choice(admitted, i):
+            log_ratio += log_admitted(weights, admitted, i) - log_admitted(other, admitted, i)
+            if not counted[i]:
+                log_ratio += other[asked[i]] - weights[asked[i]]
+    if flip_log(rng, log_ratio):
+        for k in range(p):
+            weights[k] = other[k]
