@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates.bound import check_delta
-from pactree_mcmc.core.checks import check_choice, check_count
-from pactree_mcmc.posterior.divergence import as_divergence
+from pactree_mcmc.core.checks import check_count
 
-from ..systems.pac_bayes.base_tree import BaseTree, Says, Weights, base_tree, choose_best, weigh
+from ..systems.pac_bayes.base_tree import BaseTree, Weights, base_tree, weigh
 from ..systems.pac_bayes.subtrees import (
-    absolute_terms,
     check_lambda,
     practical_terms,
     prior_terms,
-    size_terms,
-    spatial_terms,
     theoretical_terms,
 )
 from .rows import Rows
@@ -35,22 +30,12 @@ class PACBayesTreeClassifier(VotingTree):
     base : {"dyadic", "kd"}, default "dyadic"
         Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
         rows. A cell whose rows have one class is a leaf of T0.
-    posterior : {"practice", "theory"}, default "practice"
-        "practice": a subtree weighs ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``,
-        all rows used for all. "theory": ``exp(-lam * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0
-        leaves)``; T0 and its labels from one half of the rows, drawn at random, weights from the other.
     penalty : {"size", "spatial"}, default "size"
-        Of the practice, for a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)``, the paper's; "spatial",
-        ``sqrt(max(n_A, j) * j)``, as in SN pruning.
+        For a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)``, the paper's; "spatial", ``sqrt(max(n_A, j) * j)``,
+        as in SN pruning.
     lambda1, lambda2 : float or None, default None
         Prices >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too), then
         lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
-    lam : float, default 1.0
-        Of the theory, in (0, 2).
-    delta : float, default 0.05
-        Of the theory, in (0, 1).
-    prior_depth : int or None, default None
-        D0 of the theory, >= 0; None: the depth of T0.
     max_depth : int or None, default None
         Depth of the deepest leaf of T0, >= 1; None: ``p * floor(log n)`` for a dyadic tree, no limit for a KD tree.
     bounds : array of shape (p, 2) or None, default None
@@ -58,7 +43,7 @@ class PACBayesTreeClassifier(VotingTree):
     coordinate : {"cycling", "widest"}, default "cycling"
         Of a KD tree, as in `pactree_mcmc.kd_tree`.
     random_state : int, RandomState or None, default None
-        Draws the halves of cross-validation and of the theory.
+        Draws the halves of cross-validation.
 
     Attributes
     ----------
@@ -77,10 +62,8 @@ class PACBayesTreeClassifier(VotingTree):
         Divergence of the posterior over subtrees from the prior, nats.
     n_counted_ : int
         Rows that weigh the subtrees, copies counted.
-    counted_rows_ : ndarray of int64
-        Of the theory: which of the rows given these are, copies as often as they count.
     lambda1_, lambda2_ : float
-        Of the practice: given or chosen.
+        Given or chosen.
     cv_errors_ : dict of name to ndarray of shape (20, 2)
         Values tried and their cross-validated errors, for the parameters chosen.
 
@@ -91,16 +74,12 @@ class PACBayesTreeClassifier(VotingTree):
 
     Notes
     -----
-    A child of T0 without rows is the paper's dummy: a leaf with phi = 0. Where new rows reach it, it votes as its
-    parent does in practice, and for the first class in theory (the paper's Corollary 1).
+    A subtree weighs ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``; all rows grow T0,
+    label it and weigh its subtrees, so no bound follows: for that see `PACBayesTheoryClassifier`. A child of T0 without
+    rows is the paper's dummy, a leaf with phi = 0: where new rows reach it, it votes as its parent does.
 
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
-    trees of half the rows; O(depth) a row to predict. Under the theory the prior depends on one half only, so that
-    ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_`` (unless ``sample_weight`` has
-    made copies, which are not independent rows, or the first class, that of cells without rows, occurs in the counted
-    half alone). Its vote is meant for that bound and not for accuracy: with a few
-    hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set.
-    The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer).
+    trees of half the rows; O(depth) a row to predict.
 
     Examples
     --------
@@ -115,17 +94,103 @@ class PACBayesTreeClassifier(VotingTree):
 
     lambda1_: float
     lambda2_: float
-    counted_rows_: np.ndarray
     _searched = ("lambda1", "lambda2")
 
     def __init__(
         self,
         base: str = "dyadic",
         *,
-        posterior: str = "practice",
         penalty: str = "size",
         lambda1: float | None = None,
         lambda2: float | None = None,
+        max_depth: int | None = None,
+        bounds: Any = None,
+        coordinate: str = "cycling",
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.penalty = penalty
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.max_depth = max_depth
+        self.bounds = bounds
+        self.coordinate = coordinate
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check_penalty(self.penalty)
+        for name in self._searched:
+            check_price(name, getattr(self, name))
+
+    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+        return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))
+
+    @property
+    def kl_(self) -> float:
+        """Divergence of the posterior over subtrees from the prior, nats."""
+        check_is_fitted(self)
+        terms = practical_terms(self._base, self.lambda1_, self.lambda2_, self.penalty)
+        return self._divergence(terms, practical_terms(self._base, 0.0, 0.0))
+
+
+class PACBayesTheoryClassifier(VotingTree):
+    """Weighted vote of all subtrees whose bound is proved (Nguyen and Kpotufe 2018, Theorem 1).
+
+    Parameters
+    ----------
+    base : {"dyadic", "kd"}, default "dyadic"
+        As for `PACBayesTreeClassifier`.
+    lam : float, default 1.0
+        In (0, 2).
+    delta : float, default 0.05
+        In (0, 1).
+    prior_depth : int or None, default None
+        D0, >= 0; None: the depth of T0.
+    max_depth, bounds, coordinate
+        As for `PACBayesTreeClassifier`.
+    random_state : int, RandomState or None, default None
+        Draws the half of the rows that grows T0.
+
+    Attributes
+    ----------
+    classes_, tree_, labels_, weights_, split_counts_, feature_importances_, gibbs_risk_, kl_, n_counted_
+        As for `PACBayesTreeClassifier`.
+    counted_rows_ : ndarray of int64
+        Which of the rows given weigh the subtrees, copies as often as they count.
+    prior_depth_ : int
+        D0.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if a parameter is out of range, or there are too few rows.
+
+    Notes
+    -----
+    One half of the rows, drawn at random, grows T0 and labels its nodes; the other weighs the subtrees, by ``exp(-lam
+    * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one half only,
+    ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless ``sample_weight`` has
+    made copies, which are not independent rows, or the first class, that of cells without rows (the paper's Corollary
+    1), occurs in the counted half alone. The vote is meant for that bound and not for accuracy: with a few hundred rows
+    its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set. The theorem
+    needs 8 counted rows (`exact.oracle_bound` refuses fewer). Cost: O(n depth), and O(depth) a row to predict.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 400)[:, None]
+    >>> vote = PACBayesTheoryClassifier(max_depth=2, random_state=1).fit(X, (X[:, 0] > 0.5).astype(int))
+    >>> vote.n_counted_, vote.predict([[0.1], [0.9]]).tolist()
+    (200, [0, 1])
+    """
+
+    counted_rows_: np.ndarray
+    prior_depth_: int
+
+    def __init__(
+        self,
+        base: str = "dyadic",
+        *,
         lam: float = 1.0,
         delta: float = 0.05,
         prior_depth: int | None = None,
@@ -135,10 +200,6 @@ class PACBayesTreeClassifier(VotingTree):
         random_state: Any = None,
     ) -> None:
         self.base = base
-        self.posterior = posterior
-        self.penalty = penalty
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
         self.lam = lam
         self.delta = delta
         self.prior_depth = prior_depth
@@ -149,31 +210,16 @@ class PACBayesTreeClassifier(VotingTree):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = self.posterior == "theory"
+        tags.classifier_tags.poor_score = True
         return tags
 
     def _check(self) -> None:
-        check_choice("posterior", self.posterior, ("practice", "theory"))
-        check_penalty(self.penalty)
         check_lambda(self.lam)
         check_delta(self.delta)
         if self.prior_depth is not None:
             check_count("prior_depth", self.prior_depth, 0, or_none=True)
-        for name in self._searched:
-            check_price(name, getattr(self, name))
-            if self.posterior == "theory" and getattr(self, name) is not None:
-                raise ValueError(f"{name} is of the practice; the theory has lam: leave {name} out.")
-
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))
 
     def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
-        if self.posterior == "theory":
-            self._fit_theory(rows, bounds)
-            return
-        super()._fit_rows(rows, bounds)
-
-    def _fit_theory(self, rows: Rows, bounds: np.ndarray) -> None:
         X, label, n = rows.X, rows.label, len(rows.X)
         shuffled = check_random_state(self.random_state).permutation(n)
         grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
@@ -186,182 +232,13 @@ class PACBayesTreeClassifier(VotingTree):
             self._counts(tree, X[counted], label[counted]),
             dummies_abstain=False,
         )
-        self.cv_errors_, self.counted_rows_ = {}, np.sort(rows.place[counted])
+        self.counted_rows_ = np.sort(rows.place[counted])
         self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
         self._keep(base, weigh(base.graph, theoretical_terms(base, self.lam, self.delta, self.prior_depth_)))
-
-    @property
-    def _terms(self) -> tuple[np.ndarray, np.ndarray]:
-        """What each node adds to the log weight of a subtree, and to its log prior."""
-        base = self._base
-        if self.posterior == "theory":
-            depth = self.prior_depth_
-            return theoretical_terms(base, self.lam, self.delta, depth), prior_terms(base, depth)
-        terms = practical_terms(base, self.lambda1_, self.lambda2_, self.penalty)
-        return terms, practical_terms(base, 0.0, 0.0)
 
     @property
     def kl_(self) -> float:
         """Divergence of the posterior over subtrees from the prior, nats."""
         check_is_fitted(self)
-        terms, prior = self._terms
-        log_mass = weigh(self._base.graph, prior).log_total
-        gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
-        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
-
-
-class PrunedTreeClassifier(VotingTree):
-    """The subtree of a dyadic or KD tree with the least penalised error.
-
-    Parameters
-    ----------
-    base : {"dyadic", "kd"}, default "dyadic"
-        As for `PACBayesTreeClassifier`.
-    penalty : {"size", "spatial"}, default "size"
-        Added to the training error: "size", ``price * leaves with data / n``; "spatial", ``price * sum over leaves
-        with data sqrt(max(n_A / n, j / n) * j / n)`` with j the leaf's depth (SN pruning, after Scott and Nowak).
-    price : float or None, default None
-        At least 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
-    max_depth, bounds, coordinate, random_state
-        As for `PACBayesTreeClassifier`.
-
-    Attributes
-    ----------
-    classes_, tree_, labels_, n_counted_, cv_errors_, split_counts_, feature_importances_
-        As for `PACBayesTreeClassifier`.
-    weights_ : ndarray of shape (n_nodes,)
-        1 for the leaves of the subtree chosen, else 0.
-    gibbs_risk_ : float
-        Its training error.
-    price_ : float
-        Given or chosen.
-
-    Raises
-    ------
-    ValueError
-        In `fit`: if a parameter is out of range, or there are too few rows.
-
-    Notes
-    -----
-    Of equally good subtrees a smaller one. A leaf without data predicts as its parent. Costs as for
-    `PACBayesTreeClassifier`, with one parameter in place of two. Nguyen and Kpotufe (2018), section 5.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> pruned = PrunedTreeClassifier(price=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
-    >>> int(pruned.weights_.sum()), pruned.gibbs_risk_
-    (3, 0.0)
-    """
-
-    price_: float
-    _searched = ("price",)
-
-    def __init__(
-        self,
-        base: str = "dyadic",
-        *,
-        penalty: str = "size",
-        price: float | None = None,
-        max_depth: int | None = None,
-        bounds: Any = None,
-        coordinate: str = "cycling",
-        random_state: Any = None,
-    ) -> None:
-        self.base = base
-        self.penalty = penalty
-        self.price = price
-        self.max_depth = max_depth
-        self.bounds = bounds
-        self.coordinate = coordinate
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check_penalty(self.penalty)
-        check_price("price", self.price)
-
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        terms = size_terms if self.penalty == "size" else spatial_terms
-        return choose_best(base.graph, terms(base, **chosen))
-
-
-class HSVoteClassifier(VotingTree):
-    """Weighted vote of all subtrees by absolute loss, for two classes (Helmbold and Schapire 1997).
-
-    Each node predicts the share of the second class among its rows; a subtree weighs its prior times ``exp(-eta * sum
-    of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted where
-    the weighted mean of the shares exceeds one half.
-
-    Parameters
-    ----------
-    base : {"dyadic", "kd"}, default "dyadic"
-        As for `PACBayesTreeClassifier`.
-    eta : float or None, default None
-        Price of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
-    max_depth, bounds, coordinate, random_state
-        As for `PACBayesTreeClassifier`.
-
-    Attributes
-    ----------
-    classes_, tree_, labels_, weights_, gibbs_risk_, n_counted_, cv_errors_, split_counts_, feature_importances_
-        As for `PACBayesTreeClassifier`.
-    eta_ : float
-        Given or chosen.
-
-    Raises
-    ------
-    ValueError
-        In `fit`: if there are more than two classes or too few rows, or a parameter is out of range.
-
-    Notes
-    -----
-    A leaf without data predicts as its parent. Costs as for `PrunedTreeClassifier`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> vote = HSVoteClassifier(eta=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
-    >>> vote.predict_proba([[0.9]]).round(3).tolist()
-    [[0.0, 1.0]]
-    """
-
-    eta_: float
-    _searched = ("eta",)
-    _binary = True
-
-    def __init__(
-        self,
-        base: str = "dyadic",
-        *,
-        eta: float | None = None,
-        max_depth: int | None = None,
-        bounds: Any = None,
-        coordinate: str = "cycling",
-        random_state: Any = None,
-    ) -> None:
-        self.base = base
-        self.eta = eta
-        self.max_depth = max_depth
-        self.bounds = bounds
-        self.coordinate = coordinate
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check_price("eta", self.eta)
-
-    def _says(self, base: BaseTree) -> Says:
-        """The shares of the two classes among a node's rows, or its parent's."""
-        counts, tree = base.graph.stats, base.tree
-        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-        inner = np.flatnonzero(tree.feature >= 0)
-        for child in (tree.left[inner], tree.right[inner]):
-            bare = base.dummy[child]
-            share[child[bare]] = share[inner[bare]]
-        return Says(share, np.arange(tree.n_nodes))
-
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        inner = base.tree.feature >= 0
-        half = np.where(inner, -math.log(2.0), 0.0)
-        return weigh(base.graph, absolute_terms(base, **chosen) + half, -math.log(2.0))
+        terms = theoretical_terms(self._base, self.lam, self.delta, self.prior_depth_)
+        return self._divergence(terms, prior_terms(self._base, self.prior_depth_))

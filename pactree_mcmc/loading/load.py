@@ -16,6 +16,7 @@ from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
 from ..model.split_prior.custom_splits import SplitsOutline
+from ..posterior.joining import join_chains
 from ..posterior.sampled import Draws, SampledPosterior, draws_of
 from .require import Nonsense
 from .validate import check_course, check_draws, check_outline, check_parts, check_run, check_splits_outline
@@ -175,7 +176,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
 
     def join() -> None:
         saved = [result.shortened(least).saved for result in run.results if result is not None]
-        found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
+        found.append(join_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
         check_draws(draws_of(found[0]), model)
 
     _sensible(path, join)

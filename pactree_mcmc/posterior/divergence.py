@@ -10,8 +10,8 @@ import numpy as np
 from ..core.bits import all_bits
 from ..core.compile.jit import jit
 from ..model.split_prior.geometry import follows_design, parts_rows, told
-from ..table.coding import Scale
-from ..tree.arrays import LEAF, TreeArrays
+from ..tree.arrays import LEAF
+from ..tree.coded import CodedTrees
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -35,30 +35,22 @@ def as_divergence(found: float, size: float) -> float:
     return max(found, 0.0)
 
 
-def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
+def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     """Which of the different trees each one is, (n_trees,) int64, numbered by first occurrence.
 
     Under local questions a question is the way it parts the rows of its cell; under the others its cut, or which
     categories of its box it takes out. The two sides of a nominal question may have changed places.
     """
     local = told(parts_rows, model.split_prior)
-    coordinate = model.columns.coordinate(trees.feature, trees.default_left).astype(np.int64)
-    cut = np.ascontiguousarray(trees.threshold + 0.0).view(np.int64)
-    if local:
-        for c, scale in enumerate(model.scales):
-            here = (coordinate == c) & (trees.categories < 0)
-            assert isinstance(scale, Scale)
-            below = np.searchsorted(scale.high, trees.threshold[here], side="right") - 1
-            cut[here] = np.where(trees.threshold[here] == -np.inf, -1, below)
     nominal = model.columns.is_nominal[model.columns.source]
     codes = model.units.codes if local else np.empty((len(nominal), 0), dtype=model.units.codes.dtype)
     told = told_nodes(
         trees.offset,
         trees.left,
         trees.right,
-        coordinate,
-        cut,
-        trees.categories.astype(np.int64),
+        trees.feature.astype(np.int64),
+        trees.cut,
+        trees.categories,
         codes,
         np.where(nominal, model.n_codes, 0),
         local,

@@ -1,4 +1,4 @@
-"""PAC-Bayes weights over the subtrees of a fixed tree, and the pruning and voting rules they are compared with.
+"""PAC-Bayes weights over the subtrees of a fixed tree.
 
 A subtree T of T0 weighs ``exp(sum of phi(A) over its leaves A)``, up to a constant. Each rule here is its phi, from the
 errors of a node's label and its number of rows (Nguyen and Kpotufe 2018; formula sheet, section 7).
@@ -45,22 +45,6 @@ def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> n
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
     """``-3 D0`` for each leaf that is no dummy: the prior of Theorem 1 without its constant."""
     return np.where(base.dummy, 0.0, -3.0 * depth)
-
-
-def size_terms(base: BaseTree, price: float) -> np.ndarray:
-    """Minus n times ``R^ + lambda * leaves with data / n``: the cost of the pruning baseline."""
-    return -base.errors - price * (base.graph.rows > 0)
-
-
-def spatial_terms(base: BaseTree, price: float) -> np.ndarray:
-    """Minus n times ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``, j the depth of A: SN pruning."""
-    return -base.errors - price * spatial_penalty(base)
-
-
-def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:
-    """``-eta`` times the absolute loss of the node's mean label in [0, 1]: HS vote, without its prior."""
-    counts = base.graph.stats
-    return -eta * 2.0 * counts[:, 0] * counts[:, -1] * (counts.shape[1] > 1) / np.maximum(base.graph.rows, 1)
 
 
 def oracle_bound(
