@@ -44,7 +44,7 @@ def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     local = told(parts_rows, model.split_prior)
     nominal = model.columns.is_nominal[model.columns.source]
     codes = model.units.codes if local else np.empty((len(nominal), 0), dtype=model.units.codes.dtype)
-    told = told_nodes(
+    named = told_nodes(
         trees.offset,
         trees.left,
         trees.right,
@@ -57,7 +57,7 @@ def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
         not told(follows_design, model.split_prior),
     )
     seen: dict[bytes, int] = {}
-    return np.array([seen.setdefault(told[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])
+    return np.array([seen.setdefault(named[a:b].tobytes(), len(seen)) for a, b in pairwise(trees.offset.tolist())])
 
 
 @jit
