@@ -20,7 +20,7 @@ from .recursion.paths import is_fixed_design
 
 
 class VisitedPosterior(ExactPosterior):
-    """The posterior over the trees whose pieces were drawn; made by `visited`.
+    """The posterior over the trees whose pieces were drawn; made by `visited`, and by `solve` within a budget.
 
     Everything an `ExactPosterior` answers is exact for the trees in ``graph``: those put together from cells and splits
     that draws passed through. Its ``log_evidence`` is their part of the evidence, so a lower bound of it, and what it
@@ -30,25 +30,30 @@ class VisitedPosterior(ExactPosterior):
     ----------
     model, graph, log_inside
         As of `ExactPosterior`.
-    grow : int
-        What was added to the pieces.
     log_evidence_of_all : float or None
-        Log evidence of all trees, nats, as the draws estimated it.
+        Log evidence of all trees, nats, as the draws estimated it; None where they did not.
+    log_evidence_bound : float
+        Upper bound of it, nats; infinite where there is none.
     """
 
-    def __init__(self, model: TreeModel, graph: CellGraph, grow: int, log_evidence_of_all: float | None) -> None:
+    def __init__(
+        self,
+        model: TreeModel,
+        graph: CellGraph,
+        log_evidence_of_all: float | None = None,
+        log_evidence_bound: float = math.inf,
+    ) -> None:
         super().__init__(model, graph)
-        self.grow, self.log_evidence_of_all = grow, log_evidence_of_all
+        self.log_evidence_of_all, self.log_evidence_bound = log_evidence_of_all, log_evidence_bound
 
     @property
     def coverage(self) -> float | None:
-        """Probability of the graph's trees under the whole posterior, as far as its evidence is known; None if not.
+        """Probability of the graph's trees under the whole posterior: as draws estimated its evidence, or at least.
 
-        An estimated evidence may be a little too small; the value is at most 1.
+        At least where only an upper bound of the evidence is known; None where neither is.
         """
-        if self.log_evidence_of_all is None:
-            return None
-        return min(1.0, math.exp(min(0.0, self.log_evidence - self.log_evidence_of_all)))
+        whole = self.log_evidence_bound if self.log_evidence_of_all is None else self.log_evidence_of_all
+        return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
 
     def kl_to_prior(self) -> float:
         """Divergence from the prior over all trees, nats.
@@ -125,6 +130,12 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     if not model.leaf.separates:
         raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; pieces have no sum.")
     if is_fixed_design(model):
-        return VisitedPosterior(model, build_graph(model, max_cells), grow, post.log_evidence)
+        return whole(model, build_graph(model, max_cells))
     drawn = post.coded_trees.take(np.unique(post.tree_of_draw))
-    return VisitedPosterior(model, build_visited(model, drawn, grow, limit), grow, post.log_evidence)
+    return VisitedPosterior(model, build_visited(model, drawn, grow, limit), post.log_evidence)
+
+
+def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
+    """The posterior over all trees as one over trees that are known, with nothing left out."""
+    log_evidence = VisitedPosterior(model, graph).log_evidence
+    return VisitedPosterior(model, graph, log_evidence, log_evidence)

@@ -6,6 +6,7 @@ listed once, for the probability of each, and those that are kept lead on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ from .build import (
 )
 from .cells import CellGraph, distinct_points, longer_cells, new_cells, new_edges, new_scratch, refuse_unfit, with_slots
 from .limits import Limit
-from .work import Cells, Edges, pack_work
+from .work import Edges, pack_work
 
 NONE = -1
 FEATURE, QUESTION, BITS, EDGE = range(4)
@@ -108,27 +109,77 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
     ``grow`` 1 adds every split of these cells that leads to two of them, 2 every split of theirs, whose unseen children
     are leaves.
     """
-    points = distinct_points(model)
     passing = _passing_of(trees)
-    scratch, n_stats = new_scratch(model, points), points.stats.shape[1]
-    scratch = scratch._replace(wanted=np.zeros((len(passing.feature) + 1, 4), dtype=np.int64))
-    cells, edges, visits = new_cells(1 << 12, n_stats), new_edges(1 << 14), _new_visits(1 << 12, model)
-    packed, went = pack_model(model.lowered), pack_passing(passing)
-    for step in (follow, look_beside):
-        status, n_visited = MORE_CELLS, int(scratch.count[N_CELLS])
-        if step is look_beside:
-            if grow == 0:
-                break
-            scratch.count[N_EDGES] = 0
+    building = Building(model, limit, len(passing.feature) + 1)
+    went = pack_passing(passing)
+    building.run(lambda model, work, visits: follow(model, work, went, visits))
+    if grow > 0:
+        n_visited, mode = building.n_cells, FIND if grow == 1 else ADD
+        building.start_anew()
+        building.run(lambda model, work, visits: look_beside(model, work, visits, n_visited, mode))
+    return building.graph()[0]
+
+
+class Building:
+    """A graph that grows: the builder's arrays, made longer as they fill."""
+
+    def __init__(self, model: TreeModel, limit: Limit, most_wanted: int = 1) -> None:
+        points = distinct_points(model)
+        self.model, self.limit, self._points, self._lowered = model, limit, points, pack_model(model.lowered)
+        self._scratch = new_scratch(model, points)._replace(wanted=np.zeros((most_wanted, 4), dtype=np.int64))
+        self._cells, self._edges = new_cells(1 << 12, points.stats.shape[1]), new_edges(1 << 14)
+        self.visits = _new_visits(1 << 12, model)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return int(self._scratch.count[N_CELLS])
+
+    @property
+    def n_done(self) -> int:
+        """Cells that the last step has looked at."""
+        return int(self._scratch.count[NEXT])
+
+    def start_round(self) -> None:
+        """Let the next step begin with the first of its cells."""
+        self._scratch.count[NEXT] = 0
+
+    def start_anew(self) -> None:
+        """Forget all splits, but not the cells."""
+        self._scratch.count[[NEXT, N_EDGES, N_WANTED]] = 0
+
+    def run(self, step: Callable[[Any, Any, Any], int]) -> None:
+        """Call a compiled step until it finishes, with longer arrays where it asks for them."""
+        status = MORE_CELLS
         while status != FINISHED:
-            status = step(packed, pack_work(points, cells, edges, scratch), went, pack_visits(visits), n_visited, grow)
-            n_cells, n_edges = int(scratch.count[N_CELLS]), int(scratch.count[N_EDGES])
-            refuse_unfit(status, n_cells, n_edges, limit)
+            work = pack_work(self._points, self._cells, self._edges, self._scratch)
+            status = step(self._lowered, work, pack_visits(self.visits))
+            n_edges = int(self._scratch.count[N_EDGES])
+            refuse_unfit(status, self.n_cells, n_edges, self.limit)
             if status == MORE_CELLS:
-                cells, visits = longer_cells(cells, n_cells), _longer_visits(visits, n_cells, model)
+                self._cells = longer_cells(self._cells, self.n_cells)
+                self.visits = _longer_visits(self.visits, self.n_cells, self.model)
             elif status == MORE_EDGES:
-                edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in edges))
-    return _as_graph(model, cells, edges, visits, int(scratch.count[N_CELLS]))
+                self._edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in self._edges))
+
+    def graph(self) -> tuple[CellGraph, np.ndarray]:
+        """The cells that trees can reach and their edges, in topological order, and the number here of each cell."""
+        n, cells, edges, visits = self.n_cells, self._cells, self._edges, self.visits
+        limit = self.model.prior_tables.depth_limit
+        order = np.argsort(-cells.size[:n], kind="stable")
+        depth = find_shallowest(order, visits.start, visits.stop, edges.left, edges.right, limit)
+        order = order[depth[order] <= limit]
+        rank = np.full(n, UNKNOWN, dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        splittable = visits.splittable[order] & (depth[order] < limit)
+        size = np.where(splittable, visits.stop[order] - visits.start[order], 0)
+        first = np.concatenate([[0], np.cumsum(size)])
+        taken = np.arange(first[-1]) + np.repeat(visits.start[order] - first[:-1], size)
+        parts = {name: column[taken] for name, column in zip(Edges._fields, edges, strict=True)}
+        parts |= {name: rank[parts[name]] for name in ("left", "right")}
+        parts |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
+        parts |= {"first_edge": first, "design": np.zeros(len(order), dtype=np.int32), "depth": depth[order]}
+        return with_slots(self.model, parts, splittable), order
 
 
 def _passing_of(trees: CodedTrees) -> Passing:
@@ -171,7 +222,7 @@ def _longer_visits(visits: Visits, n: int, model: TreeModel) -> Visits:
 
 
 @jit
-def follow(model: Any, work: Any, passing: Any, visits: Any, _: int, __: int) -> int:
+def follow(model: Any, work: Any, passing: Any, visits: Any) -> int:
     """Take the trees down the cells until all are at their leaves, or an array is full."""
     count, cells = work.scratch.count, work.cells
     if count[N_CELLS] == 0:
@@ -352,10 +403,9 @@ def _go_down(work: Any, passing: Any, visits: Any, cell: int) -> None:
 
 
 @jit
-def look_beside(model: Any, work: Any, passing: Any, visits: Any, n_visited: int, grow: int) -> int:
-    """List the splits of the visited cells anew: those between two of them, or (``grow`` 2) all, with new children."""
+def look_beside(model: Any, work: Any, visits: Any, n_visited: int, mode: int) -> int:
+    """List the splits of the visited cells: those between two of them (FIND), or all, with new children (ADD)."""
     count = work.scratch.count
-    count[N_WANTED] = 0
     while count[NEXT] < count[N_CELLS]:
         cell = count[NEXT]
         n_members = find_members(model, work, cell)
@@ -364,32 +414,13 @@ def look_beside(model: Any, work: Any, passing: Any, visits: Any, n_visited: int
         if status != FINISHED:
             return status
         if cell < n_visited:
-            _list_splits(model, work, visits, cell, n_members, np.int64(FIND if grow == 1 else ADD))
+            _list_splits(model, work, visits, cell, n_members, mode)
         else:
             count[MODE] = FIND
             visits.splittable[cell] = has_split(model, work, cell, n_members)
             visits.start[cell] = visits.stop[cell] = count[N_EDGES]
         count[NEXT] += 1
     return FINISHED
-
-
-def _as_graph(model: TreeModel, cells: Cells, edges: Edges, visits: Visits, n: int) -> CellGraph:
-    """The cells that trees can reach and their edges, in topological order."""
-    limit = model.prior_tables.depth_limit
-    order = np.argsort(-cells.size[:n], kind="stable")
-    depth = find_shallowest(order, visits.start, visits.stop, edges.left, edges.right, limit)
-    order = order[depth[order] <= limit]
-    rank = np.full(n, UNKNOWN, dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    splittable = visits.splittable[order] & (depth[order] < limit)
-    size = np.where(splittable, visits.stop[order] - visits.start[order], 0)
-    first = np.concatenate([[0], np.cumsum(size)])
-    taken = np.arange(first[-1]) + np.repeat(visits.start[order] - first[:-1], size)
-    parts = {name: column[taken] for name, column in zip(Edges._fields, edges, strict=True)}
-    parts |= {name: rank[parts[name]] for name in ("left", "right")}
-    parts |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
-    parts |= {"first_edge": first, "design": np.zeros(len(order), dtype=np.int32), "depth": depth[order]}
-    return with_slots(model, parts, splittable)
 
 
 @jit
@@ -405,3 +436,32 @@ def find_shallowest(
                 depth[left[e]] = min(depth[left[e]], depth[cell] + 1)
                 depth[right[e]] = min(depth[right[e]], depth[cell] + 1)
     return depth
+
+
+@jit
+def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int) -> int:
+    """List all splits of the cells ``which`` (m,), with new children, until there are ``most`` cells.
+
+    A cell is looked at once; NEXT counts those of ``which``.
+    """
+    count = work.scratch.count
+    if count[N_CELLS] == 0:
+        count[MODE] = ADD
+        add_root(model, work)
+        count[MODE] = FIND
+        visits.splittable[0] = has_split(model, work, np.int64(0), find_members(model, work, np.int64(0)))
+    while count[NEXT] < len(which) and count[N_CELLS] < most:
+        cell = which[count[NEXT]]
+        n_members = find_members(model, work, cell)
+        ways = bound_ways(model, work, n_members, cell)
+        status = _room(work, ways)
+        if status != FINISHED:
+            return status
+        known = count[N_CELLS]
+        _list_splits(model, work, visits, cell, n_members, ADD)
+        for new in range(known, count[N_CELLS]):
+            count[MODE] = FIND
+            visits.splittable[new] = has_split(model, work, new, find_members(model, work, new))
+            visits.start[new] = visits.stop[new] = 0
+        count[NEXT] += 1
+    return FINISHED
