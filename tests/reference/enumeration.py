@@ -205,7 +205,9 @@ def weighed_questions(problem, cell, found):
     params = (design["params"],) if "params" in design else ()
     weighed = []
     for k, rules, feature_weight in found:
-        cuts = [cut_of(problem, cell, k, rule, sorted(rules, key=str if k in problem.nominal else None)) for rule in rules]
+        cuts = [
+            cut_of(problem, cell, k, rule, sorted(rules, key=str if k in problem.nominal else None)) for rule in rules
+        ]
         if k in problem.nominal and design.get("over", "feature") == "feature":
             weights = [1.0 for _ in cuts]
         else:
