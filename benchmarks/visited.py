@@ -17,7 +17,7 @@ import pactree_mcmc as pt
 
 sys.path.insert(0, str(Path(__file__).parent / "mixing"))
 import problems
-import tables
+import real
 
 LOG_EVIDENCE = -58.803694
 RUNS = ((250, 1), (1000, 1), (1000, 2), (1000, 3))
@@ -60,7 +60,7 @@ def main():
     exact.visited(pt.sample(model, 10, tune=10, chains=1, rng=1, kernel="local", progress=False), 2)
     visited("maptree_medium", model, LOG_EVIDENCE)
     within_budget("maptree_medium", model, LOG_EVIDENCE)
-    heart = pt.TreeModel(*tables.read_table("heart_statlog"))
+    heart = real.model_of_table("heart_statlog")
     visited("heart_statlog", heart)
     within_budget("heart_statlog", heart)
 
