@@ -1,6 +1,6 @@
 """The exact engine: sums over all trees by dynamic programming.
 
-Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
+Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
 Comparison: compare, Comparison.
 Progressive mixture: progressive_mixture, ProgressiveMixture, kl_bound, KLBound.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
@@ -34,6 +34,7 @@ from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_p
 from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
+from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
     from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
@@ -67,6 +68,7 @@ __all__ = [
     "SpatiallyAdaptive",
     "SquareRoot",
     "TreeSource",
+    "VisitedPosterior",
     "best_by_size",
     "best_log_weight",
     "build_graph",
@@ -85,6 +87,7 @@ __all__ = [
     "progressive_mixture",
     "solve",
     "solve_global_splitting",
+    "visited",
     "with_terms",
 ]
 

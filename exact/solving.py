@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pactree_mcmc.core.checks import check_count
 from pactree_mcmc.model import TreeModel
 
+from .anytime import grow_best_first
 from .graph.cells import build_graph
-from .graph.limits import check_cells
+from .graph.limits import Limit, check_cells
 from .posterior import ExactPosterior
+from .recursion.paths import is_fixed_design
+from .visited import whole
 
 
-def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
+def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None = None) -> ExactPosterior:
     """Sum over all trees of the model by dynamic programming.
 
     Parameters
@@ -19,9 +23,16 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     max_cells : int, default 20,000,000
         Cells allowed; a cell takes some hundred bytes, each of its questions 28.
 
+    budget : int, optional
+        Cells after which to stop, >= 1: cells are looked at best first, and what is not reached by then becomes a bound
+        in place of a refusal.
+
     Returns
     -------
     ExactPosterior
+        With ``budget`` a `VisitedPosterior`, whose ``log_evidence`` is a lower bound, equal to the sum where all cells
+        fit, and ``log_evidence_bound`` an upper one (`DirichletMultinomial` under a prior whose mass is known; else
+        infinite, unless all cells fit).
 
     Raises
     ------
@@ -56,4 +67,8 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
         )
-    return ExactPosterior(model, build_graph(model, max_cells))
+    if budget is None:
+        return ExactPosterior(model, build_graph(model, max_cells))
+    if is_fixed_design(model):
+        return whole(model, build_graph(model, max_cells))
+    return grow_best_first(model, check_count("budget", budget), Limit(max_cells))

@@ -41,6 +41,18 @@ def relative(model: Any, work: Any, k: int, question: int) -> int:
 
 
 @jit
+def moved_bits(question: int, there: int, here: int) -> int:
+    """Categories of one box as those at the same places of another, with as many."""
+    out = np.int64(0)
+    while there:
+        if question & there & -there:
+            out |= here & -here
+        there &= there - 1
+        here &= here - 1
+    return out
+
+
+@jit
 def span(model: Any, work: Any, k: int) -> tuple[int, int]:
     """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
     box, twin = work.scratch.box, model.split_prior.feature[k].twin

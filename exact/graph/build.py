@@ -34,7 +34,11 @@ from pactree_mcmc.model.split_prior.weights import (
 
 from .boxes import UPPER_BITS, box_hash, is_relative, mix, pack_cut, relative, span, width
 
-N_CELLS, N_EDGES, NEXT = range(3)
+N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
+ADD, ADD_WANTED, FIND = range(3)
+"""What is done about cells that are not there yet: all are added, those of wanted splits, none."""
+UNKNOWN = -1
+"""Number of a cell that is not there."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)
 PARENT, FEATURE, QUESTION, SIDE = range(4)
 LEFT, RIGHT = range(2)
@@ -46,7 +50,7 @@ def build(model: Any, work: Any) -> int:
     """Expand cells until none is left, or an array is full (then enlarge it and call again)."""
     count, cells = work.scratch.count, work.cells
     if count[N_CELLS] == 0:
-        _add_root(model, work)
+        add_root(model, work)
     while count[NEXT] < count[N_CELLS]:
         cell = count[NEXT]
         cells.first_edge[cell] = count[N_EDGES]
@@ -66,7 +70,8 @@ def build(model: Any, work: Any) -> int:
 
 
 @jit
-def _add_root(model: Any, work: Any) -> None:
+def add_root(model: Any, work: Any) -> None:
+    """Add the cell of all points."""
     points, scratch, feature = work.points, work.scratch, model.split_prior.feature
     scratch.side_rows[LEFT] = 0
     for word in range(2):
@@ -108,7 +113,10 @@ def find_or_add(
     question: int,
     size: int,
 ) -> int:
-    """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch."""
+    """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch.
+
+    UNKNOWN where it is not there and none is to be added.
+    """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
     if model.split_prior.by_depth and parent >= 0:
         below = np.uint64(cells.depth[parent] + 1)
@@ -120,6 +128,8 @@ def find_or_add(
         if cells.hash[known, 0] == word0 and cells.hash[known, 1] == word1:
             return known
         at = (at + 1) & mask
+    if count[MODE] == FIND:
+        return UNKNOWN
     new = count[N_CELLS]
     count[N_CELLS] += 1
     cells.table[at] = new
@@ -236,6 +246,26 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
                 work.edges.log_rule[e] = log(weight) - log(float(ways))
     for e in range(first, count[N_EDGES]):
         work.edges.log_rule[e] -= log(total)
+
+
+@jit
+def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
+    """Whether a cell can be split; no edge is added."""
+    rule, count = model.split_prior, work.scratch.count
+    before = count[N_EDGES]
+    for k in range(len(rule.feature)):
+        if rule.feature[k].weight <= 0.0:
+            continue
+        if takes_turns(rule) and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns:
+            continue
+        if rule.feature[k].nominal:
+            _ask_partitions(model, work, cell, n_members, k)
+        else:
+            _ask_cuts(model, work, cell, n_members, k)
+        if count[N_EDGES] > before:
+            count[N_EDGES] = before
+            return True
+    return False
 
 
 @jit
@@ -429,13 +459,26 @@ def _add_edge(model: Any, work: Any, cell: int, k: int, question: int, weight: f
     """Add a question whose two sides are summed in the scratch; its weight takes the place of R for now."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
-    edges.left[e] = _child(model, work, cell, k, question, LEFT)
-    edges.right[e] = _child(model, work, cell, k, question, RIGHT)
+    edges.left[e] = edges.right[e] = UNKNOWN
+    if count[MODE] != ADD_WANTED or _is_wanted(work, k, question):
+        edges.left[e] = _child(model, work, cell, k, question, LEFT)
+        edges.right[e] = _child(model, work, cell, k, question, RIGHT)
     edges.feature[e], edges.log_rule[e] = k, weight
     if is_relative(model.split_prior, work.cells.rows[cell]):
         question = relative(model, work, k, question)
     edges.question[e] = question
     count[N_EDGES] += 1
+
+
+@jit
+def _is_wanted(work: Any, k: int, question: int) -> bool:
+    """Whether a split about to be added is wanted, which is noted."""
+    wanted, count = work.scratch.wanted, work.scratch.count
+    for i in range(count[N_WANTED]):
+        if wanted[i, 0] == k and (question & wanted[i, 2]) == wanted[i, 1]:
+            wanted[i, 3] = count[N_EDGES]
+            return True
+    return False
 
 
 @jit

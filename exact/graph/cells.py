@@ -175,13 +175,13 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
 def _built(model: TreeModel, limit: Limit) -> CellGraph:
     if told(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
-        return _with_slots(model, build_fixed(model))
+        return with_slots(model, build_fixed(model))
     if told(halves_box, model.split_prior) and not model.columns.twins:
         limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
-        return _with_slots(model, build_dyadic(model, limit))
+        return with_slots(model, build_dyadic(model, limit))
     points = distinct_points(model)
     limit.refuse_above(least_cells(model, points.codes, limit.cells))
-    return _with_slots(model, _renumbered(*_run_builder(model, points, limit)))
+    return with_slots(model, _renumbered(*_run_builder(model, points, limit)))
 
 
 def distinct_points(model: TreeModel) -> Points:
@@ -205,13 +205,14 @@ def distinct_points(model: TreeModel) -> Points:
     return Points(codes, stats, rows, key, order)
 
 
-def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells, Edges, int, int]:
+def new_scratch(model: TreeModel, points: Points) -> Scratch:
+    """Working memory of a builder."""
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())
     refuse_bytes(8 * widest * (6 + 2 * n_stats), "sums by code of a feature")
-    scratch = Scratch(
-        count=np.zeros(3, dtype=np.int64),
+    return Scratch(
+        count=np.zeros(5, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),
         members=np.empty(n_points, dtype=np.int64),
         codes=np.empty(widest, dtype=np.int64),
@@ -223,25 +224,36 @@ def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells,
         side_stats=np.zeros((2, n_stats)),
         side_rows=np.zeros(2, dtype=np.int64),
         side_key=np.zeros((2, 2), dtype=np.uint64),
+        wanted=np.zeros((1, 4), dtype=np.int64),
     )
-    cells, edges = _new_cells(1 << 12, n_stats), _new_edges(1 << 14)
+
+
+def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells, Edges, int, int]:
+    scratch, n_stats = new_scratch(model, points), points.stats.shape[1]
+    cells, edges = new_cells(1 << 12, n_stats), new_edges(1 << 14)
     packed = pack_model(model.lowered)
     while True:
         status = _builder.build(packed, pack_work(points, cells, edges, scratch))
         n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
-        if status == _builder.TOO_MANY_WAYS:
-            most = _builder.MAX_NOMINAL_WAYS
-            raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
-        limit.refuse_above(n_cells, n_edges)
+        refuse_unfit(status, n_cells, n_edges, limit)
         if status == _builder.FINISHED:
             return cells, edges, n_cells, n_edges
         if status == _builder.MORE_CELLS:
-            cells = _longer_cells(cells, n_cells)
+            cells = longer_cells(cells, n_cells)
         else:
             edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in edges))
 
 
-def _new_cells(cap: int, n_stats: int) -> Cells:
+def refuse_unfit(status: int, n_cells: int, n_edges: int, limit: Limit) -> None:
+    """Refuse what a builder found to be too much."""
+    if status == _builder.TOO_MANY_WAYS:
+        most = _builder.MAX_NOMINAL_WAYS
+        raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
+    limit.refuse_above(n_cells, n_edges)
+
+
+def new_cells(cap: int, n_stats: int) -> Cells:
+    """Room for ``cap`` cells."""
     return Cells(
         hash=np.zeros((cap, 2), dtype=np.uint64),
         origin=np.zeros((4, cap), dtype=np.int64),
@@ -255,10 +267,10 @@ def _new_cells(cap: int, n_stats: int) -> Cells:
     )
 
 
-def _longer_cells(cells: Cells, n: int) -> Cells:
+def longer_cells(cells: Cells, n: int) -> Cells:
     """Twice the room, the hash table filled anew."""
     cap = 2 * len(cells.rows)
-    out = _new_cells(cap, cells.stats.shape[1])
+    out = new_cells(cap, cells.stats.shape[1])
     for name in ("origin", "rows", "size", "depth", "first_edge", "score"):
         getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
     out.hash[:n], out.stats[:n] = cells.hash[:n], cells.stats[:n]
@@ -266,7 +278,8 @@ def _longer_cells(cells: Cells, n: int) -> Cells:
     return out
 
 
-def _new_edges(cap: int) -> Edges:
+def new_edges(cap: int) -> Edges:
+    """Room for ``cap`` splits."""
     ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
     return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
 
@@ -290,11 +303,15 @@ def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, n
     return out
 
 
-def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
-    """Give each cell its slots, and each slot its prior factors."""
+def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.ndarray | None = None) -> CellGraph:
+    """Give each cell its slots, and each slot its prior factors.
+
+    ``splittable`` (n_cells,) which cells the prior can split, where the graph does not hold all their splits.
+    """
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
-    has_edges = np.diff(parts["first_edge"]) > 0
+    if splittable is None:
+        splittable = np.diff(parts["first_edge"]) > 0
     one_depth = told(has_one_way, model.split_prior) or model.lowered.split_prior.by_depth
     layered = not one_depth and not is_flat(model)
     n_layers = np.ones(len(rows), dtype=np.int64)
@@ -311,7 +328,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
         index = depth
     else:
         index = np.zeros(len(rows), dtype=np.int64)
-    can_split = np.repeat(has_edges, n_layers)
+    can_split = np.repeat(splittable, n_layers)
     if layered:
         can_split &= index < prior.depth_limit
     log_stop = np.where(can_split, prior.table.log_stop[index], prior.table.log_forced[index])

@@ -19,8 +19,8 @@ from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit
 
 from .boxes import pack_cut
+from .fixed import cell_scores
 from .limits import Limit, refuse_bytes
-from .units import cell_scores
 
 NO_CHILD = -1
 

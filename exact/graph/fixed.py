@@ -9,11 +9,11 @@ import numpy as np
 from pactree_mcmc.core.bits import goes_left
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model.leaf.compiled import add_scores_into
 from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
 from .boxes import UPPER_BITS
-from .units import cell_scores
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
@@ -60,3 +60,11 @@ def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None
                 break
             left = goes_left(np.int64(codes[k, i]), design[node].cut, design[node].categories)
             node = node + 1 if left else design[node].right
+
+
+@jit
+def cell_scores(model: Any, stats: np.ndarray) -> np.ndarray:
+    """Log scores (n_cells,) of cells with ``stats``, nats."""
+    out = np.zeros(len(stats))
+    add_scores_into(out, model.leaf, stats, len(stats))
+    return out

@@ -64,7 +64,7 @@ class Scratch(NamedTuple):
     """Working memory of the builder."""
 
     count: np.ndarray
-    """(3,) int64: cells, edges, next cell to expand."""
+    """(5,) int64: cells, edges, next cell to expand, what is added, wanted splits."""
     box: np.ndarray
     """(p, 2) int64: of the cell being expanded: low and high code, or categories and 0."""
     members: np.ndarray
@@ -87,6 +87,8 @@ class Scratch(NamedTuple):
     """(2,) int64."""
     side_key: np.ndarray
     """(2, 2) uint64: hash of the points of each child, (side, word)."""
+    wanted: np.ndarray
+    """(w, 4) int64: feature, question, the bits that tell, and edge, of the splits of a cell that are wanted."""
 
 
 _points, _cells, _edges, _scratch = struct(Points), struct(Cells), struct(Edges), struct(Scratch)
@@ -124,5 +126,6 @@ def pack_work(p: Points, c: Cells, e: Edges, s: Scratch) -> Any:
             s.side_stats,
             s.side_rows,
             s.side_key,
+            s.wanted,
         ),
     )

@@ -279,7 +279,8 @@ ENGINES = [
         rng="?rng",
         executor="?executor",
     ),
-    target("exact.solve", exact.solve, a.truth, 2.0, model="model", max_cells="?cells"),
+    target("exact.solve", exact.solve, a.truth, 2.0, model="model", max_cells="?cells", budget="?count?"),
+    target("exact.visited", exact.visited, a.truth, post="sampled", grow="?count0", max_cells="?cells"),
     target("exact.compare", exact.compare, a.comparison, truth="truth", sampled="sampled", X="?X"),
     target(
         *("exact.progressive_mixture", exact.progressive_mixture, a.truth),

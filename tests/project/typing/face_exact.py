@@ -57,6 +57,9 @@ def questions_to_any_posterior(post: AnyPosterior) -> None:
 def questions_to_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     try:
         truth = exact.solve(model, max_cells=1_000_000)
+        pieces = assert_type(exact.visited(truth.sample(5, 1), 1, max_cells=1000), exact.VisitedPosterior)
+        assert_type(pieces.coverage, float | None)
+        assert_type(pieces.log_evidence_bound, float)
     except exact.Intractable as error:
         assert_type(error, exact.Intractable)
         raise

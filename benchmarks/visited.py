@@ -1,0 +1,69 @@
+"""How much of the posterior the trees made of drawn pieces hold, and the exact engine within a budget.
+
+Run: python benchmarks/visited.py. Table `maptree_medium`, whose exact evidence is known; tables without one show the
+bounds alone. Seconds are of the processor.
+"""
+
+import sys
+import time
+import warnings
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+
+sys.path.insert(0, str(Path(__file__).parent / "mixing"))
+import problems
+import real
+
+LOG_EVIDENCE = -58.803694
+RUNS = ((250, 1), (1000, 1), (1000, 2), (1000, 3))
+
+
+def visited(name, model, whole=None):
+    """A line for each run and level."""
+    for draws, seed in RUNS:
+        post = copy(pt.sample(model, 1000, tune=500, chains=4, rng=seed, kernel="local", progress=False))
+        post.tree_of_draw = post.tree_of_draw[:, :draws]
+        for grow in (0, 1, 2):
+            began = time.process_time()
+            found = exact.visited(post, grow)
+            spent, n = time.process_time() - began, len(np.unique(post.tree_of_draw))
+            share = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.3f}"
+            print(
+                f"{name}, seed {seed}: {4 * draws} draws, {n} trees, grow={grow}: log evidence >= "
+                f"{found.log_evidence:.3f}{share}, {found.graph.n_cells} cells, {spent:.2f} s",
+                flush=True,
+            )
+
+
+def within_budget(name, model, whole=None):
+    """A line for each budget."""
+    for budget in (1_000, 10_000, 100_000):
+        began = time.process_time()
+        found = exact.solve(model, budget=budget)
+        spent = time.process_time() - began
+        share = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.4f}"
+        print(
+            f"{name}: budget {budget:,}: {found.log_evidence:.3f} <= log evidence <= "
+            f"{found.log_evidence_bound:.3f}{share}, {spent:.2f} s",
+            flush=True,
+        )
+
+
+def main():
+    warnings.simplefilter("ignore", pt.ConvergenceWarning)
+    model = problems.maptree_medium()
+    exact.visited(pt.sample(model, 10, tune=10, chains=1, rng=1, kernel="local", progress=False), 2)
+    visited("maptree_medium", model, LOG_EVIDENCE)
+    within_budget("maptree_medium", model, LOG_EVIDENCE)
+    heart = real.model_of_table("heart_statlog")
+    visited("heart_statlog", heart)
+    within_budget("heart_statlog", heart)
+
+
+if __name__ == "__main__":
+    main()

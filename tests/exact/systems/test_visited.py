@@ -1,0 +1,207 @@
+"""The posterior over trees made of drawn pieces against plain enumeration, and the exact engine within a budget."""
+
+import math
+
+import numpy as np
+import pytest
+from model.problems import random_problem
+from scipy.special import logsumexp
+
+import exact
+import pactree_mcmc as pt
+from exact.recursion.paths import is_fixed_design
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+
+
+def pieces(model, tree):
+    """The cells of a tree that are split, each with its split, in plain Python."""
+    local, out = told(parts_rows, model.split_prior), set()
+    visits = {visit.number: visit for visit in model.visit(tree)}
+
+    def name(cell):
+        if local:
+            return frozenset(cell.index.tolist())
+        spans = [cell.span(k) for k in range(len(cell.low))]
+        if not len(cell.index):
+            return tuple(high - low for low, high in spans)
+        twin = model.columns.twin
+        lacks = [cell.low[k] == 0 and cell.high[c] == model.n_codes[c] for k, c in enumerate(twin.tolist()) if c > k]
+        return tuple(spans), tuple(lacks)
+
+    for number, visit in visits.items():
+        if visit.question is None:
+            continue
+        k = visit.question.feature
+        sides = [visits[int(child)].cell for child in (tree.left[number], tree.right[number])]
+        parts = tuple(name(side) for side in sides)
+        if visit.question.categories >= 0 and all(len(side.index) for side in sides):
+            parts = frozenset(parts)
+        out.add((name(visit.cell), k, parts))
+    return out
+
+
+def problem_of(rng, split_prior, gaps):
+    """A random problem whose cells have names: empty boxes of categories have none."""
+    while True:
+        model = random_problem(rng, split_prior=split_prior, max_trees=500, gaps=gaps)[1]
+        free = not is_fixed_design(model)
+        if free and (told(parts_rows, model.split_prior) or not model.columns.is_nominal.any()):
+            truth = exact.solve(model)
+            if truth.n_trees >= 8:
+                return model, truth
+
+
+def check_pieces(model, truth, rng):
+    """The sum over all trees made of the pieces of some of them, and that it bounds the whole at every level."""
+    every = truth.best_trees(truth.n_trees).trees
+    drawn = [every[i] for i in rng.integers(len(every), size=max(2, len(every) // 8))]
+    known = set().union(*(pieces(model, tree) for tree in drawn))
+    made = [tree for tree in every if pieces(model, tree) <= known]
+    joint = [model.log_posterior(tree) for tree in made]
+    levels = [exact.visited(pt.posterior_from_trees(model, drawn), grow) for grow in (0, 1, 2)]
+    assert levels[0].n_trees == len(made)
+    assert levels[0].log_evidence == pytest.approx(logsumexp(joint), abs=1e-9)
+    best = max(made, key=model.log_posterior)
+    assert levels[0].map_log_joint == pytest.approx(model.log_posterior(best), abs=1e-9)
+    check_bounds(truth, levels)
+    return len(made) > len(set(drawn))
+
+
+def check_bounds(truth, levels):
+    sums = [level.log_evidence for level in levels]
+    assert sums == sorted(sums) or np.allclose(sums, sorted(sums), atol=1e-9)
+    assert all(total <= truth.log_evidence + 1e-9 for total in sums)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
+def test_all_trees_made_of_drawn_pieces(split_prior, gaps):
+    rng = np.random.default_rng([len(split_prior), gaps])
+    more = [check_pieces(*problem_of(rng, split_prior, gaps), rng) for _ in range(8)]
+    assert any(more)
+
+
+@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic", "fixed"])
+def test_all_trees_drawn_are_all_there_is(split_prior):
+    """Empty cells, categories and missing values too: with every tree drawn nothing is missing, and nothing is new."""
+    rng = np.random.default_rng(len(split_prior))
+    for gaps in (False, True):
+        model = random_problem(rng, split_prior=split_prior, max_trees=300, gaps=gaps)[1]
+        truth = exact.solve(model)
+        every = pt.posterior_from_trees(model, truth.best_trees(truth.n_trees).trees)
+        for grow in (0, 1, 2):
+            whole = exact.visited(every, grow)
+            assert whole.n_trees == truth.n_trees
+            assert whole.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
+            assert whole.n_leaves_pmf() == pytest.approx(truth.n_leaves_pmf(), abs=1e-9)
+            assert whole.feature_inclusion() == pytest.approx(truth.feature_inclusion(), abs=1e-9)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_never_more_than_the_evidence(block):
+    """Of 200 random problems, by a few draws each."""
+    rng = np.random.default_rng([7, block])
+    for _ in range(50):
+        model = random_problem(rng, split_prior=str(rng.choice(["local", "grid", "dyadic"])), max_trees=2000)[1]
+        truth = exact.solve(model)
+        draws = truth.sample(int(rng.integers(1, 12)), rng)
+        check_bounds(truth, [exact.visited(draws, grow) for grow in (0, 1, 2)])
+
+
+@pytest.mark.planted
+def test_splits_that_were_not_drawn_forgotten():
+    """As if R were a law over the drawn splits alone: the sum exceeds the evidence."""
+    rng, caught = np.random.default_rng(3), 0
+    for _ in range(30):
+        model, truth = problem_of(rng, "local", False)
+        level = exact.visited(truth.sample(5, rng))
+        graph = level.graph
+        parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+        mass = np.bincount(parent, weights=np.exp(graph.log_rule), minlength=graph.n_cells)[parent]
+        wrong = graph._replace(log_rule=graph.log_rule - np.log(mass))
+        caught += exact.VisitedPosterior(model, wrong).log_evidence > truth.log_evidence + 1e-9
+    assert caught >= 3
+
+
+@pytest.mark.planted
+def test_leaves_whose_splits_were_not_drawn_taken_for_forced():
+    rng, caught = np.random.default_rng(4), 0
+    for _ in range(20):
+        model, truth = problem_of(rng, "local", False)
+        graph = exact.visited(truth.sample(5, rng)).graph
+        bare = np.repeat(np.diff(graph.first_edge) == 0, np.diff(graph.first_slot))
+        stop = np.where(bare, exact.by_slot(graph, graph.score), graph.log_stop)
+        wrong = exact.with_terms(graph, log_stop=stop)
+        caught += exact.VisitedPosterior(model, wrong).log_evidence > truth.log_evidence + 1e-9
+    assert caught >= 2
+
+
+def test_what_a_posterior_of_pieces_answers():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 3))
+    y = (X[:, 0] > 0.5) ^ (rng.random(60) < 0.1)
+    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3), split_prior=pt.LocalCuts(max_cuts=8))
+    truth = exact.solve(model)
+    post = pt.sample(model, 500, tune=300, chains=2, rng=1, kernel="local", progress=False)
+    found = exact.visited(post, 1)
+    gap = truth.log_evidence - found.log_evidence
+    assert 0.0 <= gap < 0.3
+    most_wrong = 1.0 - math.exp(-gap) + 1e-9
+    assert np.abs(found.predict_proba(X) - truth.predict_proba(X)).max() <= most_wrong
+    assert np.abs(found.feature_inclusion() - truth.feature_inclusion()).max() <= most_wrong
+    assert found.map_log_joint == pytest.approx(truth.map_log_joint, abs=1e-9)
+    assert found.coverage is None
+    assert exact.VisitedPosterior(model, found.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))
+    assert found.kl_to_prior() > 0.0
+    assert "VisitedPosterior(log_evidence>=" in repr(found)
+
+
+def test_bad_input_is_refused():
+    post = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0])).sample(5, rng=1)
+    with pytest.raises(TypeError, match="post"):
+        exact.visited("draws")
+    with pytest.raises(ValueError, match=r"grow=3 is out of range; give an integer 0\.\.2"):
+        exact.visited(post, 3)
+    with pytest.raises(ValueError, match="budget=0 is out of range"):
+        exact.solve(post.model, budget=0)
+    shared = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 0.1], leaf=pt.NormalSharedVariance())
+    drawn = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
+    with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):
+        exact.visited(drawn)
+
+
+@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
+def test_a_budget_bounds_the_sum(split_prior):
+    rng = np.random.default_rng(11)
+    for _ in range(6):
+        model = random_problem(rng, split_prior=split_prior, leaf="dirichlet", max_trees=3000)[1]
+        truth, before = exact.solve(model), -math.inf
+        for budget in (1, 5, 20, 100, 100_000):
+            some = exact.solve(model, budget=budget)
+            assert some.log_evidence <= truth.log_evidence + 1e-9 <= some.log_evidence_bound + 2e-9
+            assert some.log_evidence >= before - 1e-9
+            before = some.log_evidence
+        assert some.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
+        assert some.log_evidence_bound == pytest.approx(truth.log_evidence, abs=1e-9)
+        assert some.n_trees == truth.n_trees
+        assert some.coverage == pytest.approx(1.0)
+
+
+def test_a_budget_without_a_bound():
+    x = np.arange(30.0)
+    model = pt.TreeModel(x[:, None], np.sin(x / 5.0))
+    few, all_cells = exact.solve(model, budget=10), exact.solve(model, budget=10_000)
+    assert few.log_evidence_bound == math.inf and few.coverage is None
+    assert few.log_evidence < all_cells.log_evidence == pytest.approx(exact.solve(model).log_evidence)
+    assert all_cells.log_evidence_bound == pytest.approx(all_cells.log_evidence)
+
+
+@pytest.mark.planted
+def test_a_bound_by_too_small_a_likelihood(monkeypatch):
+    """As if no tree could fit better than half as well, in nats, as one with every class in a leaf of its own."""
+    from exact import anytime
+
+    right = anytime.most_likely
+    monkeypatch.setattr(anytime, "most_likely", lambda *given: 3.0 * right(*given))
+    with pytest.raises(AssertionError):
+        test_a_budget_bounds_the_sum("local")
