@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..tree.coded import leaves_of_units
-from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess
+from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess, rhat_and_ess_by_tree
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -44,8 +44,6 @@ FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
 """Two fits disagree where both have so many effective draws and their log evidences differ by more than so many
 standard errors and so many nats; or where the one with the smaller evidence has, and the other finds so many times it.
 """
-BLOCK = 1 << 20
-"""Numbers diagnosed at a time."""
 
 
 HEADER = (
@@ -271,11 +269,7 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
     parts.append(_predictions(post, max_points))
     by_tree = np.vstack([part.by_tree for part in parts])
-    rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
-    step = max(BLOCK // post.tree_of_draw.size, 1)
-    for i in range(0, len(by_tree), step):
-        here = slice(i, i + step)
-        rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, post.tree_of_draw])
+    rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     return Figures(names, np.array(group), by_tree, rhat, ess)
 

@@ -23,6 +23,7 @@ from .divergence import as_divergence, same_trees
 from .evidence import Tempering, bridges
 from .inference_data import as_datasets, summary, to_arviz
 from .predictive import BLOCK
+from .summaries.exploring import ExploresDraws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
 """Fields of `Draws` that a posterior has under another name."""
 
 
-class SampledPosterior(Posterior):
+class SampledPosterior(ExploresDraws, Posterior):
     """Draws of trees: from chains, or independent ones from the exact engine.
 
     Attributes
