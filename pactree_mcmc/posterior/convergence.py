@@ -15,6 +15,7 @@ import numpy as np
 from ..core.checks import check_count
 from ..tree.coded import leaves_of_units
 from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess, rhat_and_ess_by_tree
+from .space.tree_ess import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -28,10 +29,12 @@ N_CLASSES = 3
 """Classes whose probability is checked, at most."""
 SCALARS = ("log posterior", "number of leaves", "depth")
 """Quantities that come first."""
+N_FOCAL = 12
+"""Trees from which distances are checked, at most."""
 RARE = 0.02
 """Features at the root, or in the tree, with a probability below this or above one less this are not judged."""
 N_LISTED = 3
-"""Of the root features, the inclusions and the predictions, the worst that a warning lists."""
+"""Of the root features, the inclusions, the distances and the predictions, the worst that a warning lists."""
 DRIFT_RHAT = 1.05
 """R-hat between the first halves of all chains and the second halves, above which there is a trend."""
 APART = 10.0
@@ -107,7 +110,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 
     Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
     in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
-    0.98), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
+    0.98), how far the tree is from each of up to 12 trees drawn (in cells that only one of the two has, if more than
+    0.02 of the draws of some chain are not at the commonest distance), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
     400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
     at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it. Of a run
     that learned whole trees two things more: whether the chains lost a root feature that draws of the learned density
@@ -128,8 +132,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     list of str
         Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
         Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
-        root features, of the features in the tree, of the predictions), what was lost,
-        advice. One line for fewer than 100 draws.
+        root features, of the features in the tree, of the distances, of the predictions), what was lost, advice. One line for fewer than 100 draws.
 
     Raises
     ------
@@ -138,7 +141,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 
     Notes
     -----
-    O(distinct trees * max_points * depth + quantities * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
+    O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
+    for 4 x 1000 draws a few tenths of a second.
     Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/test_convergence.py). Predictions that
     differ by a 1e-9th of their range count as equal: rounding is no news.
 
@@ -267,7 +271,7 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
     scalars = np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
     parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
-    parts.append(_predictions(post, max_points))
+    parts += [trees_judged(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])
     rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
@@ -294,6 +298,19 @@ def features_judged(post: SampledPosterior) -> Quantities:
         group += [plural] * len(judged)
         rows.append(holds[judged].astype(np.float64))
     return Quantities(names, group, np.vstack(rows))
+
+
+def trees_judged(post: SampledPosterior) -> Quantities:
+    """Distances from a few trees drawn, unless nearly all draws of all chains lie equally far from it."""
+    draws = focal_draws(post, N_FOCAL)
+    by_tree = distances_from(post, post.tree_of_draw.ravel()[draws])
+    judged = []
+    for i, distance in enumerate(by_tree.astype(np.int64)[:, post.tree_of_draw]):
+        commonest = [np.bincount(chain).max() for chain in distance]
+        if min(commonest) < (1.0 - RARE) * post.n_draws:
+            judged.append(i)
+    names = [f"distance from the tree of {draw_words(post, draw)}" for draw in draws[judged].tolist()]
+    return Quantities(names, ["distances between trees"] * len(names), by_tree[judged])
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -63,9 +63,6 @@ class SampledPosterior(ExploresDraws, Posterior):
     course : Course or None
         What `resume` needs; None for independent draws and interrupted runs.
     """
-
-    sees_all_rows: ClassVar[bool] = True
-    """Whether every draw is of the posterior given all rows."""
 
     def __init__(
         self,
@@ -352,7 +349,8 @@ class SampledPosterior(ExploresDraws, Posterior):
     def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0) -> Any:
         """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
-        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature), ``sample_stats``
+        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature, support by cell,
+        tree_distance by focal tree), ``sample_stats``
         (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and when asked for
         ``log_likelihood`` and ``posterior_predictive`` (chain, draw, row).
 
@@ -419,7 +417,7 @@ class SampledPosterior(ExploresDraws, Posterior):
         write_parts(parts, path, as_datasets(to_arviz(self, log_likelihood=log_likelihood)))
 
     def summary(self) -> pd.DataFrame:
-        """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.
+        """Table (a DataFrame) of scalars, features at the root and in the tree, and trees: mean, sd, ESS, R-hat.
 
         ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.
         """

@@ -159,6 +159,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         example was predicted.
     """
 
+    sees_all_rows = False
+
     def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
         self._packed = pack_graph(graph)

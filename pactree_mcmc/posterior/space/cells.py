@@ -102,9 +102,7 @@ def number_cells(post: SampledPosterior, max_rows: int = MAX_ROWS) -> Cells:
     parted = of_node[inner[parts]][first_split]
     chosen = sides[parts][first_split]
     n_units = model.units.n_units
-    return Cells(
-        of_node, split_of_node, tree_of_node, word[first], chosen, parted, offset, member, len(units), n_units
-    )
+    return Cells(of_node, split_of_node, tree_of_node, word[first], chosen, parted, offset, member, len(units), n_units)
 
 
 def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:

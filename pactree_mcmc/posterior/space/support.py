@@ -113,7 +113,9 @@ def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
         nodes.append(most_probable_nodes(post, splits=splits)[which])
         by_tree.append(cells.holders(which, splits=splits))
         by_chain.append(frequency[:, which])
-        key += split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
+        key += (
+            split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
+        )
         words += [words_of_node(post, node, question=splits) for node in nodes[-1].tolist()]
     held, seen = np.vstack(by_tree), np.hstack(by_chain)
     rhat, ess = rhat_and_ess_by_tree(held, post.tree_of_draw)

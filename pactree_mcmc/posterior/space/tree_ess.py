@@ -36,6 +36,8 @@ class TreeEss(NamedTuple):
     """The largest R-hat of the distances from the focal trees."""
     mean_distance: float
     """Mean number of cells that only one of two draws has."""
+    sd_distance: float
+    """Standard deviation of that number, over the draws and the focal trees."""
     n_draws: int
     """Draws in all."""
 
@@ -47,23 +49,30 @@ def tree_ess_of(post: SampledPosterior) -> TreeEss:
     # mean over pairs of draws: each cell parts them by its frequency
     p = cells.frequencies(post.weight_of_tree)
     mean_distance = float(2.0 * (p * (1.0 - p)).sum())
+    by_tree = distances_from(post, post.tree_of_draw.ravel()[focal_draws(post, N_FOCAL)])
+    weight = post.weight_of_tree
+    deviation = math.sqrt(max(float(((by_tree - (by_tree @ weight).mean()) ** 2 @ weight).mean()), 0.0))
     if post.n_draws < FEWEST_PER_CHAIN:
-        return TreeEss(math.nan, math.nan, math.nan, math.nan, mean_distance, total)
-    focal = focal_trees(post, N_FOCAL)
-    rhat, ess = rhat_and_ess_by_tree(distances_from(post, focal), post.tree_of_draw)
-    return TreeEss(
-        float(ess.min()), float(np.median(ess)), frechet_ess(post), float(rhat.max()), mean_distance, total
-    )
+        return TreeEss(math.nan, math.nan, math.nan, math.nan, mean_distance, deviation, total)
+    rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)
+    figures = float(ess.min()), float(np.median(ess)), frechet_ess(post), float(rhat.max())
+    return TreeEss(*figures, mean_distance, deviation, total)
 
 
-def focal_trees(post: SampledPosterior, most: int) -> np.ndarray:
-    """Distinct trees of draws evenly spaced over all chains, each once, at most ``most``."""
-    return np.unique(post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, most)])
+def focal_draws(post: SampledPosterior, most: int) -> np.ndarray:
+    """Draws with different trees, at most ``most``, evenly spaced over all chains; chain after chain."""
+    draws = spaced(post.tree_of_draw.size, most)
+    return draws[np.sort(np.unique(post.tree_of_draw.ravel()[draws], return_index=True)[1])]
 
 
-def distances_from(post: SampledPosterior, focal: np.ndarray) -> np.ndarray:
-    """Cells that only one has, of each of the trees ``focal`` (m,) and each distinct tree: (m, n_distinct_trees)."""
-    return between_trees(post, focal, np.arange(post.n_distinct_trees), "cells")
+def draw_words(post: SampledPosterior, draw: int) -> str:
+    """Which draw it is, of those of all chains one after the other."""
+    return f"draw {draw % post.n_draws} of chain {draw // post.n_draws}"
+
+
+def distances_from(post: SampledPosterior, trees: np.ndarray) -> np.ndarray:
+    """Cells that only one has, of each of the ``trees`` (m,) and each distinct tree: (m, n_distinct_trees)."""
+    return between_trees(post, trees, np.arange(post.n_distinct_trees), "cells")
 
 
 def frechet_ess(post: SampledPosterior) -> float:

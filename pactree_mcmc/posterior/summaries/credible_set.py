@@ -117,10 +117,6 @@ class CredibleSet:
 def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
     """The set from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
     check_drawn(post)
-    if not post.sees_all_rows:
-        raise ValueError(
-            f"the draws of a {type(post).__name__} are of many stages, each with odds of its own: there is no one set."
-        )
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
     drawn = np.flatnonzero(weight > 0.0)
     order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]

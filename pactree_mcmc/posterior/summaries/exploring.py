@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,15 +30,20 @@ class ExploresTrees:
     """
 
     model: TreeModel
+    sees_all_rows: ClassVar[bool] = True
+    """Whether every tree is of the posterior given all rows."""
 
     if TYPE_CHECKING:
+
+        @abstractmethod
+        def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior: ...
 
         @abstractmethod
         def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]: ...
 
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
         """The posterior as draws."""
-        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
+        return self.sample(check_count("draws", draws), rng)
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """The cells and splits that trees have, how probable each is, and how well that is known.
@@ -172,6 +177,11 @@ class ExploresTrees:
         (True, False)
         """
         mass = check_mass(mass)
+        if not self.sees_all_rows:
+            raise ValueError(
+                f"the trees of a {type(self).__name__} are of many stages, each with odds of its own: there is no one "
+                "set; ask exact.solve or sample."
+            )
         post = self._as_draws(draws, rng)
         return credible_set_of(post, post.weight_of_tree, mass)
 
@@ -202,9 +212,9 @@ class ExploresTrees:
 
         Notes
         -----
-        Medoids of 400 draws, evenly spaced, of as many clusters as have the largest mean silhouette (Kaufman and
-        Rousseeuw 1990), and one cluster if that is below 0.25; every draw then belongs to the nearest medoid. They are
-        clusters, not local maxima: a large cluster may hold several of these.
+        Medoids of 400 draws, evenly spaced. More clusters are taken where their mean silhouette (Kaufman and Rousseeuw
+        1990) is at least 0.25 and larger by 0.05 than with fewer, and each holds 5 % of the draws; every draw then
+        belongs to the nearest medoid. They are clusters, not local maxima: a large one may hold several of these.
 
         Examples
         --------
@@ -261,7 +271,8 @@ class ExploresTrees:
         >>> print(small.tree.question(0), round(small.r2, 2))
         x0 <= 19.5 0.96
         """
-        return projection_of(self._as_draws(draws, rng), max_leaves, self._mean_at)
+        post = self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
+        return projection_of(post, max_leaves, self._mean_at)
 
     @property
     def _mean_at(self) -> Any:

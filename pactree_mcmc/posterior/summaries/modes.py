@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LEAST_SILHOUETTE = 0.25
 """Clusters of a smaller mean silhouette are none (Kaufman and Rousseeuw 1990, table 2.4)."""
+MORE, LEAST_SHARE = 0.05, 0.05
+"""Further clusters must raise the silhouette by so much, and the smallest must hold such a share of the draws."""
 APART = 0.25
 """What is so much more frequent in a cluster than elsewhere, or less, is told."""
 N_TOLD = 3
@@ -92,15 +94,19 @@ def modes_of(post: SampledPosterior, kind: str, most: int) -> Modes:
 def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
     """Centres (k,) of at most ``most`` clusters by ``distance`` (m, m), and their mean silhouette.
 
-    Medoids, of as many clusters as have the largest mean silhouette; one cluster if that is below 0.25.
+    Medoids. More clusters are taken if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and
+    each holds 5 % of the places; else one.
     """
     best, score = medoids(distance, 1), 0.0
     for k in range(2, min(most, len(distance)) + 1):
         centres = medoids(distance, k)
         if len(np.unique(distance[centres], axis=0)) < k:
             break
-        found = _silhouette(distance, np.argmin(distance[:, centres], axis=1), k)
-        if found > max(score, LEAST_SILHOUETTE):
+        nearest = np.argmin(distance[:, centres], axis=1)
+        if np.bincount(nearest, minlength=k).min() < LEAST_SHARE * len(distance):
+            continue
+        found = _silhouette(distance, nearest, k)
+        if found >= max(score + MORE, LEAST_SILHOUETTE):
             best, score = centres, found
     return best, score
 
@@ -133,8 +139,6 @@ def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
     """Mean silhouette; 0 of what is alone in its cluster."""
     belongs = np.eye(k)[nearest]
     size = belongs.sum(axis=0)
-    if (size == 0).any():
-        return -1.0
     sums = distance @ belongs
     each = np.arange(len(distance))
     own = sums[each, nearest] / np.maximum(size[nearest] - 1.0, 1.0)
@@ -150,7 +154,7 @@ def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
 def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
     """What the distinct trees ``inside`` (bool) have more often than the others, or less often, in words.
 
-    The feature at the root, if that differs by a quarter or more, and of the splits the three that differ most.
+    The feature that they have at the root a quarter more often, if any, and of the splits the three that differ most.
     """
     weight = post.weight_of_tree
     groups = np.array([np.where(inside, weight, 0.0), np.where(inside, 0.0, weight)])
@@ -158,8 +162,8 @@ def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
     out, names = [], post.model.columns.names
     root = post.root_feature_of_tree
     at_root = np.array([np.bincount(root + 1, weights=group, minlength=len(names) + 1) for group in groups])
-    k = int(np.argmax(np.abs(at_root[0] - at_root[1])))
-    if abs(at_root[0, k] - at_root[1, k]) >= APART:
+    k = int(np.argmax(at_root[0] - at_root[1]))
+    if at_root[0, k] - at_root[1, k] >= APART:
         what = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
         out.append(_told(what, at_root[:, k]))
     share = post.cells.frequencies(groups, splits=True)
