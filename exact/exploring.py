@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number
-from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.space.paths import Condition, in_words
 from pactree_mcmc.posterior.space.support import CELL, SPLIT, Support, likely, split_keys, with_question
 from pactree_mcmc.posterior.summaries.credible_set import CredibleSet, check_mass, credible_set_of
@@ -64,9 +63,6 @@ class ExploresGraph(ExploresTrees):
 
         @cached_property
         def _best_inside(self) -> np.ndarray: ...
-
-        @abstractmethod
-        def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior: ...
 
         @abstractmethod
         def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior: ...
@@ -137,6 +133,13 @@ class ExploresGraph(ExploresTrees):
         )
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
+        """As `Posterior.credible_set`: from the ``draws`` best trees if they hold the mass, else from so many draws.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range.
+        """
         check_count("draws", draws)
         mass = check_mass(mass)
         values, ranked = rank_trees(self.graph, self._best_inside, draws)

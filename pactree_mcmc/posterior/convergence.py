@@ -111,11 +111,12 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
     in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
     0.98), how far the tree is from each of up to 12 trees drawn (in cells that only one of the two has, if more than
-    0.02 of the draws of some chain are not at the commonest distance), and the predictions at training rows: R-hat must not exceed 1.01, the bulk effective sample size must reach
-    400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
-    at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it. Of a run
-    that learned whole trees two things more: whether the chains lost a root feature that draws of the learned density
-    find likely, and whether densities fitted to one half of the chains and to the other find the same evidence.
+    0.02 of the draws of some chain are not at the commonest distance), and the predictions at training rows: R-hat must
+    not exceed 1.01, the bulk effective sample size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares
+    its halves. Trees of equal posterior with other features at the root are what chains pass between most rarely, and
+    neither the log posterior nor the leaves show it. Of a run that learned whole trees two things more: whether the
+    chains lost a root feature that draws of the learned density find likely, and whether densities fitted to one half
+    of the chains and to the other find the same evidence.
 
     Parameters
     ----------
@@ -132,7 +133,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     list of str
         Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
         Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
-        root features, of the features in the tree, of the distances, of the predictions), what was lost, advice. One line for fewer than 100 draws.
+        root features, of the features in the tree, of the distances, of the predictions), what was lost, advice. One
+        line for fewer than 100 draws.
 
     Raises
     ------

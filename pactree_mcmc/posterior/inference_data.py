@@ -155,7 +155,9 @@ def tree_traces(posterior: SampledPosterior) -> tuple[dict[str, np.ndarray], dic
             break
     draws = focal_draws(posterior, MOST_FOCAL)
     distance = distances_from(posterior, posterior.tree_of_draw.ravel()[draws])
-    traces = {"tree_distance": np.moveaxis(distance.astype(np.int32)[:, posterior.tree_of_draw], 0, -1)}
+    traces: dict[str, np.ndarray] = {
+        "tree_distance": np.moveaxis(distance.astype(np.int32)[:, posterior.tree_of_draw], 0, -1)
+    }
     labels = {"focal": [draw_words(posterior, draw) for draw in draws.tolist()]}
     if chosen:
         nodes = most_probable_nodes(posterior)[chosen].tolist()

@@ -72,11 +72,11 @@ def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0, *, di
         drawn = posterior.draw_trees(check_count("n_draws", n_draws), rng)
         stacked, value, tree = stack_trees(drawn), np.concatenate([t.value for t in drawn]), drawn.__getitem__
     X = training_points(posterior.model, N_ROWS)[1]
-    mean, distance = posterior._values(X), []
+    mean, far = posterior._values(X), []
     for first in range(0, len(stacked.offset) - 1, AT_ONCE):
         some = stacked._replace(offset=stacked.offset[first : first + AT_ONCE + 1])
-        distance.append(((leaf_values(some, value, X) - mean) ** 2).sum(axis=(1, 2)))
-    return tree(int(np.argmin(np.concatenate(distance))))
+        far.append(((leaf_values(some, value, X) - mean) ** 2).sum(axis=(1, 2)))
+    return tree(int(np.argmin(np.concatenate(far))))
 
 
 def middle_tree(post: SampledPosterior, distance: str) -> Tree:

@@ -256,6 +256,9 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
         return self._leaf_laws()
 
+    def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
+        return self.sample(check_count("draws", draws), rng)
+
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         frozen = self.model.leaf.uses_estimation and not any(
             np.any(order.estimation != self.model.target.estimation) for order in self._orders

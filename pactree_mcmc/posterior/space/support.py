@@ -106,7 +106,9 @@ def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     check_drawn(post)
     cells, nodes = post.cells, []
-    by_tree, by_chain, key, words = [], [], [], []
+    by_tree, by_chain = [], []
+    key: list[tuple[int, ...]] = []
+    words: list[str] = []
     for splits in (False, True):
         frequency = frequency_by_chain(post, splits=splits)
         which = likely(frequency.mean(axis=0), min_probability, 0 if splits else 1)

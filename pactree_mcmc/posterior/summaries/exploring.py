@@ -11,7 +11,7 @@ import numpy as np
 from ...core.checks import Seed, check_count, read_generator
 from ..space.cells import Cells, number_cells
 from ..space.distances import TreeDistances, distances_between
-from ..space.support import Support, SplitFrequencies, split_frequencies, support_of_draws
+from ..space.support import SplitFrequencies, Support, split_frequencies, support_of_draws
 from ..space.tree_ess import TreeEss, tree_ess_of
 from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
@@ -36,14 +36,11 @@ class ExploresTrees:
     if TYPE_CHECKING:
 
         @abstractmethod
-        def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior: ...
-
-        @abstractmethod
         def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]: ...
 
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
         """The posterior as draws."""
-        return self.sample(check_count("draws", draws), rng)
+        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """The cells and splits that trees have, how probable each is, and how well that is known.
@@ -95,7 +92,7 @@ class ExploresTrees:
         return support_of_draws(self._as_draws(draws, rng), min_probability)
 
     def consensus_tree(self, min_support: float = 0.5, *, draws: int = 1000, rng: Seed = 0) -> ConsensusTree:
-        """The tree of the majority cells: those that more than half of the trees have, each below the smallest around it.
+        """The tree of the majority cells: those that more than half of all trees have, each in the smallest around it.
 
         Parameters
         ----------
@@ -162,9 +159,9 @@ class ExploresTrees:
 
         Notes
         -----
-        The order of the trees is that of their log posteriors, exact for any tree; only the share of the posterior above
-        a tree comes from draws, with the Monte-Carlo error of a share. Under `LeafPenalty` a constant that all trees
-        share is left out, which changes nothing.
+        The order of the trees is that of their log posteriors, exact for any tree; only the share of the posterior
+        above a tree comes from draws, with the Monte-Carlo error of a share. Under `LeafPenalty` a constant that all
+        trees share is left out, which changes nothing.
 
         Examples
         --------

@@ -74,7 +74,8 @@ class Projection(NamedTuple):
         coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
         flat = self.leaf_draws.reshape(-1, *self.leaf_draws.shape[2:])
         lower, upper = np.quantile(flat, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=0)
-        assert self.tree.value is not None and self.tree.rows is not None
+        assert self.tree.value is not None
+        assert self.tree.rows is not None
         n, d = lower.shape
         labels = range(d) if self.tree.classes is None else self.tree.classes.tolist()
         return pd.DataFrame(
