@@ -259,6 +259,9 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
         return self.sample(check_count("draws", draws), rng)
 
+    def _draws_that_predict(self, draws: int, rng: Any) -> SampledPosterior:
+        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
+
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         frozen = self.model.leaf.uses_estimation and not any(
             np.any(order.estimation != self.model.target.estimation) for order in self._orders

@@ -104,7 +104,6 @@ class Support(NamedTuple):
 def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
     """The cells and splits that draws have with at least ``min_probability``; see `Posterior.support`."""
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    check_drawn(post)
     cells, nodes = post.cells, []
     by_tree, by_chain = [], []
     key: list[tuple[int, ...]] = []

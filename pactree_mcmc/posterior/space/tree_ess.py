@@ -37,7 +37,7 @@ class TreeEss(NamedTuple):
     mean_distance: float
     """Mean number of cells that only one of two draws has."""
     sd_distance: float
-    """Standard deviation of that number, over the draws and the focal trees."""
+    """Standard deviation of that number, over the draws and the focal trees; NaN of one draw."""
     n_draws: int
     """Draws in all."""
 
@@ -51,7 +51,7 @@ def tree_ess_of(post: SampledPosterior) -> TreeEss:
     mean_distance = float(2.0 * (p * (1.0 - p)).sum())
     by_tree = distances_from(post, post.tree_of_draw.ravel()[focal_draws(post, N_FOCAL)])
     weight = post.weight_of_tree
-    deviation = math.sqrt(max(float(((by_tree - (by_tree @ weight).mean()) ** 2 @ weight).mean()), 0.0))
+    deviation = float(np.sqrt(((by_tree - (by_tree @ weight).mean()) ** 2 @ weight).mean())) if total > 1 else math.nan
     if post.n_draws < FEWEST_PER_CHAIN:
         return TreeEss(math.nan, math.nan, math.nan, math.nan, mean_distance, deviation, total)
     rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)

@@ -11,7 +11,7 @@ from ...tree.coded import CodedTrees
 from ...tree.export import MOST_CLASSES, count_words, value_words
 from ..space.cells import rows_looked_at
 from ..space.paths import ALL_ROWS, in_words, path_to
-from ..space.support import check_drawn, most_probable_nodes
+from ..space.support import most_probable_nodes
 
 if TYPE_CHECKING:
     from ..sampled import SampledPosterior
@@ -90,7 +90,6 @@ def consensus_of(post: SampledPosterior, probability: np.ndarray, min_support: f
     Two cells that each have a probability above one half are both in some tree, so they are nested or disjoint.
     """
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
-    check_drawn(post)
     needed = min(min_support, 1.0 - CERTAIN)
     chosen = np.union1d([0], np.flatnonzero(probability > needed)).astype(np.int64)
     nodes = most_probable_nodes(post)[chosen]

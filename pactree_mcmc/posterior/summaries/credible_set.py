@@ -10,7 +10,6 @@ import numpy as np
 
 from ...core.checks import check_number
 from ...tree.tree import Tree
-from ..space.support import check_drawn
 
 if TYPE_CHECKING:
     from ..sampled import SampledPosterior
@@ -116,7 +115,6 @@ class CredibleSet:
 
 def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
     """The set from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
-    check_drawn(post)
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
     drawn = np.flatnonzero(weight > 0.0)
     order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.checks import Seed, check_count, read_generator
 from ..space.cells import Cells, number_cells
 from ..space.distances import TreeDistances, distances_between
-from ..space.support import SplitFrequencies, Support, split_frequencies, support_of_draws
+from ..space.support import SplitFrequencies, Support, check_drawn, split_frequencies, support_of_draws
 from ..space.tree_ess import TreeEss, tree_ess_of
 from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
@@ -41,6 +41,10 @@ class ExploresTrees:
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
         """The posterior as draws."""
         return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
+
+    def _draws_that_predict(self, draws: int, rng: Seed) -> SampledPosterior:
+        """As `_as_draws`, where each draw predicts what its statistics say."""
+        return self._as_draws(draws, rng)
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """The cells and splits that trees have, how probable each is, and how well that is known.
@@ -225,7 +229,8 @@ class ExploresTrees:
         >>> [mode.by_chain.tolist() for mode in post.modes().modes]
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        return modes_of(self._as_draws(draws, rng), distance, most)
+        given = self._draws_that_predict if distance == "predictions" else self._as_draws
+        return modes_of(given(draws, rng), distance, most)
 
     def project(self, max_leaves: int = 4, *, draws: int = 1000, rng: Seed = 0) -> Projection:
         """One small tree that predicts most nearly what the posterior does on average, and how much of it that keeps.
@@ -268,8 +273,7 @@ class ExploresTrees:
         >>> print(small.tree.question(0), round(small.r2, 2))
         x0 <= 19.5 0.96
         """
-        post = self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
-        return projection_of(post, max_leaves, self._mean_at)
+        return projection_of(self._draws_that_predict(draws, rng), max_leaves, self._mean_at)
 
     @property
     def _mean_at(self) -> Any:
@@ -288,6 +292,7 @@ class ExploresDraws(ExploresTrees):
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
         check_count("draws", draws)
         read_generator(rng)
+        check_drawn(self)  # type: ignore[arg-type]
         return self  # type: ignore[return-value]
 
     def asdsf(self, min_probability: float = 0.1) -> SplitFrequencies:

@@ -10,7 +10,7 @@ from ...core.checks import check_choice, check_count
 from ...tree.export import count_words
 from ...tree.tree import Tree
 from ..space.distances import KINDS, MOST_DRAWS, between_trees, spaced
-from ..space.support import check_drawn, most_probable_nodes, words_of_node
+from ..space.support import most_probable_nodes, words_of_node
 
 if TYPE_CHECKING:
     from ..sampled import SampledPosterior
@@ -67,7 +67,6 @@ class Modes(NamedTuple):
 def modes_of(post: SampledPosterior, kind: str, most: int) -> Modes:
     """Clusters of the trees drawn; see `Posterior.modes`."""
     kind, most = check_choice("distance", kind, KINDS), check_count("most", most, 1, 50)
-    check_drawn(post)
     looked_at = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
     some, where = np.unique(looked_at, return_inverse=True)
     distance = between_trees(post, some, some, kind)[where[:, None], where]

@@ -20,7 +20,6 @@ from ...tree.tree import Tree
 from ..space.cells import rows_looked_at
 from ..space.distances import row_counts, values_at
 from ..space.paths import in_words, path_to
-from ..space.support import check_drawn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +95,6 @@ def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Project
     ``mean`` gives it for distinct rows (m,) of the model as (m, d), or is None: then it is that of the draws.
     """
     max_leaves = check_count("max_leaves", max_leaves, 1)
-    check_drawn(post)
     model = post.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing, so there is nothing to project.")
