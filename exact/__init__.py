@@ -1,7 +1,8 @@
 """The exact engine: sums over all trees by dynamic programming.
 
-Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
+Posterior: solve, ExactPosterior, BestTrees, CellProbabilities, MeanAndVariance, TreesWithin, Intractable.
 Comparison: compare, Comparison.
+For other programs: to_timbertrek.
 Progressive mixture: progressive_mixture, ProgressiveMixture, kl_bound, KLBound.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
+from .exploring import TreesWithin
 from .graph.cells import CellGraph, Intractable, build_graph
 from .posterior import BestTrees, CellProbabilities, ExactPosterior
 from .recursion.terms import by_slot, with_terms
@@ -34,6 +36,7 @@ from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_p
 from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
+from .timbertrek import to_timbertrek
 
 if TYPE_CHECKING:
     from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
@@ -67,6 +70,7 @@ __all__ = [
     "SpatiallyAdaptive",
     "SquareRoot",
     "TreeSource",
+    "TreesWithin",
     "best_by_size",
     "best_log_weight",
     "build_graph",
@@ -85,6 +89,7 @@ __all__ = [
     "progressive_mixture",
     "solve",
     "solve_global_splitting",
+    "to_timbertrek",
     "with_terms",
 ]
 

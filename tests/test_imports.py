@@ -24,7 +24,9 @@ LAYERS = (
 EXACT_LAYERS = tuple(
     f"exact.{name}" for name in ("graph", "semirings", "recursion", "answers", "exploring", "posterior")
 )
-EXACT_LAYERS += tuple(f"exact.{name}" for name in ("solving", "compare", "design_counts", "systems", "estimators"))
+EXACT_LAYERS += tuple(
+    f"exact.{name}" for name in ("timbertrek", "solving", "compare", "design_counts", "systems", "estimators")
+)
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars")
 
