@@ -180,7 +180,7 @@ class ExploresGraph(ExploresTrees):
         >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
         >>> near = truth.trees_within(3.5)
         >>> [tree.n_leaves for tree in near.trees], near.complete
-        ([2, 3, 3], True)
+        ([2, 2, 2], True)
         """
         epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
         most, k = check_count("most", most), 64

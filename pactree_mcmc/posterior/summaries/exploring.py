@@ -88,9 +88,9 @@ class ExploresTrees:
         >>> model = pt.TreeModel(x[:, None], x > 14)
         >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
         >>> print(post.support(0.5).table()[["kind", "words", "rows"]].to_string(index=False))
-         kind                 words  rows
-         cell            x0 <= 14.5  15.0
-         cell             x0 > 14.5  15.0
+         kind                words  rows
+         cell           x0 <= 14.5  15.0
+         cell            x0 > 14.5  15.0
         split all rows: x0 <= 14.5  30.0
         """
         return support_of_draws(self._as_draws(draws, rng), min_probability)
@@ -258,10 +258,11 @@ class ExploresTrees:
         Notes
         -----
         The tree is grown by least squares on the posterior mean at the training rows, best split first, with the
-        model's own cuts; it needs no prior mass. Each draw's predictions are then projected on its leaves, so that the
-        spread of R² and of the leaves is that of the posterior (Woody, Carvalho, Murray 2021, sections 2 and 3). For
-        classes all class probabilities are projected at once. Of more than 2,000 distinct rows so many are looked at,
-        evenly spaced. O(rows * distinct trees * (depth + leaves)).
+        model's own cuts; it needs no prior mass. At the root the best split of each of up to 8 features is tried. Each
+        draw's predictions are then projected on its leaves, so that the spread of R² and of the leaves is that of the
+        posterior (Woody, Carvalho, Murray 2021, sections 2 and 3). For classes all class probabilities are projected at
+        once. Of more than 2,000 distinct rows so many are looked at, evenly spaced. O(rows * distinct trees * (depth +
+        leaves)).
 
         Examples
         --------
@@ -271,7 +272,7 @@ class ExploresTrees:
         >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
         >>> small = post.project(2)
         >>> print(small.tree.question(0), round(small.r2, 2))
-        x0 <= 19.5 0.96
+        x0 <= 19.5 0.94
         """
         return projection_of(self._draws_that_predict(draws, rng), max_leaves, self._mean_at)
 
@@ -400,6 +401,6 @@ class ExploresDraws(ExploresTrees):
         >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
         >>> post = pt.posterior_from_trees(model, stumps)
         >>> [float(post.tree_distances(kind=kind).matrix[0, 1].round(3)) for kind in ("cells", "partitions")]
-        [4.0, 0.524]
+        [4.0, 0.521]
         """
         return distances_between(self, draws, kind)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ Computational and Graphical Statistics 30 (2021).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1 << 22
 """Numbers predicted at a time."""
+N_ROOTS = 8
+"""Features whose best split is tried at the root."""
 GAIN = 1e-12
 """A split must lower the sum of squares by more than this part of the whole."""
 
@@ -143,33 +146,50 @@ def kept_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[n
 def grow_summary(
     model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A tree of least squares for a function (m, d) of distinct rows, split where the sum of squares falls most.
+    """A tree of least squares for a function (m, d) of distinct rows.
 
-    Records of its nodes in preorder, dtype CODED_NODE, and the node in which each row ends.
+    Split where the sum of squares falls most, from the best split of each of several features at the root; the best of
+    these trees. Records of its nodes in preorder, dtype CODED_NODE, and the node in which each row ends.
     """
     least = GAIN * float((weight[:, None] * (f - np.average(f, axis=0, weights=weight)) ** 2).sum())
-    members: list[np.ndarray] = [np.arange(len(units))]
+    roots = sorted(_splits(model, units, f, weight), key=lambda split: -split.gain)[:N_ROOTS]
+    roots = [root for root in roots if root.gain > least]
+    if not roots or max_leaves == 1:
+        return _as_records([np.arange(len(units))], {}, weight)
+    grown = [_grown(model, units, f, weight, max_leaves, root, least) for root in roots]
+    return _as_records(*max(grown, key=lambda found: found[0])[1:], weight)
+
+
+def _grown(
+    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
+) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
+    """By how much the sum of squares falls in all, the rows of each node, and the splits with their children."""
+    members, gain = [np.arange(len(units))], 0.0
     below: dict[int, tuple[_Split, int, int]] = {}
-    heap: list[tuple[float, int, _Split]] = []
-
-    def offer(number: int) -> None:
-        split = _best_split(model, units[members[number]], f[members[number]], weight[members[number]])
-        if split is not None and split.gain > least:
-            heappush(heap, (-split.gain, number, split))
-
-    offer(0)
+    heap = [(-root.gain, 0, root)]
     while heap and len(below) + 1 < max_leaves:
         _, number, split = heappop(heap)
+        gain += split.gain
         below[number] = (split, len(members), len(members) + 1)
         members += [members[number][split.left], members[number][~split.left]]
-        offer(len(members) - 2)
-        offer(len(members) - 1)
+        for child in below[number][1:]:
+            here = members[child]
+            found = max(_splits(model, units[here], f[here], weight[here]), key=lambda s: s.gain, default=None)
+            if found is not None and found.gain > least:
+                heappush(heap, (-found.gain, child, found))
+    return gain, members, below
+
+
+def _as_records(
+    members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes in preorder, and the node in which each row ends."""
     order, todo = [], [0]
     while todo:
         number = todo.pop()
         order.append(number)
         todo += below[number][:0:-1] if number in below else ()
-    node, of_row = np.zeros(len(order), dtype=CODED_NODE), np.empty(len(units), dtype=np.int64)
+    node, of_row = np.zeros(len(order), dtype=CODED_NODE), np.empty(len(weight), dtype=np.int64)
     node["feature"], node["categories"] = LEAF, -1
     for place, number in enumerate(order):
         if number not in below:
@@ -190,13 +210,9 @@ class _Split(NamedTuple):
     categories: int
     left: np.ndarray
 
-    def __lt__(self, other: object) -> bool:
-        return False
 
-
-def _best_split(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> _Split | None:
-    """The split of some rows by which the sum of squares of ``f`` (m, d) falls most; None if there is none."""
-    best: _Split | None = None
+def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Iterator[_Split]:
+    """Of each coordinate the split of some rows by which the sum of squares of ``f`` (m, d) falls most."""
     nominal = model.columns.is_nominal[model.columns.source]
     centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
     for c in range(len(nominal)):
@@ -213,17 +229,15 @@ def _best_split(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.n
         left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
         gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
         i = int(np.argmax(gain))
-        if best is None or gain[i] > best.gain * (1.0 + 1e-12):
-            left = np.isin(where, order[: i + 1])
-            if nominal[c]:
-                mask = int(np.bitwise_or.reduce(np.int64(1) << present[order[: i + 1]]))
-                if 2.0 * left_size[i] >= size.sum():
-                    every = (1 << int(model.n_codes[c])) - 1
-                    mask |= every & ~int(np.bitwise_or.reduce(np.int64(1) << present))
-                best = _Split(float(gain[i]), c, 0, 0, mask, left)
-            else:
-                best = _Split(float(gain[i]), c, int(present[i]), _next_code(model, present, i), -1, left)
-    return best
+        left = np.isin(where, order[: i + 1])
+        if not nominal[c]:
+            yield _Split(float(gain[i]), c, int(present[i]), _next_code(model, present, i), -1, left)
+            continue
+        mask = int(np.bitwise_or.reduce(np.int64(1) << present[order[: i + 1]]))
+        if 2.0 * left_size[i] >= size.sum():
+            every = (1 << int(model.n_codes[c])) - 1
+            mask |= every & ~int(np.bitwise_or.reduce(np.int64(1) << present))
+        yield _Split(float(gain[i]), c, 0, 0, mask, left)
 
 
 def _next_code(model: TreeModel, present: np.ndarray, i: int) -> int:
