@@ -1,7 +1,9 @@
 """The exact engine: sums over all trees by dynamic programming.
 
-Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProbabilities, MeanAndVariance, Intractable.
+Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProbabilities, MeanAndVariance, TreesWithin,
+Intractable.
 Comparison: compare, Comparison.
+For other programs: to_timbertrek.
 Progressive mixture: progressive_mixture, ProgressiveMixture, kl_bound, KLBound.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
+from .exploring import TreesWithin
 from .graph.cells import CellGraph, Intractable, build_graph
 from .posterior import BestTrees, CellProbabilities, ExactPosterior
 from .recursion.terms import by_slot, with_terms
@@ -34,6 +37,7 @@ from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_p
 from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
+from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
@@ -68,6 +72,7 @@ __all__ = [
     "SpatiallyAdaptive",
     "SquareRoot",
     "TreeSource",
+    "TreesWithin",
     "VisitedPosterior",
     "best_by_size",
     "best_log_weight",
@@ -87,6 +92,7 @@ __all__ = [
     "progressive_mixture",
     "solve",
     "solve_global_splitting",
+    "to_timbertrek",
     "visited",
     "with_terms",
 ]

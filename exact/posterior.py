@@ -33,6 +33,7 @@ from .answers import (
     occurrences,
     size_law,
 )
+from .exploring import ExploresGraph
 from .graph.boxes import UPPER_BITS
 from .graph.cells import CellGraph, by_feature
 from .graph.packed import WithPackedGraph, pack_graph
@@ -73,7 +74,7 @@ class Placed(NamedTuple):
     """(n, q) int64; zeros where questions are local, whose thresholds depend on the cell, and for nominal features."""
 
 
-class ExactPosterior(WithPackedGraph, Posterior):
+class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
     """The posterior over all trees of a model; made by `solve`.
 
     Attributes

@@ -9,6 +9,8 @@ Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVari
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
 MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
+What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
+Mode, Projection.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Moves of your own: Move, and moves, a module of what their steps are written with.
 Checks of what you bring: testing, a module.
@@ -60,6 +62,13 @@ from .posterior.base import Posterior
 from .posterior.convergence import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
 from .posterior.sampled import SampledPosterior
+from .posterior.space.distances import TreeDistances
+from .posterior.space.support import SplitFrequencies, Support
+from .posterior.space.tree_ess import TreeEss
+from .posterior.summaries.consensus import ConsensusTree
+from .posterior.summaries.credible_set import CredibleSet
+from .posterior.summaries.modes import Mode, Modes
+from .posterior.summaries.projection import Projection
 from .posterior.typical import typical_tree
 from .smc.progressive import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree
@@ -75,8 +84,10 @@ __all__ = [
     "BetaBinomial",
     "BranchingProcess",
     "ChipmanPrior",
+    "ConsensusTree",
     "Contexts",
     "ConvergenceWarning",
+    "CredibleSet",
     "CustomLeaf",
     "CustomSplits",
     "Cut",
@@ -90,6 +101,8 @@ __all__ = [
     "GridCuts",
     "LeafPenalty",
     "LocalCuts",
+    "Mode",
+    "Modes",
     "Move",
     "MultivariateNormal",
     "NegativeBinomialBeta",
@@ -101,8 +114,13 @@ __all__ = [
     "PoissonGamma",
     "Posterior",
     "ProgressiveSample",
+    "Projection",
     "SampledPosterior",
+    "SplitFrequencies",
+    "Support",
     "Tree",
+    "TreeDistances",
+    "TreeEss",
     "TreeModel",
     "WeibullGamma",
     "certificates",

@@ -10,6 +10,7 @@ import numpy as np
 from ..tree.tree import Tree
 from .certificate import certify, certify_holdout
 from .predictive import PredictsNewY
+from .summaries.exploring import ExploresTrees
 
 if TYPE_CHECKING:
     from ..core.checks import Seed
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .certificate import Certificate, HoldoutCertificate
 
 
-class Posterior(PredictsNewY):
+class Posterior(ExploresTrees, PredictsNewY):
     """A posterior over trees, sampled or exact; both answer the same questions."""
 
     model: TreeModel

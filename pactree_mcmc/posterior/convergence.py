@@ -14,7 +14,8 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..tree.coded import leaves_of_units
-from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess
+from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess, rhat_and_ess_by_tree
+from .space.tree_ess import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -28,10 +29,12 @@ N_CLASSES = 3
 """Classes whose probability is checked, at most."""
 SCALARS = ("log posterior", "number of leaves", "depth")
 """Quantities that come first."""
+N_FOCAL = 12
+"""Trees from which distances are checked, at most."""
 RARE = 0.02
 """Features at the root, or in the tree, with a probability below this or above one less this are not judged."""
 N_LISTED = 3
-"""Of the root features, the inclusions and the predictions, the worst that a warning lists."""
+"""Of the root features, the inclusions, the distances and the predictions, the worst that a warning lists."""
 DRIFT_RHAT = 1.05
 """R-hat between the first halves of all chains and the second halves, above which there is a trend."""
 APART = 10.0
@@ -44,8 +47,6 @@ FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
 """Two fits disagree where both have so many effective draws and their log evidences differ by more than so many
 standard errors and so many nats; or where the one with the smaller evidence has, and the other finds so many times it.
 """
-BLOCK = 1 << 20
-"""Numbers diagnosed at a time."""
 
 
 HEADER = (
@@ -109,12 +110,14 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 
     Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
     in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
-    0.98), the predictions at training rows, and where feature weights are drawn their concentration and those of the
-    features in the tree: R-hat must not exceed 1.01, the bulk effective sample size must reach
-    400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of equal posterior with other features
-    at the root are what chains pass between most rarely, and neither the log posterior nor the leaves show it. Of a run
-    that learned whole trees two things more: whether the chains lost a root feature that draws of the learned density
-    find likely, and whether densities fitted to one half of the chains and to the other find the same evidence.
+    0.98), how far the tree is from each of up to 12 trees drawn (in cells that only one of the two has, if more than
+    0.02 of the draws of some chain are not at the commonest distance), the predictions at training rows, and where
+    feature weights are drawn their concentration and those of the features in the tree: R-hat must not exceed 1.01, the
+    bulk effective sample size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of
+    equal posterior with other features at the root are what chains pass between most rarely, and neither the log
+    posterior nor the leaves show it. Of a run that learned whole trees two things more: whether the chains lost a root
+    feature that draws of the learned density find likely, and whether densities fitted to one half of the chains and to
+    the other find the same evidence.
 
     Parameters
     ----------
@@ -131,8 +134,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     list of str
         Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
         Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
-        root features, of the features in the tree, of the predictions), what was lost,
-        advice. One line for fewer than 100 draws.
+        root features, of the features in the tree, of the distances, of the predictions), what was lost, advice. One
+        line for fewer than 100 draws.
 
     Raises
     ------
@@ -141,7 +144,8 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 
     Notes
     -----
-    O(distinct trees * max_points * depth + quantities * draws * log(draws)); for 4 x 1000 draws a tenth of a second.
+    O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
+    for 4 x 1000 draws a few tenths of a second.
     Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/posterior/test_convergence.py).
     Predictions that differ by a 1e-9th of their range count as equal: rounding is no news.
 
@@ -277,17 +281,12 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
     scalars = np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
     parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
-    parts.append(_predictions(post, max_points))
+    parts += [trees_judged(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = weights_judged(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
-    rhat, ess = np.empty(len(by_tree) + len(by_draw)), np.empty(len(by_tree) + len(by_draw))
-    step = max(BLOCK // post.tree_of_draw.size, 1)
-    for i in range(0, len(by_tree), step):
-        here = slice(i, min(i + step, len(by_tree)))
-        rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, post.tree_of_draw])
-    for i in range(len(by_draw)):
-        rhat[len(by_tree) + i], ess[len(by_tree) + i] = (x[0] for x in rhat_and_ess(by_draw[i : i + 1]))
+    found = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), *(rhat_and_ess(trace[None]) for trace in by_draw)]
+    rhat, ess = (np.concatenate(part) for part in zip(*found, strict=True))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     names, group = [*names, *weights], [*group, *["feature weights"] * len(weights)]
     return Figures(names, np.array(group), by_tree, by_draw, rhat, ess)
@@ -327,6 +326,19 @@ def features_judged(post: SampledPosterior) -> Quantities:
         group += [plural] * len(judged)
         rows.append(holds[judged].astype(np.float64))
     return Quantities(names, group, np.vstack(rows))
+
+
+def trees_judged(post: SampledPosterior) -> Quantities:
+    """Distances from a few trees drawn, unless nearly all draws of all chains lie equally far from it."""
+    draws = focal_draws(post, N_FOCAL)
+    by_tree = distances_from(post, post.tree_of_draw.ravel()[draws])
+    judged = []
+    for i, distance in enumerate(by_tree.astype(np.int64)[:, post.tree_of_draw]):
+        commonest = [np.bincount(chain).max() for chain in distance]
+        if min(commonest) < (1.0 - RARE) * post.n_draws:
+            judged.append(i)
+    names = [f"distance from the tree of {draw_words(post, draw)}" for draw in draws[judged].tolist()]
+    return Quantities(names, ["distances between trees"] * len(names), by_tree[judged])
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

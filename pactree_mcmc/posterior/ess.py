@@ -71,6 +71,20 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     return rhat, ess
 
 
+BLOCK = 1 << 20
+"""Numbers diagnosed at a time."""
+
+
+def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `rhat_and_ess`, of quantities given for each distinct tree (quantities, n_distinct_trees)."""
+    rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
+    step = max(BLOCK // max(tree_of_draw.size, 1), 1)
+    for i in range(0, len(by_tree), step):
+        here = slice(i, i + step)
+        rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, tree_of_draw])
+    return rhat, ess
+
+
 def _halves(values: np.ndarray) -> np.ndarray:
     """Chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves."""
     half = values.shape[2] // 2
@@ -121,8 +135,16 @@ def _ess(z: np.ndarray) -> np.ndarray:
     spectrum = np.fft.rfft(z - z.mean(axis=2, keepdims=True), padded, axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
     autocovariance = np.fft.irfft(power, padded, axis=1)[:, :n] / n
+    return ess_from(autocovariance, z.mean(axis=2).var(axis=1, ddof=1) if chains > 1 else np.zeros(len(z)), chains)
+
+
+def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np.ndarray:
+    """Effective sample size from autocovariances (quantities, draws), means over ``chains``, and the variance
+    ``between`` (quantities,) of the means of chains.
+    """
+    n = autocovariance.shape[1]
     within = autocovariance[:, :1] * n / (n - 1.0)
-    total = autocovariance[:, :1] + (z.mean(axis=2).var(axis=1, ddof=1)[:, None] if chains > 1 else 0.0)
+    total = autocovariance[:, :1] + between[:, None]
     rho = 1.0 - (within - autocovariance) / total
     rho[:, 0] = 1.0
 
@@ -132,7 +154,7 @@ def _ess(z: np.ndarray) -> np.ndarray:
     stop = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last)
     kept = np.arange(last + 1) < stop[:, None]
     summed = np.where(kept, np.minimum.accumulate(pair, axis=1), 0.0).sum(axis=1)
-    quantity = np.arange(len(z))
+    quantity = np.arange(len(rho))
     even = rho[quantity, 2 * stop]
     tail = np.where((even > 0.0) | (pair[quantity, stop] >= 0.0), even, 0.0)
     size = chains * n

@@ -14,6 +14,8 @@ from ..tree.coded import route_into
 from .convergence import features_judged, verdict, weights_judged
 from .left_out import log_likelihoods
 from .predictive import draw_new_y, refuse_loss
+from .space.support import frequency_by_chain, most_probable_nodes, words_of_node
+from .space.tree_ess import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +23,15 @@ if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
 FEWEST_DRAWS = 4
-DIMS = {"split_counts": ["feature"], "feature_weights": ["feature"], "acceptance_rate": ["move"], "proposals": ["move"]}
+MOST_CELLS, MOST_FOCAL = 20, 12
+"""Cells, and focal trees, of which there are traces."""
+DIMS = {"support": ["cell"], "tree_distance": ["focal"]}
+DIMS |= {
+    "split_counts": ["feature"],
+    "feature_weights": ["feature"],
+    "acceptance_rate": ["move"],
+    "proposals": ["move"],
+}
 DIMS |= {"y": ["row"], "class_number": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
 
 
@@ -54,7 +64,9 @@ def to_arviz(
     InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
         ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature), and
         noise_variance (chain, draw) under NormalSharedVariance; feature_weights (chain, draw, feature) and
-        concentration (chain, draw) under DirichletWeights, and log_prior given them.
+        concentration (chain, draw) under DirichletWeights, and log_prior given them; support (chain, draw, cell), 0 or
+        1, whether the tree has each of up to 20 cells whose probability is nearest to one half, and tree_distance
+        (chain, draw, focal), in how many cells the tree differs from each of up to 12 trees drawn.
         ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
         proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
         draws know no moves.
@@ -92,13 +104,15 @@ def to_arviz(
     check_flag("log_likelihood", log_likelihood)
     check_flag("posterior_predictive", posterior_predictive)
     rng = read_generator(rng)
-    model, groups = posterior.model, _groups(posterior)
+    traces, labels = tree_traces(posterior)
+    model, groups = posterior.model, _groups(posterior, traces)
     if posterior_predictive:
         name, found_y, observed = predictive_draws(posterior, rng)
         groups["posterior_predictive"] = {name: found_y}
         groups["observed_data"][name] = observed
     found = {"log_likelihood": {"y": log_likelihoods(posterior)}} if log_likelihood else None
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
+    coords |= labels
     attrs = {
         "inference_library": "pactree_mcmc",
         "inference_library_version": metadata.version("pactree-mcmc"),
@@ -127,12 +141,53 @@ def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], 
         return az.from_dict(groups, coords=coords, dims=DIMS, attrs={name: dict(attrs) for name in ("/", *groups)})
 
 
-def _groups(posterior: SampledPosterior) -> dict[str, dict[str, np.ndarray]]:
+def tree_traces(posterior: SampledPosterior) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+    """Traces by which chains of trees can be looked at, each (chains, draws, m), and the labels of what they are of."""
+    if posterior.tree_of_draw.size == 0:
+        return {}, {}
+    cells = posterior.cells
+    probability = frequency_by_chain(posterior).mean(axis=0)
+    order = np.argsort(np.abs(probability - 0.5), kind="stable")
+    order = order[(probability[order] > 0.0) & (probability[order] < 1.0)]
+    held: list[np.ndarray] = []
+    chosen: list[int] = []
+    for cell in order.tolist():
+        here = cells.holders(np.array([cell]))[0]
+        # the other side of a split says nothing new
+        if not any(np.array_equal(here, other) for other in held):
+            held.append(here)
+            chosen.append(cell)
+        if len(chosen) == MOST_CELLS:
+            break
+    draws = focal_draws(posterior, MOST_FOCAL)
+    distance = distances_from(posterior, posterior.tree_of_draw.ravel()[draws])
+    traces: dict[str, np.ndarray] = {
+        "tree_distance": np.moveaxis(distance.astype(np.int32)[:, posterior.tree_of_draw], 0, -1)
+    }
+    labels = {"focal": [draw_words(posterior, draw) for draw in draws.tolist()]}
+    if chosen:
+        nodes = most_probable_nodes(posterior)[chosen].tolist()
+        labels["cell"] = told_apart([words_of_node(posterior, node) for node in nodes])
+        traces["support"] = np.moveaxis(np.array(held, dtype=np.int8)[:, posterior.tree_of_draw], 0, -1)
+    return traces, labels
+
+
+def told_apart(labels: list[str]) -> list[str]:
+    """The labels, each that occurs before with a number behind it."""
+    seen: dict[str, int] = {}
+    out = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        out.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return out
+
+
+def _groups(posterior: SampledPosterior, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     """All groups but the log likelihood."""
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     groups = {
-        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts},
+        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts} | traces,
         "sample_stats": {"lp": posterior.log_prior + posterior.log_score},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
@@ -247,11 +302,14 @@ def summary(posterior: SampledPosterior) -> pd.DataFrame:
     DataFrame
         Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
         "inclusion of feature 'x'", as traces of 0 and 1, of the features for which the probability lies between 0.02
-        and 0.98, and where feature weights are drawn "concentration", if it is, and "weight of feature 'x'" of features
-        that more than 0.02 of the trees of some chain ask about; columns mean, sd, ess_bulk, rhat, infinite where
-        chains stand still in different places.
+        and 0.98, then "tree distance", in how many cells two draws differ, with the tree effective sample size
+        (``SampledPosterior.tree_ess().frechet``) and the largest R-hat of the distances from focal trees, and where
+        feature weights are drawn "concentration", if it is, and "weight of feature 'x'" of features that more than 0.02
+        of the trees of some chain ask about; columns mean, sd, ess_bulk, rhat, infinite where chains stand still in
+        different places.
         ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 of none. ``attrs["verdict"]``
         is what `check_convergence` finds, in one text, or that it finds nothing, which is no proof.
+        ``attrs["asdsf"]`` and ``attrs["tree_ess"]`` hold what the methods of that name find, as dicts.
     """
     import pandas as pd
 
@@ -265,10 +323,13 @@ def summary(posterior: SampledPosterior) -> pd.DataFrame:
         name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
         for name, values in scalars.items()
     }
+    trees, frequencies = posterior.tree_ess(), posterior.asdsf()
+    rows["tree distance"] = trees.mean_distance, trees.sd_distance, trees.frechet, trees.rhat
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
     made, kept = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
     table.attrs["acceptance"] = dict(zip(posterior.moves, (kept / np.maximum(made, 1)).tolist(), strict=True))
     table.attrs["verdict"] = verdict(posterior)
+    table.attrs["asdsf"], table.attrs["tree_ess"] = frequencies._asdict(), trees._asdict()
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from .divergence import as_divergence, same_trees
 from .evidence import Tempering, bridges
 from .inference_data import as_datasets, summary, to_arviz
 from .predictive import BLOCK
+from .summaries.exploring import ExploresDraws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
 """Fields of `Draws` that a posterior has under another name."""
 
 
-class SampledPosterior(Posterior):
+class SampledPosterior(ExploresDraws, Posterior):
     """Draws of trees: from chains, or independent ones from the exact engine.
 
     Attributes
@@ -65,9 +66,6 @@ class SampledPosterior(Posterior):
     course : Course or None
         What `resume` needs; None for independent draws and interrupted runs.
     """
-
-    sees_all_rows: ClassVar[bool] = True
-    """Whether every draw is of the posterior given all rows."""
 
     def __init__(
         self,
@@ -380,8 +378,8 @@ class SampledPosterior(Posterior):
     def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0) -> Any:
         """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
-        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature; feature_weights and
-        concentration where they are drawn), ``sample_stats``
+        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature, support by cell,
+        tree_distance by focal tree; feature_weights and concentration where they are drawn), ``sample_stats``
         (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and when asked for
         ``log_likelihood`` and ``posterior_predictive`` (chain, draw, row).
 
@@ -448,7 +446,7 @@ class SampledPosterior(Posterior):
         write_parts(parts, path, as_datasets(to_arviz(self, log_likelihood=log_likelihood)))
 
     def summary(self) -> pd.DataFrame:
-        """Table (a DataFrame) of scalars and of features at the root and in the tree: mean, sd, ESS, R-hat.
+        """Table (a DataFrame) of scalars, features at the root and in the tree, and trees: mean, sd, ESS, R-hat.
 
         ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.
         """

@@ -151,21 +151,27 @@ def _leaf_lines(tree: Tree, node: int, most: int | None = None) -> list[str]:
     """What a leaf predicts: its mean, or its class probabilities, beyond ``most`` of them the largest; or nothing."""
     if tree.value is None:
         return []
-    value = tree.value[node]
-    if tree.classes is None:
+    return value_words(tree.value[node], tree.classes, most)
+
+
+def value_words(value: np.ndarray, classes: np.ndarray | None, most: int | None = None) -> list[str]:
+    """A mean, or class probabilities, beyond ``most`` of them the largest, in words."""
+    if classes is None:
         return [f"{value[0]:.6g}"]
     shown = np.arange(len(value))
     if most is not None and len(value) > most:
         shown = np.argsort(-value, kind="stable")[:most]
-    lines = [f"{tree.classes.tolist()[j]}: {value[j]:.3f}" for j in shown]
+    lines = [f"{classes.tolist()[j]}: {value[j]:.3f}" for j in shown]
     return lines if len(lines) == len(value) else [*lines, "..."]
 
 
 def rows_words(tree: Tree, node: int) -> str:
     """How many training rows a node holds; empty where that is not known."""
-    if tree.rows is None:
-        return ""
-    n = float(tree.rows[node])
+    return "" if tree.rows is None else count_words(float(tree.rows[node]))
+
+
+def count_words(n: float) -> str:
+    """So many rows, in words."""
     return f"{n:.0f} row{'s' * (n != 1.0)}" if n == round(n) else f"{n:.6g} rows"
 
 

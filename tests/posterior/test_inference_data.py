@@ -77,7 +77,8 @@ def test_groups(data):
 def test_variables_dims_and_dtypes(data):
     expected = {
         "posterior": {name: (("chain", "draw"), "f" if name.startswith("log") else "i") for name in SCALARS}
-        | {"split_counts": (("chain", "draw", "feature"), "i")},
+        | {"split_counts": (("chain", "draw", "feature"), "i")}
+        | {"support": (("chain", "draw", "cell"), "i"), "tree_distance": (("chain", "draw", "focal"), "i")},
         "sample_stats": {
             "lp": (("chain", "draw"), "f"),
             "acceptance_rate": (("chain", "draw", "move"), "f"),
@@ -371,7 +372,7 @@ def test_arviz_reads_it(data):
     az = load_arviz()
     rows = az.summary(data, var_names=SCALARS)
     assert list(rows.index) == SCALARS
-    assert len(az.summary(data)) == len(SCALARS) + 3
+    assert len(az.summary(data)) == len(SCALARS) + 3 + data["posterior"]["cell"].size + data["posterior"]["focal"].size
     assert np.isfinite(az.ess(data, var_names=["n_leaves"])["n_leaves"])
 
 
@@ -426,7 +427,8 @@ def test_ess_and_rhat_want_chains_and_draws():
 def test_summary(sampled):
     frame = summary(sampled)
     assert list(frame.index)[:5] == [*SCALARS, "lp"]
-    for name in list(frame.index)[5:]:
+    assert frame.index[-1] == "tree distance"
+    for name in list(frame.index)[5:-1]:
         what, feature = name.rsplit("feature ", 1)
         k = sampled.model.columns.names.index(feature.strip("'"))
         holds = sampled.root_feature == k if what == "root " else sampled.split_counts[:, :, k] > 0
@@ -436,6 +438,9 @@ def test_summary(sampled):
             [holds.mean(), ess(holds), rhat(holds)]
         )
     assert "root feature 'size'" in frame.index
+    trees = sampled.tree_ess()
+    assert frame.loc["tree distance"].tolist() == [trees.mean_distance, trees.sd_distance, trees.frechet, trees.rhat]
+    assert frame.attrs["tree_ess"] == trees._asdict() and frame.attrs["asdsf"] == sampled.asdsf()._asdict()
     assert frame.attrs["verdict"].startswith("too few draws to judge convergence: 75")
     assert list(frame.columns) == ["mean", "sd", "ess_bulk", "rhat"]
     lp = sampled.log_prior + sampled.log_score

@@ -22,9 +22,12 @@ LAYERS = (
     *("pactree_mcmc.moves", "pactree_mcmc.smc", "pactree_mcmc.testing", "exact", "pactree_mcmc.faces"),
 )
 """From what knows nothing upwards; no module imports one of a layer above its own, wherever in its file."""
-EXACT_LAYERS = tuple(f"exact.{name}" for name in ("graph", "semirings", "recursion", "answers", "posterior", "visited"))
+EXACT_LAYERS = tuple(
+    f"exact.{name}" for name in ("graph", "semirings", "recursion", "answers", "exploring", "posterior", "visited")
+)
 EXACT_LAYERS += tuple(
-    f"exact.{name}" for name in ("anytime", "solving", "compare", "design_counts", "systems", "estimators")
+    f"exact.{name}"
+    for name in ("timbertrek", "anytime", "solving", "compare", "design_counts", "systems", "estimators")
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars")

@@ -159,6 +159,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         example was predicted.
     """
 
+    sees_all_rows = False
+
     def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
         self._packed = pack_graph(graph)
@@ -253,6 +255,12 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
         return self._leaf_laws()
+
+    def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
+        return self.sample(check_count("draws", draws), rng)
+
+    def _draws_that_predict(self, draws: int, rng: Any) -> SampledPosterior:
+        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         frozen = self.model.leaf.uses_estimation and not any(

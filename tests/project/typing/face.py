@@ -246,6 +246,13 @@ def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.distinct_tree(0), pt.Tree)
     assert_type(pt.posterior_from_trees(post.model, [post.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
     assert_type(post.coded_trees.cut, Array)
+    assert_type(post.asdsf(), pt.SplitFrequencies)
+    assert_type(post.asdsf().expected, float)
+    assert_type(post.tree_ess(), pt.TreeEss)
+    assert_type(post.tree_ess().frechet, float)
+    assert_type(post.tree_distances([0, 1], kind="partitions"), pt.TreeDistances)
+    assert_type(post.tree_distances().matrix, Array)
+    assert_type(post.cells.of_node, Array)
     assert_type(post.summary(), pd.DataFrame)
     post.to_arviz(log_likelihood=True, posterior_predictive=True, rng=1)  # its type is that of the ArviZ installed
     assert_type(post.save(folder / "draws.nc", log_likelihood=False), None)

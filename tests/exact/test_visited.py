@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from model.problems import random_problem
 from scipy.special import logsumexp
 
 import exact
 import pactree_mcmc as pt
 from exact.recursion.paths import is_fixed_design
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+from tests.problems.drawn import random_problem
 
 
 def pieces(model, tree):

@@ -1,0 +1,255 @@
+"""What an exact posterior knows of trees as trees without drawing any: cells and splits, the best trees."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import Seed, check_count, check_number
+from pactree_mcmc.posterior.space.paths import Condition, in_words
+from pactree_mcmc.posterior.space.support import CELL, SPLIT, Support, likely, split_keys, with_question
+from pactree_mcmc.posterior.summaries.credible_set import CredibleSet, check_mass, credible_set_of
+from pactree_mcmc.posterior.summaries.exploring import ExploresTrees
+from pactree_mcmc.tree.tree import Tree
+
+from .graph.build import UPPER_BITS
+from .graph.cells import CellGraph
+from .graph.row_sets import RowSets, row_sets
+from .recursion.k_best import rank_trees
+
+if TYPE_CHECKING:
+    from pactree_mcmc.posterior.sampled import SampledPosterior
+
+    from .recursion.inside_outside import Occurrences
+
+
+class TreesWithin(NamedTuple):
+    """All trees near the best one."""
+
+    trees: list[Tree]
+    """The most probable first."""
+    log_joint: np.ndarray
+    """(k,): log prior plus log score of each, nats."""
+    complete: bool
+    """Whether all are listed, and not only the most allowed."""
+
+
+class PartsOfTrees(NamedTuple):
+    """Probabilities of the sets of rows of nodes, and of the partitions of these, in a tree of the posterior."""
+
+    of_cell: np.ndarray
+    """(n_sets,): that some node has these rows."""
+    of_split: np.ndarray
+    """(n_splits,): that some node is split so."""
+    sides: np.ndarray
+    """(n_splits, 2): the two sets of each split, the lower number first."""
+    edge: np.ndarray
+    """(n_splits,): the most probable question that makes the split."""
+
+
+class ExploresGraph(ExploresTrees):
+    """Questions about trees as trees, answered by the graph of cells."""
+
+    graph: CellGraph
+    log_inside: np.ndarray
+
+    if TYPE_CHECKING:
+
+        @cached_property
+        def _occurrences(self) -> Occurrences: ...
+
+        @cached_property
+        def _best_inside(self) -> np.ndarray: ...
+
+        @abstractmethod
+        def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior: ...
+
+        @abstractmethod
+        def _values(self, X: np.ndarray) -> np.ndarray: ...
+
+    def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
+        """The cells and splits that trees have, with their exact probabilities.
+
+        As `Posterior.support`, so that what draws say can stand beside it:
+        ``draws.support().table(beside=truth.support(0.0))``. There is no Monte-Carlo error, and no chain.
+
+        Parameters
+        ----------
+        min_probability : float, default 0.05
+            Less probable ones are left out; in [0, 1].
+        draws, rng
+            Not used: nothing is drawn.
+
+        Returns
+        -------
+        Support
+
+        Raises
+        ------
+        ValueError
+            If ``min_probability`` is out of range.
+
+        Notes
+        -----
+        Nodes of a tree with the same rows lie on one path, so the probability of a set of rows is that of its topmost
+        node: a sum over the questions that lead to it from another set (formula sheet, sections 6 and 12.5). So it is
+        exact under split priors on boxes too, whose cells tell apart what holds the same rows. The words are those of
+        the most probable question that leads to each cell on the way up. Time: that of the evidence, and the rows of
+        all cells once.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> truth.support(0.5).words
+        ['x0 <= 14.5', 'x0 > 14.5', 'all rows: x0 <= 14.5']
+        """
+        min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+        sets, parts, model = self._row_sets, self._parts_of_trees, self.model
+        cells = likely(parts.of_cell, min_probability, 1)
+        splits = likely(parts.of_split, min_probability, 0)
+        parent = self._parent_of_edge[parts.edge[splits]]
+        words = [self._way_to(int(cell)) for cell in sets.first[cells].tolist()]
+        for cell, edge in zip(parent.tolist(), parts.edge[splits].tolist(), strict=True):
+            words.append(with_question(self._way_to(cell), in_words(model.columns, [self._condition(edge, True)])))
+        probability = np.concatenate([parts.of_cell[cells], parts.of_split[splits]])
+        m = len(probability)
+        return Support(
+            np.repeat([CELL, SPLIT], [len(cells), len(splits)]),
+            words,
+            probability,
+            np.empty((m, 0)),
+            np.ones(m),
+            np.full(m, np.inf),
+            np.zeros(m),
+            model.leaf.weight(self.graph.stats[np.concatenate([sets.first[cells], parent])]),
+            [tuple(key) for key in sets.key[cells].tolist()] + split_keys(sets.key[parts.sides[splits]]),
+            np.empty((m, 0), dtype=np.bool_),
+            sets.n_rows,
+            sets.all_rows,
+        )
+
+    def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
+        """As `Posterior.credible_set`: from the ``draws`` best trees if they hold the mass, else from so many draws.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range.
+        """
+        check_count("draws", draws)
+        mass = check_mass(mass)
+        values, ranked = rank_trees(self.graph, self._best_inside, draws)
+        if np.exp(values - self.log_inside[0]).sum() < mass:
+            return super().credible_set(mass, draws=draws, rng=rng)
+        post = self._grown(ranked, np.arange(len(values)))
+        weight = np.zeros(post.n_distinct_trees)
+        np.add.at(weight, post.tree_of_draw[0], np.exp(values - self.log_inside[0]))
+        return credible_set_of(post, weight, mass, exact=True)
+
+    def trees_within(self, epsilon: float, *, most: int = 10_000) -> TreesWithin:
+        """All trees whose log posterior is at most ``epsilon`` below that of the best: the Rashomon set.
+
+        Parameters
+        ----------
+        epsilon : float
+            Nats, >= 0.
+        most : int, default 10,000
+            Trees listed at most; the best ones where there are more.
+
+        Returns
+        -------
+        TreesWithin
+            ``complete`` says whether all are listed.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range.
+
+        Notes
+        -----
+        The k best trees, k doubled until the last is worse than wanted: time and memory as of `best_trees`.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> near = truth.trees_within(3.5)
+        >>> [tree.n_leaves for tree in near.trees], near.complete
+        ([2, 2, 2], True)
+        """
+        epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
+        most, k = check_count("most", most), 64
+        while True:
+            k = min(k, most + 1)
+            values, ranked = rank_trees(self.graph, self._best_inside, k)
+            near = int(np.sum(values >= values[0] - epsilon))
+            if near < len(values) or len(values) < k or k > most:
+                break
+            k *= 2
+        kept = min(near, most)
+        post = self._grown(ranked, np.arange(kept))
+        log_joint = post.log_prior_of_tree + post.log_score_of_tree
+        trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+        return TreesWithin(trees, log_joint, near <= most)
+
+    def _cell_probability(self, post: SampledPosterior) -> np.ndarray:
+        of_key = dict(zip(map(tuple, self._row_sets.key.tolist()), self._parts_of_trees.of_cell.tolist(), strict=True))
+        return np.array([of_key[tuple(key)] for key in post.cells.key.tolist()])
+
+    @property
+    def _mean_at(self) -> Any:
+        if self.model.leaf.x_columns is not None:
+            return None
+        return lambda units: self._values(self.model.unit_numbers(units))
+
+    @cached_property
+    def _parent_of_edge(self) -> np.ndarray:
+        return np.repeat(np.arange(self.graph.n_cells), np.diff(self.graph.first_edge))
+
+    @cached_property
+    def _row_sets(self) -> RowSets:
+        return row_sets(self.model, self.graph, self._occurrences.question)
+
+    @cached_property
+    def _parts_of_trees(self) -> PartsOfTrees:
+        sets, asked, graph = self._row_sets, self._occurrences.question, self.graph
+        above, left, right = (sets.of_cell[cells] for cells in (self._parent_of_edge, graph.left, graph.right))
+        of_cell = np.zeros(len(sets.key))
+        of_cell[0] = 1.0
+        for below in (left, right):
+            enters = (below >= 0) & (below != above)
+            of_cell += np.bincount(below[enters], weights=asked[enters], minlength=len(of_cell))
+        parts = np.flatnonzero((left >= 0) & (right >= 0) & (asked > 0.0))
+        low, high = np.minimum(left, right)[parts], np.maximum(left, right)[parts]
+        both, first, which = np.unique(low * len(of_cell) + high, return_index=True, return_inverse=True)
+        likeliest = parts[first]
+        order = np.argsort(asked[parts], kind="stable")
+        likeliest[which[order]] = parts[order]
+        of_split = np.bincount(which, weights=asked[parts], minlength=len(both))
+        sides = np.column_stack([both // len(of_cell), both % len(of_cell)])
+        return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
+
+    def _way_to(self, cell: int) -> str:
+        """The conditions on the most probable way to a cell, in words."""
+        sets, conditions = self._row_sets, []
+        while sets.way[cell] >= 0:
+            edge = int(sets.way[cell])
+            conditions.append(self._condition(edge, int(sets.side[cell]) == 0))
+            cell = int(self._parent_of_edge[edge])
+        return in_words(self.model.columns, reversed(conditions))
+
+    def _condition(self, edge: int, left: bool) -> Condition:
+        graph, columns = self.graph, self.model.columns
+        c, question = int(graph.feature[edge]), int(graph.question[edge])
+        k = int(columns.source[c])
+        if columns.categories[k] is not None:
+            return Condition(k, 0.0, question, False, left)
+        threshold = self.model.scales[c].threshold(
+            np.array([question >> UPPER_BITS]), np.array([question & 0xFFFFFFFF])
+        )
+        return Condition(k, float(threshold[0]), -1, c < columns.n_features, left)

@@ -1,0 +1,146 @@
+"""Trees for TimberTrek, a viewer of the decision paths of many trees.
+
+Wang, Zhong, Xin, Takagi, Chen, Chau, Rudin, Seltzer, *TimberTrek: exploring and curating sparse decision trees with
+interactive visualization*, IEEE VIS (2022); https://poloclub.github.io/timbertrek opens the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_type, in_words
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+DIGITS = 5
+
+
+def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
+    """Trees in the form that TimberTrek opens: decision paths, and each tree with the training rows in its nodes.
+
+    Parameters
+    ----------
+    model : TreeModel
+        Of two classes; its rows are counted.
+    trees : sequence of Tree
+        Such as ``truth.trees_within(3.0).trees``. Trees without a split have no decision path and are left out.
+
+    Returns
+    -------
+    dict
+        ``trie``, ``featureMap``, ``treeMap``, to be written with ``json.dump``. Each question is a feature of
+        TimberTrek's, the second class, ``model.classes_[1]``, is its "+". The objective of a tree is the share of rows
+        that it misclassifies, each as often as it occurs.
+
+    Raises
+    ------
+    TypeError
+        If ``trees`` holds something else.
+    ValueError
+        If the model has not two classes, no tree has a split, or a tree splits where the model's coding has no cut.
+
+    Notes
+    -----
+    Written to the types of TimberTrek's own sources (``TimberTypes.ts``); not tried in the viewer by our tests.
+    O(trees * rows * depth).
+
+    Examples
+    --------
+    >>> import exact, json, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+    >>> paths = exact.to_timbertrek(truth.model, truth.trees_within(3.5).trees[:1])
+    >>> print(json.dumps(paths["treeMap"]))
+    {"1": [{"f": ["0", 30, -1], "c": [{"f": ["-", 15, 15]}, {"f": ["+", 15, 15]}]}, 0.0, 1.0]}
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    if model.classes_ is None or len(model.classes_) != 2:
+        kind = "a regression" if model.classes_ is None else f"of {len(model.classes_)} classes"
+        raise ValueError(f"the model is {kind}; TimberTrek shows trees of two classes.")
+    if not isinstance(trees, Sequence):
+        raise TypeError(f"trees is {in_words(trees)}; give a list of Tree.")
+    for tree in trees:
+        check_type("an entry of trees", tree, Tree, "a pt.Tree")
+    questions: dict[tuple[Any, ...], int] = {}
+    names: dict[str, list[str]] = {}
+    trie: dict[str, Any] = {"f": "root", "c": []}
+    shown: dict[str, Any] = {}
+    counts = _counts(model)
+    for tree in trees:
+        if tree.n_leaves > 1:
+            number = len(shown) + 1
+            rows, positive = _in_nodes(model, tree, counts)
+            nodes = [_number(model, tree, i, questions, names) for i in range(tree.n_nodes)]
+            hierarchy, correct = _hierarchy(tree, nodes, rows, positive)
+            accuracy = correct / int(rows[0])
+            shown[str(number)] = [hierarchy, round(1.0 - accuracy, DIGITS), round(accuracy, DIGITS)]
+            _add_paths(trie, tree, nodes, number)
+    if not shown:
+        raise ValueError("none of the trees has a split; give some that do.")
+    return {"trie": trie, "featureMap": names, "treeMap": shown}
+
+
+def _counts(model: TreeModel) -> np.ndarray:
+    """Rows, and rows of the second class, of each distinct row (n_units, 2) int64."""
+    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    positive = np.bincount(units, weights=model.target.values == 1, minlength=model.units.n_units)
+    return np.column_stack([np.bincount(units, minlength=model.units.n_units), positive]).astype(np.int64)
+
+
+def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and rows of the second class, in each node."""
+    out = np.zeros((tree.n_nodes, 2), dtype=np.int64)
+    for number, cell, question in model.visit(tree):
+        if question is None and tree.feature[number] != LEAF:
+            raise ValueError(f"node {number}, {tree.question(number)}: the model has no cut there to part its rows.")
+        out[number] = counts[cell.index].sum(axis=0)
+    return out[:, 0], out[:, 1]
+
+
+def _number(
+    model: TreeModel, tree: Tree, node: int, questions: dict[tuple[Any, ...], int], names: dict[str, list[str]]
+) -> str:
+    """Number of the question of a node, as text; empty in a leaf."""
+    k = int(tree.feature[node])
+    if k == LEAF:
+        return ""
+    name, words = model.columns.names[k], tree.question(node)
+    key = (k, float(tree.threshold[node]), int(tree.categories[node]), bool(tree.default_left[node]))
+    number = str(questions.setdefault(key, len(questions)))
+    names.setdefault(number, [name, words.removeprefix(name).strip(), name])
+    return number
+
+
+def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndarray) -> tuple[dict[str, Any], int]:
+    """The tree as nested nodes, and how many rows it classifies correctly."""
+    made: list[dict[str, Any]] = [{} for _ in nodes]
+    total = 0
+    for i in range(len(nodes) - 1, -1, -1):
+        n, ones = int(rows[i]), int(positive[i])
+        if nodes[i]:
+            made[i] = {"f": [nodes[i], n, -1], "c": [made[i + 1], made[int(tree.right[i])]]}
+            continue
+        value = tree.value
+        plus = 2 * ones > n if value is None else bool(value[i, 1] > value[i, 0])
+        correct = ones if plus else n - ones
+        total += correct
+        made[i] = {"f": ["+" if plus else "-", n, correct]}
+    return made[0], total
+
+
+def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) -> None:
+    """Enter the questions on the way to each leaf, and the number of the tree at the end of each way, once."""
+    todo = [(0, trie)]
+    while todo:
+        node, here = todo.pop()
+        found = [child for child in here["c"] if child["f"] == nodes[node]]
+        if nodes[node]:
+            if not found:
+                found = [{"f": nodes[node], "c": []}]
+                here["c"] += found
+            todo += [(int(tree.right[node]), found[0]), (int(tree.left[node]), found[0])]
+        elif not any(child["f"] == "_" and child["t"] == number for child in here["c"]):
+            here["c"].append({"f": "_", "t": number})

@@ -1,0 +1,221 @@
+"""How often each cell and each split occurs, how well the chains know it, and whether they agree."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_number, check_type
+from ..ess import autocorrelation_times, rhat_and_ess_by_tree
+from .paths import condition_of, in_words, path_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..sampled import SampledPosterior
+
+CELL, SPLIT = "cell", "split"
+FEWEST_DRAWS = 4
+"""Draws a chain, for traces to be judged."""
+
+
+class Support(NamedTuple):
+    """The cells and splits of a posterior over trees, cells first, each kind by falling probability.
+
+    A cell is the set of training rows of a node; the one of all rows, which every tree has, is left out. A split is the
+    partition of a cell in two, whichever feature and threshold make it.
+    """
+
+    kind: np.ndarray
+    """(m,) "cell" or "split"."""
+    words: list[str]
+    """The conditions on the way to the cell; for a split, behind a colon, its question."""
+    probability: np.ndarray
+    """(m,) that the tree has it."""
+    by_chain: np.ndarray
+    """(m, chains): the probability by each chain; no columns where it is exact."""
+    rhat: np.ndarray
+    """(m,) of its trace of 0 and 1; 1 where it is exact."""
+    ess: np.ndarray
+    """(m,) bulk effective sample size of its trace; infinite where it is exact."""
+    mcse: np.ndarray
+    """(m,) Monte-Carlo standard error of the probability; 0 where it is exact."""
+    rows: np.ndarray
+    """(m,) training rows in the cell, or in the cell that is split; a row counts as often as its weight says."""
+    key: list[tuple[int, ...]]
+    """The same for the same cell or split in every posterior of the model."""
+    by_tree: np.ndarray
+    """(m, n_distinct_trees) bool: whether the tree has it; no columns where it is exact."""
+    n_rows: int
+    """Distinct rows by which cells are told apart."""
+    all_rows: int
+    """Distinct rows of the model."""
+
+    def table(self, beside: Support | None = None) -> pd.DataFrame:
+        """The numbers as a DataFrame, a line a cell or split.
+
+        Parameters
+        ----------
+        beside : Support, optional
+            Of another posterior of the same model, such as the exact one: its probabilities are added as the column
+            ``beside``, NaN where it does not list the cell, and ``z``, the difference over the Monte-Carlo errors of
+            both.
+
+        Returns
+        -------
+        DataFrame
+            Columns kind, words, rows, probability, mcse, ess, rhat, and "chain 0" and so on.
+
+        Raises
+        ------
+        TypeError
+            If ``beside`` is no Support.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> both = truth.sample(1000, rng=1).support().table(beside=truth.support())
+        >>> bool(both["z"].abs().max() < 4)
+        True
+        """
+        import pandas as pd
+
+        numbers = {name: getattr(self, name) for name in ("rows", "probability", "mcse", "ess", "rhat")}
+        by_chain = {f"chain {c}": column for c, column in enumerate(self.by_chain.T)}
+        out = pd.DataFrame({"kind": self.kind, "words": self.words} | numbers | by_chain)
+        out.attrs["rows"] = f"cells are told apart by {self.n_rows} of {self.all_rows} distinct rows"
+        if beside is not None:
+            check_type("beside", beside, Support, "what support() of another posterior of the model returns")
+            place = {key: i for i, key in enumerate(beside.key)}
+            found = np.array([place.get(key, -1) for key in self.key], dtype=np.int64)
+            known = found >= 0
+            other, error = np.full(len(found), np.nan), np.full(len(found), np.nan)
+            other[known], error[known] = beside.probability[found[known]], beside.mcse[found[known]]
+            out["beside"] = other
+            with np.errstate(divide="ignore", invalid="ignore"):
+                gap = self.probability - other
+                out["z"] = np.where(np.abs(gap) < 1e-12, 0.0, gap / np.hypot(self.mcse, error))
+        return out
+
+
+def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
+    """The cells and splits that draws have with at least ``min_probability``; see `Posterior.support`."""
+    min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    cells, nodes = post.cells, []
+    by_tree, by_chain = [], []
+    key: list[tuple[int, ...]] = []
+    words: list[str] = []
+    for splits in (False, True):
+        frequency = frequency_by_chain(post, splits=splits)
+        which = likely(frequency.mean(axis=0), min_probability, 0 if splits else 1)
+        nodes.append(most_probable_nodes(post, splits=splits)[which])
+        by_tree.append(cells.holders(which, splits=splits))
+        by_chain.append(frequency[:, which])
+        key += (
+            split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
+        )
+        words += [words_of_node(post, node, question=splits) for node in nodes[-1].tolist()]
+    held, seen = np.vstack(by_tree), np.hstack(by_chain)
+    rhat, ess = rhat_and_ess_by_tree(held, post.tree_of_draw)
+    probability = seen.mean(axis=0)
+    return Support(
+        np.repeat([CELL, SPLIT], [len(found) for found in nodes]),
+        words,
+        probability,
+        seen.T,
+        rhat,
+        ess,
+        np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess),
+        post.model.leaf.weight(post.node_stats[np.concatenate(nodes)]),
+        key,
+        held,
+        cells.n_rows,
+        cells.all_rows,
+    )
+
+
+def check_drawn(post: SampledPosterior) -> None:
+    """Refuse a posterior without draws."""
+    if post.tree_of_draw.size == 0:
+        raise ValueError("the posterior has no draws; sample at least one.")
+
+
+def frequency_by_chain(post: SampledPosterior, *, splits: bool = False) -> np.ndarray:
+    """Fraction (chains, n_cells) of the draws of each chain that have each cell, or split."""
+    counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
+    return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
+
+
+def likely(probability: np.ndarray, least: float, first: int) -> np.ndarray:
+    """Numbers from ``first`` on whose probability is ``least`` or more, and not 0, the most probable first."""
+    found = first + np.flatnonzero((probability[first:] >= least) & (probability[first:] > 0.0))
+    return found[np.argsort(-probability[found], kind="stable")]
+
+
+def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
+    """Keys of splits from those (m, 2, 2) of their sides, whichever is first."""
+    return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
+
+
+def most_probable_nodes(post: SampledPosterior, *, splits: bool = False) -> np.ndarray:
+    """Node (n_cells,), counted over all trees, of each cell (or split) in the most probable tree that has it."""
+    cells = post.cells
+    of_node, n = (cells.split_of_node, cells.n_splits) if splits else (cells.of_node, cells.n_cells)
+    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+    order = np.argsort(-log_posterior[cells.tree_of_node], kind="stable")
+    order = order[of_node[order] >= 0]
+    found, first = np.unique(of_node[order], return_index=True)
+    assert len(found) == n
+    return order[first]
+
+
+def words_of_node(post: SampledPosterior, node: int, *, question: bool = False) -> str:
+    """The conditions on the way to a node, counted over all trees, and its question."""
+    trees, columns = post.distinct_trees, post.model.columns
+    way = in_words(columns, [condition for _, condition in path_to(trees, int(post.cells.tree_of_node[node]), node)])
+    return with_question(way, in_words(columns, [condition_of(trees, node)])) if question else way
+
+
+def with_question(way: str, question: str) -> str:
+    """A split in words."""
+    return f"{way}: {question}"
+
+
+class SplitFrequencies(NamedTuple):
+    """How far chains differ in how often they have each cell."""
+
+    asdsf: float
+    """Average over the cells of the standard deviation of their frequencies between chains."""
+    expected: float
+    """What it would be if the chains differed by their Monte-Carlo errors alone."""
+    n_cells: int
+    """Cells averaged over."""
+
+
+def split_frequencies(post: SampledPosterior, min_probability: float) -> SplitFrequencies:
+    """Average standard deviation of split frequencies; see `SampledPosterior.asdsf`."""
+    min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    check_drawn(post)
+    draws = post.tree_of_draw
+    if len(draws) == 1:
+        half = draws.shape[1] // 2
+        draws = np.array([draws[0, :half], draws[0, -half:]]) if half else np.repeat(draws, 2, axis=0)
+    counts = np.array([np.bincount(chain, minlength=post.n_distinct_trees) for chain in draws], dtype=np.float64)
+    frequency = post.cells.frequencies(counts) / draws.shape[1]
+    judged = likely(frequency.max(axis=0), min_probability, 1)
+    if len(judged) == 0:
+        return SplitFrequencies(0.0, 0.0, 0)
+    deviation = frequency[:, judged].std(axis=0, ddof=1)
+    if draws.shape[1] < FEWEST_DRAWS:
+        return SplitFrequencies(float(deviation.mean()), math.nan, len(judged))
+    time = np.empty(len(judged))
+    for i, held in enumerate(post.cells.holders(judged)):
+        time[i] = autocorrelation_times(held[draws][None].astype(np.float64))[0]
+    mean, chains = frequency[:, judged].mean(axis=0), len(draws)
+    variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
+    # mean of the standard deviation of so many normal numbers
+    shrink = math.sqrt(2.0 / (chains - 1)) * math.exp(math.lgamma(chains / 2) - math.lgamma((chains - 1) / 2))
+    return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(judged))

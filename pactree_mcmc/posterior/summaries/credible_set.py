@@ -1,0 +1,136 @@
+"""The smallest set of trees that holds a given share of the posterior, and where any tree lies in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.checks import check_number
+from ...tree.tree import Tree
+
+if TYPE_CHECKING:
+    from ..sampled import SampledPosterior
+
+TIE = 1e-9
+"""Log posteriors that differ by this part of their size, or of one nat, are of equal trees but for rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class CredibleSet:
+    """The most probable trees that together hold ``mass`` of the posterior.
+
+    Trees are ordered by their log posterior, which is known for any tree up to one constant, so their odds are exact.
+    What share of the posterior lies above a tree comes from the draws: the share of the draws whose tree is more
+    probable. So the level of a tree is known whether or not it was drawn.
+
+    Attributes
+    ----------
+    mass : float
+        In (0, 1).
+    log_posterior : ndarray of shape (m,)
+        Log prior plus log score of the trees in the set, nats, the most probable first.
+    log_odds : ndarray of shape (m,)
+        Log odds of each against the first, nats.
+    weight : ndarray of shape (m,)
+        Share of the draws that each is; its probability where ``exact``.
+    exact : bool
+        Whether weights are probabilities and all trees of the set are listed; else only those drawn.
+    """
+
+    mass: float
+    log_posterior: np.ndarray
+    weight: np.ndarray
+    exact: bool
+    _post: SampledPosterior
+    _number: np.ndarray
+    _ranked: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def log_odds(self) -> np.ndarray:
+        """Log odds (m,) of each tree against the most probable one drawn, nats."""
+        return self.log_posterior - self.log_posterior[0]
+
+    def tree(self, i: int) -> Tree:
+        """Tree number ``i``, from 0, the most probable first.
+
+        Raises
+        ------
+        ValueError
+            If the set lists no such tree.
+        """
+        if not 0 <= int(i) < len(self):
+            raise ValueError(f"the set lists {len(self)} trees; i={i} is none, give 0..{len(self) - 1}.")
+        return self._post.distinct_tree(int(self._number[int(i)]))
+
+    def level(self, tree: Any) -> float:
+        """Share of the posterior that lies in trees more probable than ``tree``: 0 for the best, 1 for the impossible.
+
+        Parameters
+        ----------
+        tree : Tree, or a fitted scikit-learn tree
+            Over the model's columns; it need not have been drawn. Of a scikit-learn tree only the splits count.
+
+        Returns
+        -------
+        float
+            In [0, 1]. The tree is in a credible set if its level is below the mass of the set. A tree that the model
+            gives no prior mass has level 1: one that splits where the coding of a grid has no cut, that puts fewer
+            than ``min_leaf`` rows in a leaf, is too deep, or asks whether a nominal column is below a threshold. Where
+            ``exact`` and the tree is less probable than all that are listed, a lower bound.
+
+        Raises
+        ------
+        ValueError
+            If it is no tree, or asks about a column that X lacks.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> likely = truth.credible_set(0.9)
+        >>> stump, single = truth.map_tree(), pt.Tree([-1], [0], [0], [0])
+        >>> likely.level(stump), stump in likely, single in likely
+        (0.0, True, False)
+        """
+        given = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
+        log_posterior = self._post.model.log_posterior(given)
+        return 1.0 if log_posterior == -np.inf else share_above(*self._ranked, log_posterior)
+
+    def __contains__(self, tree: Any) -> bool:
+        return self.level(tree) < self.mass
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def __iter__(self) -> Iterator[Tree]:
+        return (self.tree(i) for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        what = "all its trees" if self.exact else "trees drawn"
+        return f"CredibleSet(mass={self.mass}, {len(self)} {what}, log odds 0 to {self.log_odds[-1]:.2f})"
+
+
+def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
+    """The set from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
+    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+    drawn = np.flatnonzero(weight > 0.0)
+    order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]
+    ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
+    inside = np.array([share_above(*ranked, value) < mass for value in ranked[0].tolist()])
+    chosen = order[inside]
+    return CredibleSet(mass, log_posterior[chosen], weight[chosen], exact, post, chosen, ranked)
+
+
+def check_mass(mass: Any) -> float:
+    """Refuse what is no share of the posterior between 0 and 1."""
+    number = check_number("mass", mass, "a number between 0 and 1", 0.0, 1.0)
+    return check_number("mass", number, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
+
+
+def share_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
+    """Weight of the trees more probable than one; ``weight_above`` (m + 1,) adds up that of ``falling`` (m,)."""
+    bound = log_posterior + TIE * max(1.0, abs(log_posterior))
+    return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))

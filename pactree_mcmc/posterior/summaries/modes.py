@@ -1,0 +1,181 @@
+"""Clusters of trees: their mass, chain by chain, a typical tree of each, and what they differ in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_choice, check_count
+from ...tree.export import count_words
+from ...tree.tree import Tree
+from ..space.distances import KINDS, MOST_DRAWS, between_trees, spaced
+from ..space.support import most_probable_nodes, words_of_node
+
+if TYPE_CHECKING:
+    from ..sampled import SampledPosterior
+
+LEAST_SILHOUETTE = 0.25
+"""Clusters of a smaller mean silhouette are none (Kaufman and Rousseeuw 1990, table 2.4)."""
+MORE, LEAST_SHARE = 0.05, 0.05
+"""Further clusters must raise the silhouette by so much, and the smallest must hold such a share of the draws."""
+APART = 0.25
+"""What is so much more frequent in a cluster than elsewhere, or less, is told."""
+N_TOLD = 3
+ROUNDS = 100
+
+
+class Mode(NamedTuple):
+    """A cluster of trees."""
+
+    mass: float
+    """Share of all draws."""
+    by_chain: np.ndarray
+    """(chains,) share of the draws of each chain."""
+    tree: Tree
+    """The one of its trees whose mean distance to the others is least."""
+    differs: list[str]
+    """What its trees have more often, or less often, than all others, in words, the largest difference first."""
+    trees: np.ndarray
+    """Numbers of its distinct trees."""
+
+
+class Modes(NamedTuple):
+    """Clusters of the trees of a posterior, the largest first; one cluster where there is nothing to part."""
+
+    modes: list[Mode]
+    of_draw: np.ndarray
+    """(chains, draws) int64: the mode of each draw."""
+    silhouette: float
+    """Mean silhouette of the draws looked at, in [-1, 1]: 1 far apart, about 0 not at all; 0 with one mode."""
+    kind: str
+    """The distance."""
+
+    def format(self) -> str:
+        """The modes in words, one after the other."""
+        out = []
+        for i, mode in enumerate(self.modes):
+            chains = ", ".join(f"{share:.2f}" for share in mode.by_chain)
+            out.append(f"mode {i}: {mode.mass:.3f} of the draws (by chain: {chains})")
+            out += [f"  {line}" for line in (*mode.differs, *mode.tree.format().splitlines())]
+        return "\n".join(out)
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+def modes_of(post: SampledPosterior, kind: str, most: int) -> Modes:
+    """Clusters of the trees drawn; see `Posterior.modes`."""
+    kind, most = check_choice("distance", kind, KINDS), check_count("most", most, 1, 50)
+    looked_at = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
+    some, where = np.unique(looked_at, return_inverse=True)
+    distance = between_trees(post, some, some, kind)[where[:, None], where]
+    centres, silhouette = cluster(distance, most)
+    middle = looked_at[centres]
+    nearest = np.argmin(between_trees(post, np.arange(post.n_distinct_trees), middle, kind), axis=1)
+    mass = np.bincount(nearest, weights=post.weight_of_tree, minlength=len(centres))
+    order = np.argsort(-mass, kind="stable")
+    rank = np.argsort(order)
+    of_draw = rank[nearest][post.tree_of_draw]
+    found = [
+        Mode(
+            float(mass[old]),
+            (of_draw == new).mean(axis=1),
+            post.distinct_tree(int(middle[old])),
+            differences(post, nearest == old) if len(order) > 1 else [],
+            np.flatnonzero(nearest == old),
+        )
+        for new, old in enumerate(order.tolist())
+    ]
+    return Modes(found, of_draw, silhouette, kind)
+
+
+def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
+    """Centres (k,) of at most ``most`` clusters by ``distance`` (m, m), and their mean silhouette.
+
+    Medoids. More clusters are taken if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and
+    each holds 5 % of the places; else one.
+    """
+    best, score = medoids(distance, 1), 0.0
+    for k in range(2, min(most, len(distance)) + 1):
+        centres = medoids(distance, k)
+        if len(np.unique(distance[centres], axis=0)) < k:
+            break
+        nearest = np.argmin(distance[:, centres], axis=1)
+        if np.bincount(nearest, minlength=k).min() < LEAST_SHARE * len(distance):
+            continue
+        found = _silhouette(distance, nearest, k)
+        if found >= max(score + MORE, LEAST_SILHOUETTE):
+            best, score = centres, found
+    return best, score
+
+
+def medoids(distance: np.ndarray, k: int) -> np.ndarray:
+    """Places (k,) from which the sum of the distances to the nearest is least, as far as found.
+
+    Each is added where it lowers the sum most (the first phase of partitioning around medoids); then places and
+    clusters are found in turn until nothing changes.
+    """
+    chosen = [int(np.argmin(distance.sum(axis=0)))]
+    for _ in range(1, k):
+        gain = np.maximum(distance[:, chosen].min(axis=1)[:, None] - distance, 0.0).sum(axis=0)
+        chosen.append(int(np.argmax(gain)))
+    centres = np.array(chosen)
+    for _ in range(ROUNDS):
+        nearest = np.argmin(distance[:, centres], axis=1)
+        moved = centres.copy()
+        for j in range(k):
+            members = np.flatnonzero(nearest == j)
+            if len(members):
+                moved[j] = members[np.argmin(distance[np.ix_(members, members)].sum(axis=0))]
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
+    """Mean silhouette; 0 of what is alone in its cluster."""
+    belongs = np.eye(k)[nearest]
+    size = belongs.sum(axis=0)
+    sums = distance @ belongs
+    each = np.arange(len(distance))
+    own = sums[each, nearest] / np.maximum(size[nearest] - 1.0, 1.0)
+    means = sums / size
+    means[each, nearest] = np.inf
+    other = means.min(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out = (other - own) / np.maximum(other, own)
+    out[(size[nearest] == 1) | ~np.isfinite(out)] = 0.0
+    return float(out.mean())
+
+
+def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
+    """What the distinct trees ``inside`` (bool) have more often than the others, or less often, in words.
+
+    The feature that they have at the root a quarter more often, if any, and of the splits the three that differ most.
+    """
+    weight = post.weight_of_tree
+    groups = np.array([np.where(inside, weight, 0.0), np.where(inside, 0.0, weight)])
+    groups /= np.maximum(groups.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    out, names = [], post.model.columns.names
+    root = post.root_feature_of_tree
+    at_root = np.array([np.bincount(root + 1, weights=group, minlength=len(names) + 1) for group in groups])
+    k = int(np.argmax(at_root[0] - at_root[1]))
+    if at_root[0, k] - at_root[1, k] >= APART:
+        what = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
+        out.append(_told(what, at_root[:, k]))
+    share = post.cells.frequencies(groups, splits=True)
+    if share.shape[1]:
+        gap = np.abs(share[0] - share[1])
+        nodes = most_probable_nodes(post, splits=True)
+        rows = post.model.leaf.weight(post.node_stats[nodes])
+        for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_TOLD].tolist():
+            if gap[i] >= APART:
+                words = f"{words_of_node(post, int(nodes[i]), question=True)} ({count_words(float(rows[i]))})"
+                out.append(_told(words, share[:, i]))
+    return out
+
+
+def _told(what: str, share: np.ndarray) -> str:
+    return f"{what}: in {share[0]:.2f} of its trees, in {share[1]:.2f} of the others"

@@ -1,0 +1,266 @@
+"""The posterior mean projected on one small tree, and how much of it the tree keeps.
+
+After Woody, Carvalho, Murray, *Model interpretation through lower-dimensional posterior summarization*, Journal of
+Computational and Graphical Statistics 30 (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_count, check_number
+from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ...tree.arrays import LEAF
+from ...tree.coded import CODED_NODE, from_records
+from ...tree.drawn import in_data_units
+from ...tree.tree import Tree
+from ..space.cells import rows_looked_at
+from ..space.distances import row_counts, values_at
+from ..space.paths import in_words, path_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...model import TreeModel
+    from ..sampled import SampledPosterior
+
+AT_ONCE = 1 << 22
+"""Numbers predicted at a time."""
+N_ROOTS = 8
+"""Features whose best split is tried at the root."""
+GAIN = 1e-12
+"""A split must lower the sum of squares by more than this part of the whole."""
+
+
+class Projection(NamedTuple):
+    """One small tree in place of the posterior."""
+
+    tree: Tree
+    """Its nodes predict the mean of the posterior mean over their training rows."""
+    r2: float
+    """Share of the variance of the posterior mean, over training rows, that the tree keeps."""
+    r2_draws: np.ndarray
+    """(chains, draws): the same of each draw's own predictions, projected on the same leaves."""
+    leaf: np.ndarray
+    """(L,) int64: the nodes of ``tree`` that are leaves."""
+    leaf_draws: np.ndarray
+    """(chains, draws, L, d): mean of each draw's predictions over the rows of each leaf."""
+    words: list[str]
+    """(L,) the conditions that lead to each leaf."""
+
+    def table(self, coverage: float = 0.9) -> pd.DataFrame:
+        """The leaves with their values and the intervals that hold ``coverage`` of the posterior, as a DataFrame.
+
+        Parameters
+        ----------
+        coverage : float, default 0.9
+            In (0, 1); equal tails.
+
+        Returns
+        -------
+        DataFrame
+            Columns words, rows, output (the class; the number of the output where there are several), value, lower,
+            upper.
+
+        Raises
+        ------
+        ValueError
+            If ``coverage`` is out of range.
+        """
+        import pandas as pd
+
+        coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
+        flat = self.leaf_draws.reshape(-1, *self.leaf_draws.shape[2:])
+        lower, upper = np.quantile(flat, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=0)
+        assert self.tree.value is not None
+        assert self.tree.rows is not None
+        n, d = lower.shape
+        labels = range(d) if self.tree.classes is None else self.tree.classes.tolist()
+        return pd.DataFrame(
+            {
+                "words": np.repeat(np.array(self.words, dtype=object), d),
+                "rows": np.repeat(self.tree.rows[self.leaf], d),
+                "output": [*labels] * n,
+                "value": self.tree.value[self.leaf].ravel(),
+                "lower": lower.ravel(),
+                "upper": upper.ravel(),
+            }
+        )
+
+
+def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Projection:
+    """The posterior mean on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
+
+    ``mean`` gives it for distinct rows (m,) of the model as (m, d), or is None: then it is that of the draws.
+    """
+    max_leaves = check_count("max_leaves", max_leaves, 1)
+    model = post.model
+    if not model.leaf.predicts:
+        raise ValueError(f"{type(model.leaf).__name__} predicts nothing, so there is nothing to project.")
+    units = rows_looked_at(model)[0]
+    weight = row_counts(model, units)
+    f = _mean_of(post, units) if mean is None else mean(units)
+    node, of_row = grow_summary(model, units, f, weight, max_leaves)
+    leaf = np.flatnonzero(node["feature"] == LEAF)
+    part = np.eye(len(node))[of_row][:, leaf] * weight[:, None]
+    r2, values = np.empty(post.n_distinct_trees), np.empty((post.n_distinct_trees, len(leaf), f.shape[1]))
+    step = max(AT_ONCE // max(f.size, 1), 1)
+    for start in range(0, post.n_distinct_trees, step):
+        some = np.arange(start, min(start + step, post.n_distinct_trees))
+        r2[some], values[some] = kept_by(values_at(post, some, units), part, weight)
+    tree = _as_tree(model, node, of_row, f, weight)
+    draws = post.tree_of_draw
+    coded = in_data_units(model, from_records(node, np.array([0, len(node)])))
+    words = [in_words(model.columns, [c for _, c in path_to(coded, 0, int(i))]) for i in leaf]
+    return Projection(tree, float(kept_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
+
+
+def _mean_of(post: SampledPosterior, units: np.ndarray) -> np.ndarray:
+    """Mean (m, d) of what the draws predict at distinct rows."""
+    drawn = np.flatnonzero(post.weight_of_tree)
+    step = max(AT_ONCE // max(len(units), 1), 1)
+    chunks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
+    return np.sum([np.tensordot(post.weight_of_tree[c], values_at(post, c, units), 1) for c in chunks], axis=0)
+
+
+def kept_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Share (k,) of the variance of functions (k, m, d) of rows that leaves keep, and their means (k, L, d) in leaves.
+
+    ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is kept wholly.
+    """
+    in_leaf = part.sum(axis=0)
+    centred = values - np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
+    means = np.einsum("kmd,ml->kld", centred, part, optimize=True) / in_leaf[:, None]
+    total = np.einsum("kmd,m->k", centred**2, weight)
+    kept = np.einsum("kld,l->k", means**2, in_leaf)
+    whole = np.einsum("kmd,m->k", values**2, weight)
+    constant = total <= 1e-20 * whole
+    share = np.where(constant, 1.0, kept / np.where(constant, 1.0, total)).clip(0.0, 1.0)
+    return share, means + np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
+
+
+def grow_summary(
+    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A tree of least squares for a function (m, d) of distinct rows.
+
+    Split where the sum of squares falls most, from the best split of each of several features at the root; the best of
+    these trees. Records of its nodes in preorder, dtype CODED_NODE, and the node in which each row ends.
+    """
+    least = GAIN * float((weight[:, None] * (f - np.average(f, axis=0, weights=weight)) ** 2).sum())
+    roots = sorted(_splits(model, units, f, weight), key=lambda split: -split.gain)[:N_ROOTS]
+    roots = [root for root in roots if root.gain > least]
+    if not roots or max_leaves == 1:
+        return _as_records([np.arange(len(units))], {}, weight)
+    grown = [_grown(model, units, f, weight, max_leaves, root, least) for root in roots]
+    return _as_records(*max(grown, key=lambda found: found[0])[1:], weight)
+
+
+def _grown(
+    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
+) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
+    """By how much the sum of squares falls in all, the rows of each node, and the splits with their children."""
+    members, gain = [np.arange(len(units))], 0.0
+    below: dict[int, tuple[_Split, int, int]] = {}
+    heap = [(-root.gain, 0, root)]
+    while heap and len(below) + 1 < max_leaves:
+        _, number, split = heappop(heap)
+        gain += split.gain
+        below[number] = (split, len(members), len(members) + 1)
+        members += [members[number][split.left], members[number][~split.left]]
+        for child in below[number][1:]:
+            here = members[child]
+            found = max(_splits(model, units[here], f[here], weight[here]), key=lambda s: s.gain, default=None)
+            if found is not None and found.gain > least:
+                heappush(heap, (-found.gain, child, found))
+    return gain, members, below
+
+
+def _as_records(
+    members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes in preorder, and the node in which each row ends."""
+    order, todo = [], [0]
+    while todo:
+        number = todo.pop()
+        order.append(number)
+        todo += below[number][:0:-1] if number in below else ()
+    node, of_row = np.zeros(len(order), dtype=CODED_NODE), np.empty(len(weight), dtype=np.int64)
+    node["feature"], node["categories"] = LEAF, -1
+    for place, number in enumerate(order):
+        if number not in below:
+            of_row[members[number]] = place
+            continue
+        split = below[number][0]
+        node["feature"][place], node["cut"][place], node["upper"][place] = split.coordinate, split.cut, split.upper
+        node["categories"][place], node["right"][place] = split.categories, order.index(below[number][2])
+        node["default_left"][place] = 2.0 * weight[members[number]][split.left].sum() >= weight[members[number]].sum()
+    return node, of_row
+
+
+class _Split(NamedTuple):
+    gain: float
+    coordinate: int
+    cut: int
+    upper: int
+    categories: int
+    left: np.ndarray
+
+
+def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Iterator[_Split]:
+    """Of each coordinate the split of some rows by which the sum of squares of ``f`` (m, d) falls most."""
+    nominal = model.columns.is_nominal[model.columns.source]
+    centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
+    for c in range(len(nominal)):
+        code = model.units.codes[c, units].astype(np.int64)
+        present, where = np.unique(code, return_inverse=True)
+        if len(present) < 2:
+            continue
+        size = np.bincount(where, weights=weight)
+        sums = np.column_stack([np.bincount(where, weights=column) for column in centred.T])
+        order = np.arange(len(present))
+        if nominal[c]:
+            # in the order of what they predict, along the direction in which that varies most
+            order = np.argsort(_along_main_axis(sums / size[:, None], size), kind="stable")
+        left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
+        gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
+        i = int(np.argmax(gain))
+        left = np.isin(where, order[: i + 1])
+        if not nominal[c]:
+            yield _Split(float(gain[i]), c, int(present[i]), _next_code(model, present, i), -1, left)
+            continue
+        mask = int(np.bitwise_or.reduce(np.int64(1) << present[order[: i + 1]]))
+        if 2.0 * left_size[i] >= size.sum():
+            every = (1 << int(model.n_codes[c])) - 1
+            mask |= every & ~int(np.bitwise_or.reduce(np.int64(1) << present))
+        yield _Split(float(gain[i]), c, 0, 0, mask, left)
+
+
+def _next_code(model: TreeModel, present: np.ndarray, i: int) -> int:
+    """The code right of the cut behind ``present[i]``: the next in the cell where thresholds lie between values."""
+    return int(present[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(present[i]) + 1
+
+
+def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Means (k, d) along the direction in which they vary most; its sign is such that the largest entry is positive."""
+    if means.shape[1] == 1:
+        return means[:, 0]
+    axis = np.linalg.svd(means * np.sqrt(size)[:, None], full_matrices=False)[2][0]
+    return means @ axis * np.sign(axis[np.argmax(np.abs(axis))])
+
+
+def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Tree:
+    """The tree in the units of X, its nodes with the weighted means of ``f``."""
+    rows = np.bincount(of_row, weights=weight, minlength=len(node))
+    sums = np.column_stack([np.bincount(of_row, weights=weight * column, minlength=len(node)) for column in f.T])
+    for i in range(len(node) - 1, -1, -1):
+        if node["feature"][i] != LEAF:
+            rows[i] = rows[i + 1] + rows[node["right"][i]]
+            sums[i] = sums[i + 1] + sums[node["right"][i]]
+    arrays = in_data_units(model, from_records(node, np.array([0, len(node)])))
+    fields = dict(zip(arrays._fields[1:], arrays[1:], strict=True))
+    return Tree(**fields, value=sums / rows[:, None], columns=model.columns, classes=model.classes_, rows=rows)

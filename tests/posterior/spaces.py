@@ -1,0 +1,110 @@
+"""Small problems all of whose trees can be listed, and plain accounts of what is in a tree."""
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.space.cells import rows_looked_at
+
+
+def table(n=9, seed=0, missing=False):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 4, n), rng.integers(0, 3, n), rng.integers(0, 3, n)]).astype(float)
+    if missing:
+        X[::3, 1] = np.nan
+    return X, (X[:, 0] + (X[:, 2] == 1) + rng.random(n)) > 2
+
+
+def shallow(depth=2):
+    return pt.ChipmanPrior(0.9, 0.7, max_depth=depth)
+
+
+def models():
+    X, y = table()
+    gaps, y_gaps = table(missing=True)
+    design = pt.kd_tree(X[:, :2], 3)
+    few = X[:, :2]
+    return {
+        "local, nominal": pt.TreeModel(X, y, nominal=[2], tree_prior=shallow()),
+        "local, missing": pt.TreeModel(gaps, y_gaps, nominal=[2], missing="branch", tree_prior=shallow()),
+        "local, regression": pt.TreeModel(X, X[:, 0] + 0.1 * X[:, 1], tree_prior=shallow(3)),
+        "local, trivial": pt.TreeModel(few, y, split_prior=pt.LocalCuts(trivial=True), tree_prior=shallow()),
+        "grid, nominal": pt.TreeModel(X, y, nominal=[2], split_prior=pt.GridCuts(2), tree_prior=shallow()),
+        "grid, empty cells": pt.TreeModel(
+            few, y, split_prior=pt.GridCuts([[-1.0, 0.5, 1.2, 1.5, 5.0], [0.5]]), tree_prior=shallow(3)
+        ),
+        "grid, missing": pt.TreeModel(
+            gaps[:, :2], y_gaps, split_prior=pt.GridCuts(2), missing="branch", tree_prior=shallow(2)
+        ),
+        "dyadic": pt.TreeModel(few, y, split_prior=pt.DyadicCuts(2), tree_prior=shallow(3)),
+        "cyclic": pt.TreeModel(few, y, split_prior=pt.DyadicCuts(2, cyclic=True), tree_prior=shallow(3)),
+        "fixed": pt.TreeModel(few, y, split_prior=design),
+        "a row counts twice": pt.TreeModel(
+            X, y, nominal=[2], tree_prior=shallow(), sample_weight=1.0 + (np.arange(len(y)) == 3)
+        ),
+    }
+
+
+MODELS = models()
+
+
+def all_trees(model):
+    """Every tree and its probability."""
+    truth = exact.solve(model)
+    best = truth.best_trees(int(truth.n_trees))
+    probability = np.exp(best.log_joint - truth.log_evidence)
+    assert abs(probability.sum() - 1.0) < 1e-9
+    return truth, best.trees, probability
+
+
+def parts(model, tree):
+    """The cells that hold rows, as sets of distinct rows, and the splits that part some, as sets of two cells."""
+    cells = {visit.number: frozenset(visit.cell.index.tolist()) for visit in model.visit(tree)}
+    splits = set()
+    for node in np.flatnonzero(tree.feature >= 0).tolist():
+        sides = frozenset([cells[int(tree.left[node])], cells[int(tree.right[node])]])
+        if frozenset() not in sides:
+            splits.add(sides)
+    return {cell for cell in cells.values() if cell}, splits
+
+
+def probabilities(model, trees, weight):
+    """Of every cell and every split that occurs."""
+    out = {}, {}
+    for tree, p in zip(trees, weight, strict=True):
+        for found, some in zip(out, parts(model, tree), strict=True):
+            for part in some:
+                found[part] = found.get(part, 0.0) + p
+    return out
+
+
+def key_of(model, cell):
+    """The key by which posteriors know a cell."""
+    key = rows_looked_at(model)[1]
+    word = np.bitwise_xor.reduce(key[sorted(cell)], axis=0)
+    return tuple(word.tolist())
+
+
+def keyed(model, cells, splits):
+    """Probabilities by key; the cell of all rows, which every tree has, left out."""
+    everything = frozenset(range(model.units.n_units))
+    out = {key_of(model, cell): p for cell, p in cells.items() if cell != everything}
+    for sides, p in splits.items():
+        one, other = sorted(key_of(model, side) for side in sides)
+        out[one + other] = p
+    return out
+
+
+def independent(truth, chains=4, draws=1000, seed=0):
+    """Independent draws laid out as chains."""
+    post = truth.sample(chains * draws, rng=seed)
+    return in_chains(post, post.tree_of_draw.reshape(chains, draws))
+
+
+def in_chains(post, tree_of_draw):
+    """The same trees, drawn otherwise."""
+    none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
+    return pt.SampledPosterior(
+        *(post.model, post.coded_trees, post.node_stats, tree_of_draw, post.log_prior_of_tree),
+        *(post.log_score_of_tree, none, none, (), 0.0),
+    )

@@ -1,0 +1,154 @@
+"""The majority tree: its cells are those of more than half of all trees, listed; and how it is printed."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.summaries import consensus as module
+
+from .spaces import MODELS, all_trees, independent, probabilities
+
+pytest.importorskip("pandas")
+
+
+def expected_of(model, trees, weight, least=0.5):
+    """The majority cells as sets of rows, and their probabilities."""
+    return {cell: p for cell, p in probabilities(model, trees, weight)[0].items() if p > least}
+
+
+def rows_of(model, tree):
+    """The set of distinct rows in each node of a consensus tree, from its words."""
+    inside = [set(range(model.units.n_units))]
+    for node in range(1, len(tree.words)):
+        above = inside[tree.parent[node]]
+        inside.append({u for u in above if all(holds(model, u, said) for said in conditions(tree.words[node]))})
+    return inside
+
+
+def conditions(words):
+    """Conditions apart; labels between braces may hold commas."""
+    return words.replace("}, ", "}|").split("|") if "{" in words else words.split(", ")
+
+
+def holds(model, unit, said):
+    """Whether a distinct row meets one condition, or more joined by commas behind a brace."""
+    x = model.unit_numbers(np.array([unit]))[0]
+    if "{" not in said:
+        return all(_ordered(model, x, part) for part in said.split(", "))
+    before, _, braces = said.rpartition("x")
+    name, _, listed = braces.partition(" ")
+    label = str(model.columns.categories[int(name)].tolist()[int(x[int(name)])])
+    inside = label in listed[listed.index("{") + 1 : -1].split(", ")
+    ordered = all(_ordered(model, x, part) for part in before.rstrip(", ").split(", ")) if before else True
+    return ordered and (inside != listed.startswith("not"))
+
+
+def _ordered(model, x, said):
+    missing = said.endswith(" or missing")
+    name, _, rest = said.removesuffix(" or missing").partition(" ")
+    value = x[int(name[1:])]
+    if rest in ("is missing", "is known"):
+        return np.isnan(value) == (rest == "is missing")
+    side, threshold = rest.split()
+    return missing if np.isnan(value) else (value <= float(threshold)) == (side == "<=")
+
+
+def check(model, tree, expected):
+    found = {frozenset(rows): p for rows, p in zip(rows_of(model, tree), tree.support, strict=True)}
+    assert found.keys() == expected.keys()
+    assert [found[cell] for cell in expected] == pytest.approx(list(expected.values()))
+    for node in range(1, len(tree.words)):
+        assert tree.parent[node] < node and tree.depth[node] == tree.depth[tree.parent[node]] + 1
+    for node in range(len(tree.words)):
+        children = tree.children(node)
+        held = sum(tree.rows[child] for child in children)
+        assert tree.rest[node] == (tree.rows[node] - held if children else 0.0)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "twice" not in name])
+def test_exact_consensus_is_that_of_all_trees_listed(name):
+    model = MODELS[name]
+    truth, trees, probability = all_trees(model)
+    check(model, truth.consensus_tree(), expected_of(model, trees, probability))
+    check(model, truth.consensus_tree(0.8), expected_of(model, trees, probability, 0.8))
+
+
+@pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, empty cells", "dyadic"])
+def test_consensus_of_draws(name):
+    model = MODELS[name]
+    post = independent(exact.solve(model), chains=2, draws=60)
+    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+    check(model, post.consensus_tree(), expected_of(model, trees, post.weight_of_tree))
+
+
+def test_values_and_rows_are_those_of_leaves():
+    post = independent(exact.solve(MODELS["a row counts twice"]), draws=100)
+    tree = post.consensus_tree()
+    assert tree.rows[0] == 10.0
+    whole = pt.posterior_from_trees(post.model, [pt.Tree([-1], [0], [0], [0])])
+    assert tree.value[0] == pytest.approx(whole.node_values[0])
+
+
+def test_a_node_may_have_three_children():
+    """Three pieces in every tree, joined in three ways: none of the pairs is in a majority."""
+    X = np.array([[float(a), float(b)] for a in range(3) for b in range(4)])
+    model = pt.TreeModel(X[:, :1], X[:, 0] > 1, nominal=[0], leaf=pt.DirichletMultinomial(1.0))
+
+    def tree(first, second):
+        return pt.Tree([0, -1, 0, -1, -1], [0] * 5, [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], [first, -1, second, -1, -1])
+
+    post = pt.posterior_from_trees(model, [tree(1, 2), tree(2, 4), tree(4, 1)])
+    found = post.consensus_tree()
+    assert found.children(0) == [1, 2, 3] and found.support.tolist() == [1.0] * 4
+    lines = found.format().splitlines()
+    assert len(lines) == 4 and [line[:4] for line in lines] == ["all ", "|-- ", "|-- ", "`-- "]
+    assert sorted(found.words[1:]) == ["x0 in {0.0}", "x0 in {1.0}", "x0 in {2.0}"]
+    assert "(4 rows, support 1.00) False: 0.833, True: 0.167" in found.format()
+
+
+def test_rows_in_no_child_are_told():
+    x = np.arange(12.0)
+    model = pt.TreeModel(x[:, None], x > 5)
+
+    def stump(t):
+        return pt.Tree([0, -1, 0, -1, -1], [2.5, 0, t, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+
+    def other(t):
+        return pt.Tree([0, 0, -1, -1, -1], [t, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+
+    post = pt.posterior_from_trees(model, [stump(5.5), other(6.5), other(7.5)])
+    found = post.consensus_tree()
+    assert found.words == ["all rows", "x0 <= 2.5"] and found.rest.tolist() == [9.0, 0.0]
+    assert str(found).splitlines()[0] == "all rows (12 rows, 9 rows in no child) False: 0.500, True: 0.500"
+
+
+@pytest.mark.planted
+def test_a_wrong_parent_would_be_seen(monkeypatch):
+    x = np.arange(12.0)
+    model = pt.TreeModel(x[:, None], x > 5)
+    trees = [pt.Tree([0, 0, -1, -1, -1], [5.5, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])]
+    post = pt.posterior_from_trees(model, trees)
+    check(model, post.consensus_tree(), expected_of(model, trees, [1.0]))
+    monkeypatch.setattr(module, "_parents", lambda inside: np.array([-1] + [0] * (len(inside) - 1)))
+    with pytest.raises(AssertionError):
+        check(model, post.consensus_tree(), expected_of(model, trees, [1.0]))
+
+
+@pytest.mark.parametrize("wrong", [0.4, 1.1, "most", None])
+def test_what_cannot_be_asked(wrong):
+    with pytest.raises(ValueError, match="min_support"):
+        exact.solve(MODELS["dyadic"]).consensus_tree(wrong)
+
+
+def test_at_one_only_what_all_trees_have_remains():
+    truth = exact.solve(MODELS["dyadic"])
+    assert truth.consensus_tree(1.0).words == ["all rows"]
+
+
+def test_leaves_that_predict_nothing_or_by_row():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    model = pt.TreeModel(X, X[:, 0], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
+    tree = exact.solve(model).consensus_tree()
+    assert tree.value is None and tree.format().startswith("all rows (30 rows")

@@ -1,0 +1,145 @@
+"""Credible sets: those of all trees listed, the level of any tree, and the trees near the best."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.summaries import credible_set as module
+
+from .spaces import MODELS, all_trees, in_chains, independent, table
+
+NAMES = ("local, nominal", "local, missing", "grid, empty cells", "local, trivial", "dyadic", "fixed")
+
+
+def level_by_hand(log_joint, probability, value):
+    return probability[log_joint > value + 1e-7].sum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("mass", [0.3, 0.9])
+def test_exact_set_is_that_of_all_trees_listed(name, mass):
+    truth, trees, probability = all_trees(MODELS[name])
+    log_joint = truth.best_trees(len(trees)).log_joint
+    found = truth.credible_set(mass, draws=len(trees))
+    inside = [level_by_hand(log_joint, probability, value) < mass for value in log_joint]
+    assert found.exact and len(found) == sum(inside)
+    assert found.weight.sum() >= mass and found.log_posterior == pytest.approx(log_joint[: len(found)])
+    # without those that tie with the last, it would hold less
+    assert found.weight[found.log_posterior > found.log_posterior[-1] + 1e-7].sum() < mass
+    for i in range(0, len(trees), max(len(trees) // 25, 1)):
+        assert (trees[i] in found) == inside[i]
+        expected = level_by_hand(log_joint, probability, log_joint[i])
+        assert found.level(trees[i]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_set_of_draws_comes_near_it(name):
+    truth, trees, probability = all_trees(MODELS[name])
+    found = independent(truth).credible_set(0.8)
+    assert not found.exact
+    log_joint = truth.best_trees(len(trees)).log_joint
+    for i in range(0, len(trees), max(len(trees) // 12, 1)):
+        assert found.level(trees[i]) == pytest.approx(level_by_hand(log_joint, probability, log_joint[i]), abs=0.04)
+    assert found.log_odds == pytest.approx(found.log_posterior - found.log_posterior[0])
+    assert np.all(np.diff(found.log_posterior) <= 0.0) and found.weight.sum() >= 0.8
+    assert found.tree(0) == next(iter(found)) and "trees drawn" in repr(found)
+
+
+@pytest.mark.planted
+def test_draws_of_something_else_would_be_seen():
+    """Draws that are of the right trees, but too often of some: levels move."""
+    truth, trees, probability = all_trees(MODELS["grid, empty cells"])
+    post = independent(truth)
+    skewed = np.sort(post.tree_of_draw.ravel())[: post.tree_of_draw.size // 2].reshape(4, -1)
+    found = in_chains(post, np.hstack([skewed, post.tree_of_draw[:, :500]])).credible_set(0.8)
+    log_joint = truth.best_trees(len(trees)).log_joint
+    gap = [
+        abs(found.level(tree) - level_by_hand(log_joint, probability, value))
+        for tree, value in zip(trees[:40], log_joint, strict=False)
+    ]
+    assert max(gap) > 0.06
+
+
+def test_trees_that_were_never_drawn_have_a_level():
+    X, y = table(40)
+    post = pt.sample(pt.TreeModel(X, y), 200, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+    found = post.credible_set(0.95)
+    stump = pt.Tree([0, -1, -1], [1.7, 0, 0], [1, 0, 0], [2, 0, 0])
+    level = (post.log_prior + post.log_score > post.model.log_posterior(stump) + 1e-7).mean()
+    assert found.level(stump) == pytest.approx(level)
+    assert (stump in found) == (level < 0.95)
+
+
+def test_fitted_scikit_learn_trees_are_taken():
+    sklearn = pytest.importorskip("sklearn.tree")
+    X, y = table(60)
+    post = exact.solve(pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(max_depth=2)))
+    likely = post.credible_set(0.95)
+    fitted = sklearn.DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    assert likely.level(fitted) == likely.level(pt.Tree.from_sklearn(fitted)) == likely.level(fitted.tree_)
+    deep = sklearn.DecisionTreeClassifier(random_state=0).fit(X, y)
+    assert likely.level(deep) == 1.0 and deep not in likely
+
+
+def test_trees_that_the_model_cannot_have():
+    X, y = table(30)
+    stump = pt.Tree([0, -1, -1], [1.7, 0, 0], [1, 0, 0], [2, 0, 0])
+    for model in (
+        pt.TreeModel(X, y, split_prior=pt.GridCuts([[0.5], [0.5], [0.5]]), tree_prior=pt.ChipmanPrior(max_depth=2)),
+        pt.TreeModel(X, y, split_prior=pt.LocalCuts(min_leaf=14), tree_prior=pt.ChipmanPrior(max_depth=2)),
+        pt.TreeModel(X, y, nominal=[0], tree_prior=pt.ChipmanPrior(max_depth=2)),
+    ):
+        assert exact.solve(model).credible_set(0.99).level(stump) == 1.0
+
+
+def test_what_cannot_be_asked():
+    truth = exact.solve(MODELS["dyadic"])
+    for wrong in (0.0, 1.0, -1, "most", np.nan):
+        with pytest.raises(ValueError, match="mass"):
+            truth.credible_set(wrong)
+    found = truth.credible_set(0.5)
+    with pytest.raises(ValueError, match="lists"):
+        found.tree(len(found))
+    with pytest.raises(ValueError, match="fitted"):
+        found.level("a tree")
+    wide = pt.Tree([7, -1, -1], [1.7, 0, 0], [1, 0, 0], [2, 0, 0])
+    with pytest.raises(ValueError, match="feature 7"):
+        found.level(wide)
+    assert not pt.ProgressiveSample.sees_all_rows
+    post = truth.sample(20, rng=1)
+    post.sees_all_rows = False
+    with pytest.raises(ValueError, match="stages"):
+        post.credible_set()
+
+
+def test_where_too_few_trees_hold_the_mass_it_is_made_from_draws():
+    truth = exact.solve(MODELS["local, regression"])
+    assert not truth.credible_set(0.99, draws=5).exact
+    assert truth.credible_set(0.01, draws=50).exact
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trees_within_are_all_that_are_near(name):
+    truth, trees, _ = all_trees(MODELS[name])
+    log_joint = truth.best_trees(len(trees)).log_joint
+    for epsilon in (0.0, 1.0, 2.5, 1e6):
+        near = log_joint >= log_joint[0] - epsilon
+        found = truth.trees_within(epsilon)
+        assert found.complete and len(found.trees) == near.sum()
+        assert found.log_joint == pytest.approx(log_joint[near])
+        assert {tree.format() for tree in found.trees} == {trees[i].format() for i in np.flatnonzero(near)}
+    few = truth.trees_within(1e6, most=3)
+    assert (len(few.trees), few.complete) == (min(3, len(trees)), len(trees) <= 3)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.inf, "near", None])
+def test_no_such_neighbourhood(wrong):
+    with pytest.raises(ValueError, match="epsilon"):
+        exact.solve(MODELS["dyadic"]).trees_within(wrong)
+
+
+def test_ties_are_ties_whatever_the_rounding():
+    falling, above = np.array([-1.0, -2.0 + 1e-15, -2.0]), np.array([0.0, 0.5, 0.75, 1.0])
+    assert module.share_above(falling, above, -2.0) == module.share_above(falling, above, -2.0 + 1e-15) == 0.5
+    assert module.share_above(falling, above, -3.0) == 1.0 and module.share_above(falling, above, 0.0) == 0.0

@@ -1,0 +1,138 @@
+"""The posterior mean on one small tree: least squares, and the posterior of what it keeps."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.summaries.projection import grow_summary, kept_by
+
+from .spaces import MODELS, independent
+
+pd = pytest.importorskip("pandas")
+NAMES = [name for name in MODELS if name not in ("a row counts twice",)]
+
+
+def r2_by_hand(values, leaf, weight):
+    """Of a function (m, d) of rows: the variance that the means in leaves keep."""
+    mean = np.average(values, axis=0, weights=weight)
+    total = (weight[:, None] * (values - mean) ** 2).sum()
+    left = 0.0
+    for node in np.unique(leaf):
+        here = leaf == node
+        centre = np.average(values[here], axis=0, weights=weight[here])
+        left += (weight[here, None] * (values[here] - centre) ** 2).sum()
+    return 1.0 if total < 1e-20 else 1.0 - left / total
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_r2_and_leaves_by_their_definition(name):
+    model = MODELS[name]
+    post = independent(exact.solve(model), chains=2, draws=25)
+    found = post.project(3)
+    units = np.arange(model.units.n_units)
+    weight = model.units.rows[units & model.units.rows_all].astype(float)
+    X = model.unit_numbers(units)
+    leaf = found.tree.routes().leaves(X)
+    values = post._values_by_draw(X)
+    mean = values.mean(axis=(0, 1))
+    assert found.tree.n_leaves <= 3 and found.leaf.tolist() == np.flatnonzero(found.tree.feature < 0).tolist()
+    assert found.r2 == pytest.approx(r2_by_hand(mean, leaf, weight))
+    for c, t in ((0, 0), (1, 24), (0, 13)):
+        assert found.r2_draws[c, t] == pytest.approx(r2_by_hand(values[c, t], leaf, weight), abs=1e-9)
+        for j, node in enumerate(found.leaf.tolist()):
+            here = leaf == node
+            expected = np.average(values[c, t][here], axis=0, weights=weight[here])
+            assert found.leaf_draws[c, t, j] == pytest.approx(expected)
+            assert found.tree.value[node] == pytest.approx(np.average(mean[here], axis=0, weights=weight[here]))
+    assert found.tree.rows[0] == weight.sum()
+
+
+def best_stump(model, mean, weight):
+    """The least sum of squares of all trees of two leaves of the coding, by trying."""
+    best = -1.0
+    for c, is_nominal in enumerate(model.columns.is_nominal[model.columns.source]):
+        codes = model.units.codes[c].astype(int)
+        present = np.unique(codes)
+        ways = [codes <= code for code in present[:-1]]
+        if is_nominal:
+            ways = [(bits >> codes) & 1 == 1 for bits in range(1, 1 << int(present.max()))]
+        for left in ways:
+            if left.any() and not left.all():
+                best = max(best, r2_by_hand(mean, left, weight))
+    return best
+
+
+@pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, regression", "grid, nominal"])
+def test_the_first_split_is_the_best_there_is(name):
+    model = MODELS[name]
+    truth = exact.solve(model)
+    units = np.arange(model.units.n_units)
+    weight = model.units.rows[units & model.units.rows_all].astype(float)
+    mean = truth._values(model.unit_numbers(units))
+    assert truth.project(2, draws=50).r2 == pytest.approx(best_stump(model, mean, weight))
+
+
+def test_more_leaves_keep_more_and_enough_keep_all():
+    truth = exact.solve(MODELS["local, regression"])
+    kept = [truth.project(k, draws=20).r2 for k in range(1, 10)]
+    assert kept[0] == pytest.approx(0.0, abs=1e-12) and kept[-1] == pytest.approx(1.0)
+    assert np.all(np.diff(kept) >= -1e-12)
+
+
+def test_table():
+    found = independent(exact.solve(MODELS["local, nominal"]), draws=100).project(3)
+    table = found.table(0.8)
+    assert list(table.columns) == ["words", "rows", "output", "value", "lower", "upper"]
+    assert len(table) == 2 * found.tree.n_leaves and table["rows"].sum() == 2 * 9
+    flat = found.leaf_draws.reshape(400, -1)
+    assert np.allclose(table["lower"], np.quantile(flat, 0.1, axis=0))
+    assert np.allclose(table["upper"], np.quantile(flat, 0.9, axis=0))
+    with pytest.raises(ValueError, match="coverage"):
+        found.table(1.5)
+
+
+@pytest.mark.planted
+def test_projecting_the_draws_on_their_own_leaves_would_be_seen():
+    """Shares as of the mean, not as of the draw."""
+    rng = np.random.default_rng(0)
+    values, part = rng.normal(size=(3, 8, 2)), np.repeat(np.eye(2), 4, axis=0)
+    share, means = kept_by(values, part, np.ones(8))
+    assert share == pytest.approx([r2_by_hand(v, np.repeat([0, 1], 4), np.ones(8)) for v in values])
+    assert share != pytest.approx(np.repeat(share[:1], 3))
+    assert means == pytest.approx(values.reshape(3, 2, 4, 2).mean(axis=2))
+
+
+def test_constants_are_kept_wholly():
+    x = np.arange(10.0)
+    post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 9])
+    found = post.project(4)
+    assert found.tree.n_leaves == 1 and found.r2 == 1.0 and np.all(found.r2_draws == 1.0)
+
+
+def test_many_rows_are_thinned():
+    x = np.arange(3000.0)
+    model = pt.TreeModel(x[:, None], np.where(x < 1500, 0.0, 1.0))
+    stump = pt.Tree([0, -1, -1], [1499.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    found = pt.posterior_from_trees(model, [stump]).project(2)
+    assert found.r2 == pytest.approx(1.0) and abs(found.tree.threshold[0] - 1499.5) < 2
+
+
+def test_leaves_that_look_at_the_row():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    model = pt.TreeModel(X, X[:, 0] + X[:, 1], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
+    post = pt.posterior_from_trees(model, [pt.simulate(model, seed)[0] for seed in range(6)])
+    assert 0.5 < post.project(6).r2 < 1.0
+
+
+def test_what_cannot_be_asked():
+    with pytest.raises(ValueError, match="max_leaves"):
+        exact.solve(MODELS["dyadic"]).project(0)
+
+
+def test_ties_do_not_depend_on_the_order_of_the_rows():
+    model = MODELS["local, nominal"]
+    units, f = np.arange(model.units.n_units), np.zeros((model.units.n_units, 1))
+    node, of_row = grow_summary(model, units, f, np.ones(len(units)), 4)
+    assert len(node) == 1 and not of_row.any()

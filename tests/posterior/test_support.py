@@ -1,0 +1,235 @@
+"""Cells and splits: those of all trees listed, those of trees counted by hand, and how well chains know them."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from exact.exploring import ExploresGraph
+from pactree_mcmc.posterior.ess import rhat_and_ess
+from pactree_mcmc.posterior.space.cells import Cells, number_cells
+
+from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities, table
+
+pd = pytest.importorskip("pandas")
+
+
+def stump(threshold, feature=0):
+    return pt.Tree([feature, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+def disagreement(model):
+    """The largest difference between the exact support and that of all trees listed."""
+    truth, trees, probability = all_trees(model)
+    expected = keyed(model, *probabilities(model, trees, probability))
+    found = truth.support(0.0)
+    answer = dict(zip(found.key, found.probability.tolist(), strict=True))
+    assert len(answer) == len(found.key)
+    both = expected.keys() | answer.keys()
+    return max(abs(expected.get(key, 0.0) - answer.get(key, 0.0)) for key in both)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_exact_support_is_that_of_all_trees_listed(name):
+    assert disagreement(MODELS[name]) < 1e-9
+
+
+@pytest.mark.planted
+def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
+    """A tree with two nodes of the same rows has the cell once."""
+    right = ExploresGraph._parts_of_trees.func
+
+    def wrong(self):
+        sets = self._row_sets
+        occurs = self._occurrences.slot
+        by_cell = np.add.reduceat(occurs, self.graph.first_slot[:-1])
+        held = sets.of_cell >= 0
+        return right(self)._replace(of_cell=np.bincount(sets.of_cell[held], weights=by_cell[held]))
+
+    monkeypatch.setattr(ExploresGraph, "_parts_of_trees", property(wrong))
+    assert disagreement(MODELS["local, nominal"]) < 1e-9
+    assert disagreement(MODELS["grid, empty cells"]) > 1e-3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
+    model = MODELS[name]
+    post = independent(exact.solve(model), chains=3, draws=40)
+    found = post.support(0.0)
+    for chain, column in zip(post.tree_of_draw, found.by_chain.T, strict=True):
+        drawn = np.bincount(chain, minlength=post.n_distinct_trees) / len(chain)
+        trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+        expected = keyed(model, *probabilities(model, trees, drawn))
+        assert expected.keys() == set(found.key)
+        assert column == pytest.approx([expected[key] for key in found.key], abs=1e-12)
+    traces = found.by_tree[:, post.tree_of_draw]
+    assert (traces.mean(axis=(1, 2)) == pytest.approx(found.probability)) and found.probability.min() > 0.0
+    rhat, ess = rhat_and_ess(traces)
+    assert np.array_equal(found.rhat, rhat) and np.array_equal(found.ess, ess)
+    p = found.probability
+    assert found.mcse == pytest.approx(np.sqrt(p * (1 - p) / ess))
+    for kind in ("cell", "split"):
+        assert np.all(np.diff(p[found.kind == kind]) <= 0.0)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", ["sides in order", "nodes count"])
+def test_wrong_numbers_of_cells_would_be_seen(monkeypatch, bug):
+    """A split numbered by its left and right side; a cell counted as often as the tree has nodes of it."""
+    right = number_cells
+
+    def wrong(post):
+        cells = right(post)
+        if bug == "nodes count":
+            held = cells.of_node >= 0
+            ends = np.cumsum(np.bincount(cells.tree_of_node[held], minlength=post.n_distinct_trees))
+            return cells._replace(offset=np.concatenate([[0], ends]), member=cells.of_node[held])
+        sides = cells.split_of_node * 2 + (cells.tree_of_node % 2)
+        number = np.unique(np.where(cells.split_of_node < 0, -1, sides), return_inverse=True)[1] - 1
+        return cells._replace(split_of_node=number, sides=np.repeat(cells.sides, 2, axis=0)[: number.max() + 1])
+
+    monkeypatch.setattr(pt.SampledPosterior, "cells", property(wrong))
+    with pytest.raises((AssertionError, IndexError)):
+        test_support_of_draws_is_that_of_trees_counted_by_hand("grid, empty cells")
+
+
+def test_the_same_partition_is_the_same_split():
+    """Turned categories, another threshold between the same rows, another feature that parts them alike."""
+    X = np.array([[0, 0, 5.0], [1, 0, 6.0], [0, 1, 9.0], [1, 1, 8.0]])
+    model = pt.TreeModel(X, [0, 1, 0, 1], nominal=[0])
+    leaf = {"left": [1, 0, 0], "right": [2, 0, 0]}
+    trees = [
+        pt.Tree([0, -1, -1], [0, 0, 0], categories=[1, -1, -1], **leaf),
+        pt.Tree([0, -1, -1], [0, 0, 0], categories=[2, -1, -1], **leaf),
+        *(pt.Tree([k, -1, -1], [t, 0, 0], **leaf) for k, t in ((1, 0.2), (1, 0.7), (2, 7.0))),
+    ]
+    cells = pt.posterior_from_trees(model, trees).cells
+    assert cells.split_of_node[::3].tolist() == [0, 0, 1, 1, 1]
+    assert cells.of_node.reshape(5, 3)[:2].tolist() == [[0, 1, 2], [0, 2, 1]]
+
+
+def test_a_split_below_another_cell_is_another_split():
+    """Both part the rows of the right side at 2.5, but not the same cell."""
+    X = np.arange(6.0)[:, None]
+    model = pt.TreeModel(X, X[:, 0] > 2)
+    trees = [stump(2.5), pt.Tree([0, -1, 0, -1, -1], [0.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])]
+    post = pt.posterior_from_trees(model, trees)
+    assert post.cells.n_splits == 3
+    assert sorted(post.support(0.0).words[-3:]) == sorted(
+        ["all rows: x0 <= 0.5", "all rows: x0 <= 2.5", "x0 > 0.5: x0 <= 2.5"]
+    )
+
+
+def test_of_many_rows_some_are_looked_at():
+    x = np.arange(5000.0)
+    model = pt.TreeModel(x[:, None], x > 2000)
+    post = pt.posterior_from_trees(model, [stump(2000.5), stump(2001.5), stump(3000.5)])
+    found = post.support(0.0)
+    assert (found.n_rows, found.all_rows) == (2000, 5000)
+    assert "2000 of 5000" in found.table().attrs["rows"]
+    few = number_cells(post, max_rows=5)
+    assert (few.n_rows, few.n_splits, few.n_cells) == (5, 2, 5)
+    assert number_cells(post, max_rows=5000).n_splits == 3
+
+
+def test_words_say_each_feature_once():
+    rng = np.random.default_rng(0)
+    X = np.array([[a, b, c] for a in (0.0, 1.0, 2.0) for b in (0.0, 1.0, np.nan) for c in (0.0, 1.0, 2.0)])
+    rng.shuffle(X)
+    frame = pd.DataFrame(
+        {"size": X[:, 0], "gap": X[:, 1], "colour": np.array(["red", "green", "blue"])[X[:, 2].astype(int)]}
+    )
+    model = pt.TreeModel(frame, X[:, 0] > 1, missing="branch")
+    red_green = model.columns.mask_of(2, ["red", "green"])
+    tree = pt.Tree(
+        [0, 0, -1, 1, -1, -1, 2, -1, -1],
+        [1.5, 0.5, 0, 0.5, 0, 0, 0, 0, 0],
+        [1, 2, 0, 4, 0, 0, 7, 0, 0],
+        [6, 3, 0, 5, 0, 0, 8, 0, 0],
+        categories=[-1] * 6 + [red_green, -1, -1],
+        default_left=[0, 0, 0, 1, 0, 0, 0, 0, 0],
+    )
+    words = pt.posterior_from_trees(model, [tree]).support(0.0).words
+    assert set(words[:8]) == {
+        *("size <= 1.5", "size <= 0.5", "size > 0.5, size <= 1.5"),
+        *("size > 0.5, size <= 1.5, gap <= 0.5 or missing", "size > 0.5, size <= 1.5, gap > 0.5"),
+        *("size > 1.5", "size > 1.5, colour not in {blue}", "size > 1.5, colour in {blue}"),
+    }
+    assert "size > 0.5, size <= 1.5: gap <= 0.5 or missing" in words
+
+
+def test_table_beside_another():
+    truth = exact.solve(MODELS["grid, nominal"])
+    post = independent(truth)
+    table = post.support().table(beside=truth.support(0.0))
+    assert list(table.columns[:7]) == ["kind", "words", "rows", "probability", "mcse", "ess", "rhat"]
+    assert list(table.columns[7:]) == ["chain 0", "chain 1", "chain 2", "chain 3", "beside", "z"]
+    assert table["beside"].notna().all() and table["z"].abs().max() < 4.5
+    assert np.isnan(post.support(0.0).table(beside=truth.support(0.99))["beside"]).any()
+    with pytest.raises(TypeError, match="beside"):
+        post.support().table(beside=3)
+
+
+@pytest.mark.planted
+def test_a_wrong_sampler_is_seen_beside_the_exact():
+    truth = exact.solve(MODELS["grid, nominal"])
+    post = independent(truth)
+    heavy = np.where(
+        post.root_feature_of_tree[post.tree_of_draw] == 0, post.tree_of_draw, post.tree_of_draw[::-1, ::-1]
+    )
+    table = in_chains(post, heavy).support().table(beside=truth.support(0.0))
+    assert table["z"].abs().max() > 6
+
+
+def test_independent_draws_differ_between_chains_as_expected():
+    for name in ("local, nominal", "grid, nominal", "dyadic"):
+        found = [independent(exact.solve(MODELS[name]), seed=seed).asdsf(0.0) for seed in range(25)]
+        ratio = np.mean([each.asdsf for each in found]) / np.mean([each.expected for each in found])
+        assert 0.9 < ratio < 1.1, name
+
+
+def test_the_expected_difference_counts_effective_draws():
+    """Each draw nine times over: the frequencies differ by three times as much, and so they should."""
+    post = independent(exact.solve(MODELS["grid, nominal"]), draws=300)
+    sticky = in_chains(post, np.repeat(post.tree_of_draw, 9, axis=1)).asdsf(0.0)
+    once = post.asdsf(0.0)
+    assert sticky.asdsf == pytest.approx(once.asdsf)
+    assert sticky.expected == pytest.approx(once.expected, rel=0.1)
+
+
+@pytest.mark.planted
+def test_stuck_chains_differ_far_more_than_expected():
+    x = np.arange(10.0)
+    model = pt.TreeModel(x[:, None], x > 5)
+    stuck = pt.posterior_from_trees(
+        model, [stump(4.5), stump(5.5)], np.repeat([[0], [0], [1], [1]], 200, axis=1)
+    ).asdsf()
+    assert stuck.n_cells == 4
+    assert stuck.asdsf == pytest.approx(np.std([0, 0, 1, 1], ddof=1))
+    assert stuck.expected < 0.05
+    one = pt.posterior_from_trees(model, [stump(4.5), stump(5.5)], [[0] * 100 + [1] * 100]).asdsf()
+    assert one.asdsf == pytest.approx(np.std([0, 1], ddof=1))
+
+
+def test_what_cannot_be_asked():
+    post = independent(exact.solve(MODELS["local, nominal"]), draws=5)
+    for wrong in (-0.1, 1.1, "often", np.nan):
+        with pytest.raises(ValueError, match="min_probability"):
+            post.support(wrong)
+        with pytest.raises(ValueError, match="min_probability"):
+            post.asdsf(wrong)
+    none = in_chains(post, post.tree_of_draw[:, :0])
+    for ask in (none.support, none.asdsf, none.tree_ess, none.consensus_tree, none.modes, none.project):
+        with pytest.raises(ValueError, match="no draws"):
+            ask()
+    short = in_chains(post, post.tree_of_draw[:, :2])
+    assert np.isnan(short.support().rhat).all() and np.isnan(short.asdsf().expected)
+    assert isinstance(short.cells, Cells)
+
+
+def test_mixtures_answer_by_draws():
+    X, y = table(8)
+    mixture = exact.progressive_mixture(pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(max_depth=2)), rng=1)
+    assert mixture.support(draws=50).by_chain.shape[1] == 1
+    with pytest.raises(ValueError, match="stages"):
+        mixture.credible_set()

@@ -1,0 +1,142 @@
+"""How many draws the trees are worth: independent ones, sticky ones, chains stuck where the posterior is the same."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.convergence import check_convergence
+from pactree_mcmc.posterior.ess import _ess, _halves, rhat_and_ess
+from pactree_mcmc.posterior.space import tree_ess as module
+
+from .spaces import MODELS, in_chains, independent
+
+PROBLEMS = ("local, nominal", "local, regression", "grid, nominal", "dyadic")
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("chains", [1, 4])
+def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
+    post = independent(exact.solve(MODELS[name]), chains=chains, draws=4000 // chains, seed=chains)
+    found = post.tree_ess()
+    assert found.n_draws == 4000
+    assert found.frechet == pytest.approx(4000, rel=0.1)
+    assert found.pseudo_median == pytest.approx(4000, rel=0.1)
+    assert 0.7 * 4000 < found.pseudo_min <= found.pseudo_median
+    assert found.rhat < 1.01
+
+
+@pytest.mark.parametrize("times", [2, 8])
+def test_draws_said_over_count_once(times):
+    post = independent(exact.solve(MODELS["grid, nominal"]), draws=500)
+    found = in_chains(post, np.repeat(post.tree_of_draw, times, axis=1)).tree_ess()
+    assert found.frechet == pytest.approx(2000, rel=0.12)
+    assert found.pseudo_median == pytest.approx(2000, rel=0.12)
+
+
+def sticky(post, stay, seed=0):
+    """Chains that stay where they are with a probability."""
+    rng = np.random.default_rng(seed)
+    draws = post.tree_of_draw.copy()
+    for t in range(1, draws.shape[1]):
+        still = rng.random(len(draws)) < stay
+        draws[still, t] = draws[still, t - 1]
+    return in_chains(post, draws)
+
+
+@pytest.mark.parametrize("stay", [0.5, 0.9])
+def test_sticky_chains(stay):
+    """The autocorrelation at lag t is stay^t."""
+    post = sticky(independent(exact.solve(MODELS["grid, nominal"]), draws=4000), stay)
+    found = post.tree_ess()
+    assert found.frechet == pytest.approx(16000 * (1 - stay) / (1 + stay), rel=0.15)
+
+
+@pytest.mark.parametrize("draws", [7, 60, 61])
+@pytest.mark.parametrize("stay", [0.0, 0.95])
+def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):
+    """The autocovariances are those of the 0/1 vectors, summed over cells; the rest is as for one number."""
+    post = sticky(independent(exact.solve(MODELS["local, regression"]), chains=3, draws=draws), stay)
+    vectors = post.cells.holders(np.arange(post.cells.n_cells))[:, post.tree_of_draw].astype(float)
+    halves = np.concatenate([_halves(v[None]) for v in vectors])
+    n = halves.shape[2]
+    centred = halves - halves.mean(axis=2, keepdims=True)
+    covariance = np.array([(centred[:, :, : n - lag] * centred[:, :, lag:]).sum() for lag in range(n)]) / n / 6
+    between = halves.mean(axis=2).var(axis=1, ddof=1).sum()
+    assert post.tree_ess().frechet == pytest.approx(module.ess_from(covariance[None], np.array([between]), 6)[0])
+    one = np.moveaxis(vectors[post.cells.frequencies(post.weight_of_tree) < 1.0][:1], 0, 0)
+    if np.ptp(_halves(one)[0], axis=1).any():
+        direct = _halves(one)
+        mean = direct - direct.mean(axis=2, keepdims=True)
+        alone = np.array([(mean[0, :, : n - lag] * mean[0, :, lag:]).sum() for lag in range(n)]) / n / 6
+        spread = direct.mean(axis=2).var(axis=1, ddof=1)
+        assert module.ess_from(alone[None], spread, 6) == pytest.approx(_ess(direct))
+
+
+def mirrored():
+    """Two columns that y depends on alike: every tree has a twin, the columns changed, of the same posterior."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 4, (60, 2)).astype(float)
+    X = np.vstack([X, X[:, ::-1]])
+    return pt.TreeModel(X, (X[:, 0] > 1) & (X[:, 1] > 1), tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3))
+
+
+def stuck_in_two_modes():
+    """Chains that each draw independently, but two with one root only and two with the other."""
+    post = exact.solve(mirrored()).sample(20_000, rng=1)
+    root = post.root_feature[0]
+    rng = np.random.default_rng(2)
+    sides = [rng.choice(post.tree_of_draw[0][root == k], size=(2, 1000)) for k in (0, 1)]
+    return in_chains(post, np.concatenate(sides))
+
+
+@pytest.mark.planted
+def test_stuck_chains_of_the_same_posterior_are_found():
+    post = stuck_in_two_modes()
+    rhat, ess = rhat_and_ess((post.log_prior + post.log_score)[None])
+    assert rhat[0] < 1.01 and ess[0] > 3000
+    found = post.tree_ess()
+    assert max(found.pseudo_min, found.pseudo_median, found.frechet) < 40
+    assert found.rhat > 1.5
+    frequencies = post.asdsf()
+    assert frequencies.asdsf > 5 * frequencies.expected
+    assert any(line.startswith("distance from the tree of draw ") for line in check_convergence(post))
+    mixed = in_chains(post, np.random.default_rng(0).permutation(post.tree_of_draw.ravel()).reshape(4, 1000))
+    assert mixed.tree_ess().frechet == pytest.approx(4000, rel=0.1)
+
+
+@pytest.mark.planted
+def test_without_the_variance_between_chains_they_would_be_missed(monkeypatch):
+    post, right = stuck_in_two_modes(), module.ess_from
+    monkeypatch.setattr(module, "ess_from", lambda c, between, chains: right(c, 0.0 * between, chains))
+    assert module.frechet_ess(post) > 1000
+
+
+def test_trees_that_are_all_the_same():
+    x = np.arange(10.0)
+    post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 50] * 2)
+    found = post.tree_ess()
+    assert (found.frechet, found.pseudo_min, found.rhat, found.mean_distance) == (100.0, 100.0, 1.0, 0.0)
+    assert not any("distance" in line for line in check_convergence(post))
+
+
+def test_the_mean_distance_is_that_of_two_draws():
+    post = independent(exact.solve(MODELS["grid, empty cells"]), draws=25)
+    matrix = post.tree_distances(np.arange(100)).matrix
+    assert post.tree_ess().mean_distance == pytest.approx(matrix.mean())
+    assert post.tree_ess().sd_distance == pytest.approx(matrix.std(), rel=0.2)
+
+
+def test_too_few_draws():
+    post = independent(exact.solve(MODELS["dyadic"]), draws=3)
+    found = post.tree_ess()
+    assert np.isnan([found.frechet, found.pseudo_min, found.pseudo_median, found.rhat]).all()
+    assert found.mean_distance > 0.0
+
+
+@pytest.mark.parametrize("name", ["local, nominal", "dyadic"])
+def test_independent_draws_pass_the_check(name):
+    truth, failed = exact.solve(MODELS[name]), 0
+    for seed in range(25):
+        failed += bool(check_convergence(independent(truth, seed=100 + seed)))
+    assert failed <= 1
