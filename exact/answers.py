@@ -27,7 +27,7 @@ LARGEST_PRIME = (1 << 31) - 1
 def log_sums(graph: CellGraph) -> np.ndarray:
     """Log sum over the trees below each slot, (n_slots,); entry 0 is that of all trees."""
     most = int(np.diff(graph.first_edge).max(initial=0))
-    # zeros: a question that is never asked may lead to a cell not summed yet
+    # zeros: a split that no tree uses may lead to a cell that is not summed yet
     return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1))).value
 
 
@@ -49,7 +49,7 @@ def best_log_weight(graph: CellGraph) -> float:
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
-    """How often each slot and each question occurs in a tree drawn in proportion to its weight, on average."""
+    """How often each slot and each split occurs in a tree drawn in proportion to its weight, on average."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:
         log_inside = read_numbers("log_inside", log_inside)
@@ -89,7 +89,7 @@ def _prime_below(n: int) -> int:
 
 
 def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Law of the number of leaves, entry m is P(m leaves), to within 2e-14.
+    """Distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
     Polynomials over the likely part of the graph, tails cut where they cannot be seen at the root.
     """
@@ -116,13 +116,14 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
 
 
 def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Law of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels; what is beyond 1e-13 is cut.
+    """Distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels; what is beyond 1e-13 is
+    cut.
 
     Time and memory: those of the evidence times the depths that matter.
     """
     packed, depths = pack_graph(graph), min(FIRST_DEPTHS, deepest + 1)
     while True:
-        refuse_bytes(8 * graph.n_slots * depths, "the law of the depth")
+        refuse_bytes(8 * graph.n_slots * depths, "the distribution of the depth")
         at_most = inside(packed, DepthLaw(np.empty((graph.n_slots, depths)), log_inside)).value[0]
         if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
             law = np.diff(at_most, prepend=0.0)
@@ -133,7 +134,7 @@ def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndar
 def mean_products(
     graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Posterior means (m,) of the product over a tree of ``worth[j]`` in [0, 1] a leaf, and 0 if it asks about the
+    """Posterior means (m,) of the product over a tree of ``worth[j]`` in [0, 1] a leaf, and 0 if it splits on the
     feature ``banned[j]`` of ``p``, -1 for none.
     """
     part, slots = likely_part(graph, occurs)
@@ -151,7 +152,7 @@ def mean_products(
 
 
 def _spare(occurs: np.ndarray) -> np.ndarray:
-    """What each slot's law may lose so that, weighted by how often they occur, all lose `LOSS`."""
+    """What each slot's distribution may lose so that, weighted by how often they occur, all lose `LOSS`."""
     with np.errstate(divide="ignore"):
         return LOSS / len(occurs) / occurs
 
@@ -183,7 +184,7 @@ def mean_and_variance(
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Leaves of the largest tree below each slot, (n_slots,) float64, questions of weight zero included; -inf: none."""
+    """Leaves of the largest tree below each slot, (n_slots,) float64, splits of weight zero included; -inf: none."""
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
 
@@ -260,7 +261,7 @@ def best_by_size(
 
     Notes
     -----
-    Max-plus convolution at every question; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
+    Max-plus convolution at every split; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
     figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")

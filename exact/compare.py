@@ -1,4 +1,4 @@
-"""exact.compare: the same questions asked of the exact and of a sampled posterior."""
+"""exact.compare: the same quantities from the exact and from a sampled posterior."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Comparison:
 
 
 def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) -> Comparison:
-    """Exact against sampled: evidence, leaves, root question, feature inclusion, predictions.
+    """Exact against sampled: evidence, leaves, root split, feature inclusion, predictions.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class DesignCounts:
     Parameters
     ----------
     split_prior : DyadicCuts with ``bounds``, GridCuts with given cuts, or FixedTree
-        A question prior over ordered columns that needs no data.
+        A split prior over ordered columns that needs no data.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class DesignCounts:
     Raises
     ------
     TypeError
-        If ``questions`` is no question prior.
+        If ``splits`` is no split prior.
     ValueError
-        If the questions depend on the data.
+        If the splits depend on the data.
 
     Notes
     -----
@@ -121,7 +121,7 @@ class DesignCounts:
         return sum(len(piece[0]) for piece in self._pieces)
 
     def model(self, **model_parts: Any) -> TreeModel:
-        """The model of all rows fed; ``tree_prior``, ``leaf`` and other parts but the questions as in `TreeModel`.
+        """The model of all rows fed; ``tree_prior``, ``leaf`` and other parts but the splits as in `TreeModel`.
 
         Raises
         ------

@@ -70,7 +70,7 @@ class Placed(NamedTuple):
     x: np.ndarray
     """(n, q) float64 numbers."""
     codes: np.ndarray
-    """(n, q) int64; zeros where questions are local, whose thresholds depend on the cell, and for nominal features."""
+    """(n, q) int64; zeros where splits are local, whose thresholds depend on the cell, and for nominal features."""
 
 
 class ExactPosterior(WithPackedGraph, Posterior):
@@ -80,7 +80,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
     ----------
     model : TreeModel
     graph : CellGraph
-        Cells and questions.
+        Cells and splits.
     log_inside : ndarray of shape (n_slots,), float64
         Log sum over the trees below each slot, relative to the prior's constant; entry 0 is the root's.
     """
@@ -168,7 +168,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         Notes
         -----
         Max-plus convolution: O(leaves times max_leaves) on a fixed design (Scott 2004, figure 4.1), that for each
-        question on a graph.
+        split on a graph.
         """
         check_count("max_leaves", max_leaves)
         sizes = self._sizes(int(max_leaves))
@@ -206,7 +206,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return self._largest_sizes
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
+        """Distribution of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
         return self._n_leaves_pmf.copy()
 
     @cached_property
@@ -214,11 +214,11 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return size_law(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
-        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        """Distribution of the depth; entry d is P(the deepest leaf has depth d)."""
         return depth_law(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once."""
+        """Probability (p,) that a feature is split on at least once."""
         p = self.model.n_features
         never = mean_products(
             by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
@@ -226,7 +226,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return 1.0 - never.clip(0.0, 1.0)
 
     def expected_splits(self) -> np.ndarray:
-        """Mean number (p,) of questions a tree asks about each feature; one pass from the root down."""
+        """Mean number (p,) of splits of a tree on each feature; one pass from the root down."""
         feature = by_feature(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.question, minlength=self.model.n_features)
 
@@ -238,7 +238,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         of_leaf : array of shape (n_cells,) or (n_cells, m), optional
             What each cell of ``graph`` adds as a leaf. Default: nothing.
         of_split : array of shape (n_edges,) or (n_edges, m), optional
-            What each question of ``graph`` adds. Default: nothing.
+            What each split of ``graph`` adds. Default: nothing.
 
         Returns
         -------
@@ -252,8 +252,8 @@ class ExactPosterior(WithPackedGraph, Posterior):
 
         Notes
         -----
-        One upward pass: given the question, subtrees are independent, so means and variances add, and a cell is the
-        mixture over its questions. Time O(m) times the evidence's.
+        One upward pass: given the split, subtrees are independent, so means and variances add, and a cell is the
+        mixture over its splits. Time O(m) times the evidence's.
 
         Examples
         --------
@@ -291,7 +291,9 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return occurrences(self.graph, self.log_inside)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+        """Distribution of the root: None (no split), (feature, threshold), or (feature, frozenset going left) ->
+        probability.
+        """
         graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))
         stop = float(np.exp(graph.log_stop[0] - self.log_inside[0]))
@@ -302,7 +304,9 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return self.name_root_law(stop, np.exp(log_share - self.log_inside[0]))
 
     def name_root_law(self, stop: float, share: np.ndarray) -> dict[RootKey, float]:
-        """A law of the root as `root_split_pmf` gives it, from the probability of each question of the root cell."""
+        """A distribution of the root as `root_split_pmf` gives it, from the probability of each split of the root
+        cell.
+        """
         graph, model = self.graph, self.model
         out: dict[RootKey, float] = {None: stop}
         for e, probability in enumerate(share.tolist()):
@@ -331,7 +335,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         """Divergence from the prior over trees, nats: the mean score minus the log of the mean likelihood.
 
         The prior is divided by its mass, the same sum with zero scores, which LeafPenalty and conditioned processes
-        that run out of questions need.
+        that run out of splits need.
         """
         graph = self.graph
         log_mass = log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
@@ -339,7 +343,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def question_probabilities(self) -> np.ndarray:
-        """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
+        """Expected number of times that each split of ``graph`` occurs in a tree of the posterior, (n_edges,)."""
         return self._occurrences.question.copy()
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
@@ -380,7 +384,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
 
     @cached_property
     def _router(self) -> Router:
-        """What tells on which side of a question a row lies."""
+        """What tells on which side of a split a row lies."""
         model = self.model
         local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
@@ -502,7 +506,7 @@ class ExactPosterior(WithPackedGraph, Posterior):
     def __repr__(self) -> str:
         return (
             f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
-            f"{self.graph.n_edges} questions)"
+            f"{self.graph.n_edges} splits)"
         )
 
 

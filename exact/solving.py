@@ -15,9 +15,9 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     Parameters
     ----------
     model : TreeModel
-        Any tree prior and question prior; a leaf whose score separates over the leaves.
+        Any tree prior and split prior; a leaf whose score separates over the leaves.
     max_cells : int, default 20,000,000
-        Cells allowed; a cell takes some hundred bytes, each of its questions 28.
+        Cells allowed; a cell takes some hundred bytes, each of its splits 28.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000) -> ExactPosterior:
     Notes
     -----
     Cells are row sets (LocalCuts), boxes (GridCuts, DyadicCuts) or nodes (FixedTree). Time and memory are
-    proportional to the number of (cell, question) pairs, times the depths a cell can lie at when the prior tells
+    proportional to the number of (cell, split) pairs, times the depths a cell can lie at when the prior tells
     them apart (formula sheet, section 6; Goodman 1999 for the semirings).
 
     Examples

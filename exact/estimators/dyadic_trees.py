@@ -71,14 +71,14 @@ class DyadicTreeClassifier(_DyadicTree):
     classes_ : ndarray of shape (K,)
     tree_ : Tree
     risk_ : float
-        Share of training rows it gets wrong.
+        Fraction of training rows it gets wrong.
     penalty_ : float
         ``strength`` times its penalty; with `risk_` the smallest sum of all trees.
     levels_ : int
     cyclic_ : bool
         Whether coordinates were taken in turn.
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Splits of the tree about each feature, and their shares.
+        Number of splits of the tree on each feature, and the same normalised to sum 1.
     n_features_in_ : int
 
     Examples
@@ -198,7 +198,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         On the training rows.
     levels_ : int
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Splits of the tree about each feature, and their shares.
+        Number of splits of the tree on each feature, and the same normalised to sum 1.
     n_features_in_ : int
 
     Examples

@@ -1,4 +1,4 @@
-"""How much a classifier of one tree, or of its subtrees, asks about each feature."""
+"""How much a classifier of one tree, or of its subtrees, splits on each feature."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AsksFeatures:
     n_features_in_: int
 
     def _goes_on(self) -> np.ndarray:
-        """Share (n_nodes,) of the subtrees that ask each node's question: of a single tree 1, and 0 for its leaves."""
+        """Share (n_nodes,) of the subtrees that ask each node's split: of a single tree 1, and 0 for its leaves."""
         return (self.tree_.feature != LEAF).astype(np.float64)
 
     @property

@@ -52,7 +52,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     rows_ : ndarray of shape (n_rows,)
         Which of the rows given each row of its model is.
     feature_importances_ : ndarray of shape (p,)
-        Probability that a tree asks about the feature, divided by the sum over features; computed when asked for.
+        Probability that a tree splits on the feature, divided by the sum over features; computed when asked for.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (p,)
         Of a frame whose column names are strings.
@@ -66,7 +66,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    O(n depth) an order, O(depth) a row to predict. ``pt.progressive_mixture`` has free questions, by Monte Carlo.
+    O(n depth) an order, O(depth) a row to predict. ``pt.progressive_mixture`` has free splits, by Monte Carlo.
 
     References
     ----------
@@ -137,7 +137,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Probability (p,) that a tree asks about the feature, divided by the sum over features."""
+        """Probability (p,) that a tree splits on the feature, divided by the sum over features."""
         check_is_fitted(self, "mixture_")
         return shares(self.mixture_.feature_inclusion())
 

@@ -124,7 +124,7 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         return votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *says, abstains)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Share of the votes, (n, K); columns follow ``classes_``. A row costs its one path, O(depth)."""
+        """Fraction of the votes, (n, K); columns follow ``classes_``. A row costs its one path, O(depth)."""
         check_is_fitted(self)
         X = read_data(self, X, dtype=np.float64, order="C", reset=False)
         votes = self._votes[self._base.leaf_number[self._base.routes.leaves(X)]]

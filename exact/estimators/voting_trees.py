@@ -70,9 +70,9 @@ class PACBayesTreeClassifier(VotingTree):
     weights_ : ndarray of shape (n_nodes,)
         w(A): posterior probability of the subtrees in which node A is a leaf.
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Mean number of questions of a subtree about each feature, and their shares.
+        Mean number of splits of a subtree on each feature, and the same normalised to sum 1.
     gibbs_risk_ : float
-        Mean over subtrees of the share of the counted rows that are wrong.
+        Mean over subtrees of the fraction of the counted rows that are wrong.
     kl_ : float
         Divergence of the posterior over subtrees from the prior, nats.
     n_counted_ : int
@@ -289,9 +289,9 @@ class PrunedTreeClassifier(VotingTree):
 class HSVoteClassifier(VotingTree):
     """Weighted vote of all subtrees by absolute loss, for two classes (Helmbold and Schapire 1997).
 
-    Each node predicts the share of the second class among its rows; a subtree weighs its prior times ``exp(-eta * sum
-    of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted where
-    the weighted mean of the shares exceeds one half.
+    Each node predicts the fraction of the second class among its rows; a subtree weighs its prior times ``exp(-eta *
+    sum of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted
+    where the weighted mean of the fractions exceeds one half.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class HSVoteClassifier(VotingTree):
         check_price("eta", self.eta)
 
     def _says(self, base: BaseTree) -> Says:
-        """The shares of the two classes among a node's rows, or its parent's."""
+        """The fractions of the two classes among a node's rows, or its parent's."""
         counts, tree = base.graph.stats, base.tree
         share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         inner = np.flatnonzero(tree.feature >= 0)

@@ -1,4 +1,4 @@
-"""The graph of cells: every cell that a tree of the model can have, and the questions that lead from cell to cell."""
+"""The graph of cells: every cell that a tree of the model can have, and the splits that lead from cell to cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CellGraph(NamedTuple):
     """
 
     first_edge: np.ndarray
-    """(n_cells + 1,) int64: the questions of cell c are first_edge[c] to first_edge[c + 1] - 1."""
+    """(n_cells + 1,) int64: the splits of cell c are first_edge[c] to first_edge[c + 1] - 1."""
     left: np.ndarray
     """(n_edges,) int32: child in which the answer is yes."""
     right: np.ndarray
@@ -42,7 +42,7 @@ class CellGraph(NamedTuple):
     question: np.ndarray
     """(n_edges,) int64: packed cut and next code, or categories going left; relative to the box in an empty cell."""
     log_rule: np.ndarray
-    """(n_edges,) float64: log R(question | cell)."""
+    """(n_edges,) float64: log R(split | cell)."""
     rows: np.ndarray
     """(n_cells,) int64 training rows."""
     stats: np.ndarray
@@ -50,7 +50,7 @@ class CellGraph(NamedTuple):
     score: np.ndarray
     """(n_cells,) float64, nats."""
     design: np.ndarray
-    """(n_cells,) int32 node of the fixed tree; 0 for free questions."""
+    """(n_cells,) int32 node of the fixed tree; 0 for free splits."""
     depth: np.ndarray
     """(n_cells,) int64: smallest depth."""
     first_slot: np.ndarray
@@ -103,7 +103,7 @@ class CellGraph(NamedTuple):
 
     @property
     def n_edges(self) -> int:
-        """Number of (cell, question) pairs."""
+        """Number of (cell, split) pairs."""
         return len(self.left)
 
     @property
@@ -113,7 +113,7 @@ class CellGraph(NamedTuple):
 
 
 def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """The graph with questions by feature: both coordinates of one count alike, and one beyond them all stays so."""
+    """The graph with splits by feature: both coordinates of one count alike, and one beyond them all stays so."""
     if not model.columns.twins:
         return graph
     feature = np.append(model.columns.source, model.n_features)[graph.feature]
@@ -153,7 +153,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     Raises
     ------
     Intractable
-        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
+        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
         cell allowed; the message says which settings would fit.
     """
     check_type("model", model, TreeModel, "a TreeModel")
@@ -224,7 +224,7 @@ def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells,
         n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
         if status == _builder.TOO_MANY_WAYS:
             most = _builder.MAX_NOMINAL_WAYS
-            raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
+            raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
         limit.refuse_above(n_cells, n_edges)
         if status == _builder.FINISHED:
             return cells, edges, n_cells, n_edges
@@ -314,7 +314,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
 
 
 def is_flat(model: TreeModel) -> bool:
-    """Whether the tree prior treats all depths that questions can reach alike, so that depth need not be kept."""
+    """Whether the tree prior treats all depths that splits can reach alike, so that depth need not be kept."""
     prior = model.prior_tables
     if prior.depth_limit < model.natural_depth:
         return False

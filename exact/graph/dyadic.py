@@ -186,7 +186,7 @@ def link_into(
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Children and question of every edge of a layer; edges by cell, then feature."""
+    """Children and split of every edge of a layer; edges by cell, then feature."""
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell

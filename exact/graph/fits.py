@@ -1,4 +1,4 @@
-"""Which settings make a problem small enough: bounds on cells and questions from counts of codes, without building."""
+"""Which settings make a problem small enough: bounds on cells and splits from counts of codes, without building."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
-    """Cells and questions that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
+    """Cells and splits that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
     if model.split_prior.kind == CYCLIC:
@@ -86,7 +86,7 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     cells, splittable = sum(made), sum(made[:depth])
     edges = splittable * sum(side.ways for side in sides)
     if len(made) <= depth:
-        # without the limit the questions are counted, not bounded
+        # without the limit the splits are counted, not bounded
         totals = [sum(side.ranges) for side in sides]
         counted = sum(cells // total * side.all_ways for side, total in zip(sides, totals, strict=True))
         edges = min(edges, counted)

@@ -13,7 +13,7 @@ EDGES_PER_CELL = 32
 MOST_CELLS = 1 << 56
 
 BYTES_PER_CELL = 128
-"""A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
+"""A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
 
 
 class Intractable(ValueError):
@@ -35,7 +35,7 @@ class Intractable(ValueError):
         self.needed, self.allowed, self.what = int(needed), int(allowed), what
         self.fits = {} if fits is None else fits
         advice = (
-            "Give fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
+            "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
             "memory goes, or sample."
         )
         if self.fits:
@@ -71,7 +71,7 @@ class Limit:
         if n_cells > self.cells:
             raise Intractable(n_cells, self.cells)
         if n_edges > EDGES_PER_CELL * self.cells:
-            raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "questions (32 a cell)")
+            raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "splits (32 a cell)")
 
 
 def _rounded(n: int) -> str:

@@ -15,7 +15,7 @@ Parts = dict[str, np.ndarray]
 def refuse_not_finite(model: TreeModel, parts: Parts) -> None:
     """Raise NotFinite, naming the first such cell by a path that leads to it, if a score is not finite.
 
-    ``parts`` are columns of a graph: first_edge, left, right, feature, question, rows, stats, score.
+    ``parts`` are columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
     """
     finite = np.isfinite(parts["score"])
     if not finite.all():

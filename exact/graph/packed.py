@@ -60,6 +60,6 @@ def slot_below(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def children(graph: Any, e: int, below: int) -> tuple[int, int]:
-    """Slots at depth ``below`` of the two children of question ``e``."""
+    """Slots at depth ``below`` of the two children of split ``e``."""
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
     return slot_below(graph, left, below), slot_below(graph, right, below)

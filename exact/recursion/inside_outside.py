@@ -51,12 +51,12 @@ class Occurrences(NamedTuple):
     slot: np.ndarray
     """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
     question: np.ndarray
-    """(n_edges,) float64: that the cell is split by this question, whatever its depth."""
+    """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
 
 
 @jit
 def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
-    """How often each slot and each question occurs, from the root down. Time as that of `inside`."""
+    """How often each slot and each split occurs, from the root down. Time as that of `inside`."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
     occurs, asked = np.zeros(len(log_inside)), np.zeros(len(edge_left))
@@ -83,7 +83,7 @@ class Grown(NamedTuple):
     """Trees from the top down, nodes in preorder, end to end."""
 
     nodes: np.ndarray
-    """(n_nodes, 7) int64: columns CELL, FEATURE, QUESTION, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
+    """(n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
     WANTED (of the slot's trees, as the semiring counts them)."""
     offset: np.ndarray
     """(n_trees + 1,) int64."""
@@ -101,7 +101,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
     """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
 
     `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
-    that corner; `Ranked`: of that rank. Time a tree: the questions of its cells.
+    that corner; `Ranked`: of that rank. Time a tree: the splits of its cells.
     """
     n_trees = len(wanted)
     nodes = np.empty((64, 7), dtype=np.int64)
@@ -158,7 +158,7 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 
 @jit
 def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """A question of an empty cell, given relative to the box, for the box it has on the way here."""
+    """A split of an empty cell, given relative to the box, for the box it has on the way here."""
     kind = model.split_prior.kind
     k, question = nodes[n, FEATURE], nodes[n, QUESTION]
     if kind < GRID or kind == FIXED:
@@ -182,7 +182,7 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
 
 
 class Router(NamedTuple):
-    """What tells on which side of a question a new row of numbers lies."""
+    """What tells on which side of a split a new row of numbers lies."""
 
     local: bool
     """Thresholds lie midway between neighbouring values in the cell; else a row's codes decide."""
@@ -200,7 +200,7 @@ class Router(NamedTuple):
 
 @jit
 def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to question ``e`` of ``cell``."""
+    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to split ``e`` of ``cell``."""
     k, question = graph.feature[e], graph.question[e]
     if router.nominal[k]:
         if row[k] < 0.0:
@@ -289,8 +289,8 @@ def flow(
     """In which cells a new row (p,) ends as that of a leaf, into ``ends``, and how probably, into ``share_of``; their
     number. A cell stands there once for each depth at which it is reached.
 
-    The mass of the trees in which a row passes through a cell flows down the questions, on the row's side; a heap
-    keeps the cells it has reached in topological order. Time a row: the questions of the cells it may pass.
+    The mass of the trees in which a row passes through a cell flows down the splits, on the row's side; a heap
+    keeps the cells it has reached in topological order. Time a row: the splits of the cells it may pass.
     """
     mass, waiting, heap = flowing.mass, flowing.waiting, flowing.heap
     mass[0], heap[0], n, found = 1.0, 0, 1, 0

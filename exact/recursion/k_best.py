@@ -52,7 +52,7 @@ class _Trees:
 def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, Ranked]:
     """Log weights of the ``k`` best trees (fewer if there are not as many), best first; and how to grow them.
 
-    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k) and a look at the questions of each slot met.
+    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k) and a look at the splits of each slot met.
     """
     slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
     asked = [(0, k - 1)]

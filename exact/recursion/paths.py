@@ -27,7 +27,7 @@ class PathSums(NamedTuple):
 
 
 def is_fixed_design(model: TreeModel) -> bool:
-    """Whether each cell of the model has one question, so that a row's cells form a path."""
+    """Whether each cell of the model has one split, so that a row's cells form a path."""
     return model.split_prior.kind == FIXED or (model.split_prior.kind == CYCLIC and not model.columns.twins)
 
 

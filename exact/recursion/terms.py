@@ -18,7 +18,7 @@ LOSS = 1e-14
 def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
     """The graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
 
-    The arrays of cells and questions are shared, not copied. What is not given stays.
+    The arrays of cells and splits are shared, not copied. What is not given stays.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
     log_stop : array of shape (n_slots,) or float, optional
         Log weight of a leaf there, its score included; `by_slot` turns values by cell into this. -inf: no leaf.
     log_split : array of shape (n_slots,) or float, optional
-        Log weight of a split there, its question apart. Slots that cannot be split stay so.
+        Log weight of a split there, its split apart. Slots that cannot be split stay so.
     log_rule : array of shape (n_edges,) or float, optional
-        Log weight of each question.
+        Log weight of each split.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def counting_terms(graph: CellGraph) -> CellGraph:
 
 
 class LikelyPart(NamedTuple):
-    """A graph without the cells and questions that hardly any tree of the posterior has."""
+    """A graph without the cells and splits that hardly any tree of the posterior has."""
 
     graph: CellGraph
     slots: np.ndarray
@@ -101,7 +101,7 @@ class LikelyPart(NamedTuple):
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Leave out the rarest questions, as many as occur ``loss`` times in a tree on average, and the cells then without.
+    """Leave out the rarest splits, as many as occur ``loss`` times in a tree on average, and the cells then without.
 
     So a mean of something between 0 and 1, taken over this part with the inside values of the whole, falls short by at
     most ``loss``.

@@ -27,7 +27,7 @@ class Hull(NamedTuple):
     weight: np.ndarray
     """float64 of each corner, ascending too."""
     row: np.ndarray
-    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one question, and of both."""
+    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one split, and of both."""
     used: np.ndarray
     """(1,) int64: corners to store so far."""
 

@@ -1,7 +1,7 @@
 """Bounds on the risk of one tree, for all trees of a prefix code at once: the tree may be chosen by the counted rows.
 
-A question costs as many bits as the prefix code of the questions gives it; the code must not depend on the rows.
-A list of N questions made beforehand codes each with ``log2(N)`` bits; lengths need not be whole.
+A split costs as many bits as the prefix code of the splits gives it; the code must not depend on the rows.
+A list of N splits made beforehand codes each with ``log2(N)`` bits; lengths need not be whole.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class _Counted(NamedTuple):
 def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
     """Code length of the subtree below each node, bits.
 
-    ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m questions and K classes; ``2 + 3 m + sum |B|`` for two classes.
+    ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m splits and K classes; ``2 + 3 m + sum |B|`` for two classes.
 
     Parameters
     ----------
     tree : Tree
         Any tree.
     question_bits : float, or array of shape (n_nodes,)
-        Code length of a question, >= 0; entries of leaves do not count.
+        Code length of a split, >= 0; entries of leaves do not count.
     n_classes : int, default 2
         Labels a leaf can have.
 
@@ -87,7 +87,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: in
     y : array-like of shape (n,)
         Their labels.
     question_bits : float, or array of shape (n_nodes,)
-        Code length of the questions, bits.
+        Code length of the splits, bits.
     n_classes : int, default 2
         Labels a leaf can have, known before the rows were seen: the code must not depend on them.
     delta : float, default 0.05
@@ -146,7 +146,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     rows : array of shape (n_nodes,)
         Rows that pass through each node, >= 1: the bound is for trees in which every node holds data.
     question_bits : float, or array of shape (n_nodes,)
-        Code length of the questions, bits.
+        Code length of the splits, bits.
     n_classes : int, default 2
         Labels a leaf can have, >= 2.
     delta : float, default 0.05
@@ -306,7 +306,7 @@ def dyadic_tree_bound(
     Parameters
     ----------
     tree : Tree
-        Its questions must be midpoints of a dyadic partition whose bounds do not depend on the rows.
+        Its splits must be midpoints of a dyadic partition whose bounds do not depend on the rows.
     X, y, n_classes, delta
         As for `naive_occam`; each of the two events of the theorem takes half of delta.
     cyclic : bool, default False

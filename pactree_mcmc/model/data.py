@@ -1,4 +1,4 @@
-"""Checked y and weights, and the units: rows that no question can separate, merged."""
+"""Checked y and weights, and the units: rows that no split can separate, merged."""
 
 from __future__ import annotations
 

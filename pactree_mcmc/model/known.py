@@ -1,4 +1,4 @@
-"""Which tree priors, questions and leaves both engines know, and what of them may be changed by a subclass.
+"""Which tree priors, splits and leaves both engines know, and what of them may be changed by a subclass.
 
 A part is there twice: plainly, as methods of its class, and compiled, under the code of its class. A part that only has
 the plain form, or another one than its code says, would be answered by the compiled form of something else.

@@ -1,4 +1,4 @@
-"""TreeModel: data + tree prior + question prior + leaf score, and the plain posterior of any tree."""
+"""TreeModel: data + tree prior + split prior + leaf score, and the plain posterior of any tree."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ModelParts(NamedTuple):
 class TreeModel:
     """What is believed about a table: the posterior of trees that both engines answer.
 
-    ``log post(T) = sum over internal nodes [log_split + log R(question | cell)]
+    ``log post(T) = sum over internal nodes [log_split + log R(split | cell)]
     + sum over leaves [log_stop + score] - log Z`` (formula sheet, section 0).
 
     Parameters
@@ -81,12 +81,12 @@ class TreeModel:
     nominal : column names or indices, optional
         Further nominal columns; at most 63 categories each.
     missing : {"error", "branch"}, default "error"
-        "branch" allows missing values: each question also says where they go, either side with probability one half.
+        "branch" allows missing values: each split also says where they go, either side with probability one half.
         Under local cuts they may part from all others, as if they were -inf or +inf. In a nominal column they are one
         more category, in new rows too. A missing value in a column that had none in X follows the larger branch.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. The prior does not see them:
-        where questions count rows (``min_leaf``, quantiles) each row counts one, whatever it weighs.
+        where splits count rows (``min_leaf``, quantiles) each row counts one, whatever it weighs.
     estimation : bool array of shape (n,), or float, optional
         Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
         fraction of the rows, the last ones, that are E: shuffle a sorted table first.
@@ -114,7 +114,7 @@ class TreeModel:
 
     Notes
     -----
-    Building costs O(n p log n); memory beside the caller's arrays is one to four bytes a value. Prior, questions and
+    Building costs O(n p log n); memory beside the caller's arrays is one to four bytes a value. Prior, splits and
     leaf are checked before the table is coded.
 
     Examples
@@ -150,7 +150,7 @@ class TreeModel:
             )
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
-            raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
+            raise ValueError("LocalCuts(trivial=True) never runs out of splits; give the tree prior a max_depth.")
         table = Table(X)
         self.columns = learn_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features
@@ -218,7 +218,7 @@ class TreeModel:
         write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> Merged:
-        """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""
+        """Rows no split can separate, merged: by their codes, or by their finest cell before they are coded."""
         cells = self.split_prior.finest_cells(table, self.columns)
         if cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
@@ -248,7 +248,7 @@ class TreeModel:
 
     @cached_property
     def natural_depth(self) -> int:
-        """No tree can be deeper, for want of questions."""
+        """No tree can be deeper, for want of splits."""
         return self._rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
@@ -283,7 +283,7 @@ class TreeModel:
         """Why posteriors of this model have no certificate: what in the prior may depend on the rows counted.
 
         The same reason with which `Posterior.certificate` refuses, known before anything is summed or sampled: leaves
-        that learn from counted rows, questions that look at them, classes, categories or missing values that only they
+        that learn from counted rows, splits that look at them, classes, categories or missing values that only they
         have, weights, prices of empty leaves.
 
         Parameters
@@ -324,7 +324,7 @@ class TreeModel:
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks.
+            If the tree splits on a feature X lacks.
         """
         prior = self.log_prior(tree)
         return prior + self.log_score(tree) if prior > -math.inf else prior
@@ -332,12 +332,12 @@ class TreeModel:
     def log_prior(self, tree: Tree) -> float:
         """Log prior of ``tree`` in nats, ``-inf`` when it cannot occur; unnormalised under LeafPenalty.
 
-        Under LocalCuts all thresholds that part the cell's rows alike are the same question.
+        Under LocalCuts all thresholds that part the cell's rows alike are the same split.
 
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks.
+            If the tree splits on a feature X lacks.
 
         Notes
         -----
@@ -362,7 +362,7 @@ class TreeModel:
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks, its thresholds part rows that the model's questions cannot, or the
+            If the tree splits on a feature X lacks, its thresholds part rows that the model's splits cannot, or the
             score of a leaf is not finite.
         """
         stats, leaves = [], []
@@ -383,7 +383,7 @@ class TreeModel:
         return score
 
     def is_forced(self, cell: PlainCell) -> bool:
-        """Whether a cell must be a leaf: at the depth limit, or without admissible question."""
+        """Whether a cell must be a leaf: at the depth limit, or without admissible split."""
         if self._is_joint(cell):
             return False
         return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
@@ -393,11 +393,11 @@ class TreeModel:
         return self._rules.ways(cell, feature)
 
     def draw_question(self, rng: np.random.Generator, cell: PlainCell) -> Question:
-        """A question of a cell that admits one, from the question prior."""
+        """A split of a cell that admits one, from the split prior."""
         return self._rules.draw(rng, cell)
 
     def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
-        """The two cells ``question`` makes."""
+        """The two cells ``split`` makes."""
         return self._rules.children(cell, question)
 
     def log_split(self, cell: PlainCell) -> float:
@@ -407,7 +407,7 @@ class TreeModel:
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Bits of the categories a nominal question of the cell parts; 0 when any part will do."""
+        """Bits of the categories a nominal split of the cell parts; 0 when any part will do."""
         if self.split_prior.kind == GRID:
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
@@ -425,7 +425,7 @@ class TreeModel:
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Nodes of ``tree`` in preorder with their cells; a question that the coding lacks is None, a dead end."""
+        """Nodes of ``tree`` in preorder with their cells; a split that the coding lacks is None, a dead end."""
         check_tree(tree, self.n_features)
         todo = [(0, self.root_cell())]
         while todo:

@@ -20,7 +20,7 @@ class NotFinite(ValueError):
 
 
 class Answer(NamedTuple):
-    """A question on the way to a cell, in codes, and its answer."""
+    """A split on the way to a cell, in codes, and its answer."""
 
     coordinate: int
     cut: int

@@ -26,7 +26,7 @@ class Grown(NamedTuple):
 
 
 def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Grown:
-    """The tree that splits each cell by the question ``decide`` returns, and stops where it returns None."""
+    """The tree that splits each cell by the split ``decide`` returns, and stops where it returns None."""
     nodes: list[list] = []
     leaves = []
     todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
@@ -75,7 +75,7 @@ def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, defaul
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
     """A tree from the prior; None if the prior is no branching process, or rejection finds no tree.
 
-    A conditioned process is drawn by rejecting trees too deep, or that run out of questions.
+    A conditioned process is drawn by rejecting trees too deep, or that run out of splits.
     """
     prior = model.tree_prior
     if isinstance(prior, LeafPenalty):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Posterior(PredictsNewY):
-    """A posterior over trees, sampled or exact; both answer the same questions."""
+    """A posterior over trees, sampled or exact; both have the same methods."""
 
     model: TreeModel
 
@@ -31,15 +31,17 @@ class Posterior(PredictsNewY):
 
     @abstractmethod
     def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves; entry m is P(m leaves)."""
+        """Distribution of the number of leaves; entry m is P(m leaves)."""
 
     @abstractmethod
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once."""
+        """Probability (p,) that a feature is split on at least once."""
 
     @abstractmethod
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+        """Distribution of the root: None (no split), (feature, threshold), or (feature, frozenset going left) ->
+        probability.
+        """
 
     @abstractmethod
     def map_tree(self) -> Tree:
@@ -73,7 +75,7 @@ class Posterior(PredictsNewY):
     def certificate(self, delta: float = 0.05) -> Certificate:
         """PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
 
-        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: questions,
+        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: splits,
         leaf values and tree prior must come from the other rows (E) or from none. What the caller gave (cuts, bounds, a
         fixed tree, parameters of the prior, the choice of E) is taken at the caller's word.
 

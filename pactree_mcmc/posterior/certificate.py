@@ -1,6 +1,6 @@
 """The PAC-Bayes certificate of a posterior: what it may count, and what it finds.
 
-Counted are the rows of S. The prior over classifiers - tree prior, questions, leaf values - must be a function of the
+Counted are the rows of S. The prior over classifiers - tree prior, splits, leaf values - must be a function of the
 rows of E alone; the posterior may depend on S as it likes, prices such as ``lambda1`` chosen on S too.
 
 The loss of a tree at a row is one minus the probability its leaf gives to the row's label: 0 or 1 under PacBayesLoss,
@@ -122,7 +122,7 @@ def losses(post: Posterior) -> Losses:
 
 
 def counted_rows(model: TreeModel) -> Counted:
-    """The rows of S, with values that all questions of a box prior answer as those of the rows."""
+    """The rows of S, with values that all splits of a box prior answer as those of the rows."""
     units, k = model.units, model.target.n_classes
     chosen = np.flatnonzero(units.label >= k)
     rows = units.rows[chosen & units.rows_all].astype(np.int64)

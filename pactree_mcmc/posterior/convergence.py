@@ -39,7 +39,7 @@ APART = 10.0
 SLOW = 20.0
 """A run that must be so many times longer is advised to be tempered instead."""
 LOST, LOST_TIMES = 0.05, 50.0
-"""A root feature is lost if its trees have this share of the evidence, and the draws so many times less."""
+"""A root feature is lost if its trees have this fraction of the evidence, and the draws so many times less."""
 FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
 """Two fits disagree where both have so many effective draws and their log evidences differ by more than so many
 standard errors and so many nats; or where the one with the smaller evidence has, and the other finds so many times it.
@@ -281,7 +281,7 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
 
 
 def features_judged(post: SampledPosterior) -> Quantities:
-    """Whether a feature is at the root, and whether the tree asks about it, unless rarely, or mostly, in all chains.
+    """Whether a feature is at the root, and whether the tree splits on it, unless rarely, or mostly, in all chains.
 
     What is rare in one and not in another is what chains disagree about.
     """

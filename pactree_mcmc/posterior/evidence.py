@@ -44,7 +44,7 @@ class Tempering(NamedTuple):
     scores: np.ndarray
     """(chains, draws, n): log score at each level, nats."""
     swap_rates: np.ndarray
-    """(chains, n - 1): share of exchanges accepted between neighbours."""
+    """(chains, n - 1): fraction of exchanges accepted between neighbours."""
     round_trips: np.ndarray
     """(chains,): trips of a replica from the last level to the first and back."""
     log_evidence: float | None
@@ -64,7 +64,7 @@ class PriorMass(NamedTuple):
     """Log prior of the stump, the tree of one leaf."""
 
     def log_from(self, stump_share: float) -> float | None:
-        """Log mass, given the share of stumps among draws of the prior; None where there is none.
+        """Log mass, given the fraction of stumps among draws of the prior; None where there is none.
 
         Examples
         --------
@@ -101,7 +101,7 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     reports : sequence of LadderReport
         One a chain, with equal numbers of draws and levels.
     mass : PriorMass
-        Of the prior, the law at power 0.
+        Of the prior, the distribution at power 0.
 
     Warns
     -----
@@ -237,12 +237,12 @@ def _not_stated(draws: int, why: str, times: float) -> None:
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
-    """Log ratio of the normalisers of two laws, from draws of both (Bennett 1976, equal numbers of draws).
+    """Log ratio of the normalisers of two distributions, from draws of both (Bennett 1976, equal numbers of draws).
 
     Parameters
     ----------
     high, low : ndarray of shape (n,)
-        Log density of the first law relative to the second, at draws of the first and of the second.
+        Log density of the first distribution relative to the second, at draws of the first and of the second.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def _part_ties(of_draw: np.ndarray) -> None:
 
 
 def integer_cuts(trees: TreeArrays, scales: list[AnyScale]) -> np.ndarray:
-    """Largest code going left at each ordered question of a coordinate, (n_nodes,) int64; 0 elsewhere."""
+    """Largest code going left at each ordered split of a coordinate, (n_nodes,) int64; 0 elsewhere."""
     out = np.zeros(len(trees.feature), dtype=np.int64)
     ordered = (trees.feature != LEAF) & (trees.categories < 0)
     for k in np.unique(trees.feature[ordered]):

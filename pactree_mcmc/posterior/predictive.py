@@ -1,4 +1,6 @@
-"""The law of a new y under a posterior over trees: a mixture of the laws in the leaves that a row reaches."""
+"""The distribution of a new y under a posterior over trees: a mixture of the distributions in the leaves that a row
+reaches.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
 BLOCK = 1 << 19
-"""Leaf laws weighed at a time."""
+"""Leaf distributions weighed at a time."""
 
 
 class PredictsNewY(ABC):
-    """What every posterior can be asked about a new y; a part of `Posterior`."""
+    """What every posterior can be split on a new y; a part of `Posterior`."""
 
     model: TreeModel
     _stats_by_place: np.ndarray
@@ -50,11 +52,12 @@ class PredictsNewY(ABC):
 
         Notes
         -----
-        The law of a new y is a mixture: over trees (the distinct ones drawn; all trees, for an exact posterior) of the
-        law in the leaf that the row reaches, its parameters integrated out. That is a Student law, a normal one
-        where the variance is known, a negative binomial one for counts, for a row of weight 1. The quantile is that of
-        the mixture, to nine digits; a law on few atoms it is not, so nothing is drawn. A row costs the leaves it may
-        lie in, times some ten steps; rows in the same leaves are answered once, 2^19 leaf laws are held at a time.
+        The distribution of a new y is a mixture: over trees (the distinct ones drawn; all trees, for an exact
+        posterior) of the distribution in the leaf that the row reaches, its parameters integrated out. That is a
+        Student t distribution, a normal one where the variance is known, a negative binomial one for counts, for a row
+        of weight 1. The quantile is that of the mixture, to nine digits; a distribution on few atoms it is not, so
+        nothing is drawn. A row costs the leaves it may lie in, times some ten steps; rows in the same leaves are
+        answered once, 2^19 leaf distributions are held at a time.
 
         Examples
         --------
@@ -80,15 +83,15 @@ class PredictsNewY(ABC):
         Raises
         ------
         ValueError
-            As `predict_quantiles`, of which these are two; so are the law and the cost.
+            As `predict_quantiles`, of which these are two; so are the distribution and the cost.
         """
         return Predictive(self).interval(self.model.columns.numbers(X), coverage)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
         """Standard deviation (n,) of a new y: of the mixture that `predict_quantiles` describes, noise and all.
 
-        Infinite where a leaf's law has no variance, which takes ``a0`` of at most 1 and a leaf of few rows. The part
-        that the trees' disagreement has in it is `predict_std_over_trees`.
+        Infinite where a leaf's distribution has no variance, which takes ``a0`` of at most 1 and a leaf of few rows.
+        The part that the trees' disagreement has in it is `predict_std_over_trees`.
 
         Raises
         ------
@@ -98,7 +101,7 @@ class PredictsNewY(ABC):
         return np.sqrt(Predictive(self).mean_and_variance(self.model.columns.numbers(X))[1])
 
     def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
-        """Draws of a new y for each row, from the posterior predictive law.
+        """Draws of a new y for each row, from the posterior predictive distribution.
 
         Parameters
         ----------
@@ -123,8 +126,8 @@ class PredictsNewY(ABC):
         -----
         For each draw a tree (one of the draws, with replacement; of an exact posterior a tree of its own), then the
         parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw have their
-        joint law, as sums over rows need it, and each row alone the mixture that `predict_quantiles` describes. Cost
-        O(draws * n * depth); beside the answer a draw holds O(n) numbers.
+        joint distribution, as sums over rows need it, and each row alone the mixture that `predict_quantiles`
+        describes. Cost O(draws * n * depth); beside the answer a draw holds O(n) numbers.
 
         Examples
         --------
@@ -160,11 +163,13 @@ class PredictsNewY(ABC):
 
     @abstractmethod
     def _leaf_laws(self) -> StudentT | NegativeBinomial:
-        """Laws of a new y in the places that a row may reach: nodes of trees, or cells."""
+        """Distributions of a new y in the places that a row may reach: nodes of trees, or cells."""
 
     @abstractmethod
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        """For some rows of numbers at a time, about ``BLOCK`` laws, which places they reach and how probably."""
+        """For some rows of numbers at a time, about ``BLOCK`` distributions, which places they reach and how
+        probably.
+        """
 
     @abstractmethod
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
@@ -172,7 +177,7 @@ class PredictsNewY(ABC):
 
 
 class Predictive:
-    """The law of a new y at rows of numbers, as ``model.columns.numbers`` gives them.
+    """The distribution of a new y at rows of numbers, as ``model.columns.numbers`` gives them.
 
     Parameters
     ----------
@@ -181,7 +186,7 @@ class Predictive:
     Raises
     ------
     ValueError
-        If the leaf is one of classes, or the posterior keeps no such laws.
+        If the leaf is one of classes, or the posterior keeps no such distributions.
     """
 
     def __init__(self, post: PredictsNewY) -> None:
@@ -192,14 +197,14 @@ class Predictive:
             )
         self._post, self._law = post, post._leaf_laws()
         self._by_row = post.model.leaf.x_columns is not None
-        # equal laws of many places are weighed once: a place of each, and which of them every place has
+        # equal distributions of many places are weighed once: a place of each, and which of them every place has
         table = np.ascontiguousarray(np.column_stack(tuple(self._law)))
         by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
         self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
         self._number = number.reshape(-1)
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n,) and variance (n,) of a new y at rows of X; the variance is infinite where a law's is."""
+        """Mean (n,) and variance (n,) of a new y at rows of X; the variance is infinite where a distribution's is."""
         center = self._post.model.target.center
         if self._by_row:
             return self._mean_and_variance_by_row(X, center)
@@ -241,7 +246,7 @@ class Predictive:
         return out
 
     def _laws_at(self, X: np.ndarray, mix: Mixture) -> Any:
-        """The laws of a mixture, of leaves that look at the row too."""
+        """The distributions of a mixture, of leaves that look at the row too."""
         regressors, laws = self._post.model.regressors(X), cast(Any, self._law.take(mix.place))
         assert regressors is not None
         return laws.at(np.repeat(regressors, np.diff(mix.first), axis=0))
@@ -255,7 +260,7 @@ class Predictive:
         return center + mean, np.maximum(variance, 0.0)
 
     def _merged(self, mix: Mixture) -> Mixture:
-        """Equal laws of a row as one, by their numbers, which increase in each row; the weights sum to one."""
+        """Equal distributions of a row as one, by their numbers, which increase in each row; the weights sum to one."""
         row = np.repeat(np.arange(len(mix.first) - 1), np.diff(mix.first))
         key, at = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
         weight, row = np.bincount(at, weights=mix.weight), key // len(self._first)
@@ -282,7 +287,7 @@ def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
 
 
 def refuse_loss(model: TreeModel) -> None:
-    """Refuse a loss, which has no law of y."""
+    """Refuse a loss, which has no distribution of y."""
     if not model.leaf.has_likelihood:
         raise ValueError(
             f"{type(model.leaf).__name__} is a loss, not a model of y: there is nothing to draw. predict_proba gives "

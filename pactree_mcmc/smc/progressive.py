@@ -52,7 +52,7 @@ def progressive_mixture(
     Parameters
     ----------
     model : TreeModel
-        Any question prior, tree prior and leaf whose score separates.
+        Any split prior, tree prior and leaf whose score separates.
     engine : {"smc", "mcmc"}, default "smc"
         "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
         have become too unequal it is resampled and moved (Chopin 2002). "mcmc": the paper's: one tree, moved equally
@@ -67,7 +67,7 @@ def progressive_mixture(
     particles : int, default 200
         Trees of a population, >= 2; "smc" only.
     threshold : float, default 0.5
-        Resample when the effective sample size is below this share of the particles, in (0, 1]; "smc" only.
+        Resample when the effective sample size is below this fraction of the particles, in (0, 1]; "smc" only.
     block : int, optional
         Examples that enter at a time, >= 1. The stages within a block are all taken as the one before it, an error of
         the order of ``block`` over the number of examples. Default: 1 up to 2,000 examples, then as many as leave

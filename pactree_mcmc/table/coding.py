@@ -39,7 +39,7 @@ class Scale(NamedTuple):
     n_codes: int
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Thresholds of questions ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
+        """Thresholds of splits ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
         out = np.full(len(cut), np.inf)
         out[cut < 0] = -np.inf
         inner = (cut >= 0) & (upper < self.n_codes)
@@ -81,7 +81,7 @@ class DyadicScale:
         return 1 << self.levels
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Thresholds of questions ``code <= cut``."""
+        """Thresholds of splits ``code <= cut``."""
         share = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
         return self.lower * (1.0 - share) + self.upper * share
 

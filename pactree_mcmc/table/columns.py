@@ -37,7 +37,7 @@ class Columns:
         Per feature the sorted array of its categories, or None when it is ordered; a missing value is the category
         None, the last one.
     branches : bool
-        Whether values may be missing: each question then says which side they go.
+        Whether values may be missing: each split then says which side they go.
     twins : tuple of int
         Ordered features with missing values in the training table. Such a feature has two *coordinates*: one in which
         missing values lie below all others, its own, and one in which they lie above, behind those of all features.
@@ -80,7 +80,7 @@ class Columns:
         return out
 
     def coordinate(self, feature: Any, missing_left: Any) -> np.ndarray:
-        """Coordinate of ordered questions about ``feature`` that send missing values left, or right; arrays too."""
+        """Coordinate of ordered splits on ``feature`` that send missing values left, or right; arrays too."""
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
         return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
 

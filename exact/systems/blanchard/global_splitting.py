@@ -66,7 +66,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     Intractable
         If there are more pairs.
     ValueError
-        If the structure asks about a feature that X lacks.
+        If the structure splits on a feature that X lacks.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, split_prior=split_prior)
     if structure.feature.max() >= model.n_features:
         raise ValueError(
-            f"the structure asks about feature {structure.feature.max()}; X has {model.n_features} columns."
+            f"the structure splits on feature {structure.feature.max()}; X has {model.n_features} columns."
         )
     structures, root = _structures_of(structure)
     base = build_graph(model, max_cells)
@@ -99,7 +99,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     model : TreeModel
         With ``LocalCuts(trivial=True)``, whose product of local choices is replaced by the global one.
     max_cells : int, default 1,000,000
-        Pairs of a structure and a set of rows allowed; 32 times as many questions of the root.
+        Pairs of a structure and a set of rows allowed; 32 times as many splits of the root.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     Raises
     ------
     ValueError
-        If the questions are not ``LocalCuts(trivial=True)``, or the score does not separate.
+        If the splits are not ``LocalCuts(trivial=True)``, or the score does not separate.
     Intractable
         If there are too many pairs; with p features there are 2, p + 1, p (p + 1)^2 + 1, ... structures of depth at
         most 0, 1, 2, ...
@@ -137,7 +137,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     most = QUESTIONS_PER_CELL * max_cells
     root = slice(int(base.first_edge[0]), int(base.first_edge[1]))
     if (root.stop - root.start) * n_structures**2 > most:
-        raise Intractable((root.stop - root.start) * n_structures**2, most, "questions of the root")
+        raise Intractable((root.stop - root.start) * n_structures**2, most, "splits of the root")
     if limit == 0:
         return ExactPosterior(model, base)
     structures = _all_structures(p, limit - 1)
@@ -176,12 +176,12 @@ def _all_structures(p: int, depth: int) -> _Structures:
 
 
 class _Asked(NamedTuple):
-    """The questions of some pairs."""
+    """The splits of some pairs."""
 
     pair: np.ndarray
     """(m,) int64: which of the pairs asks."""
     edge: np.ndarray
-    """(m,) int64: the question of the base graph."""
+    """(m,) int64: the split of the base graph."""
     left: np.ndarray
     """(m,) int64: key of the left child, ``structure * n_cells + cell``."""
     right: np.ndarray
@@ -243,7 +243,7 @@ def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def _with_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
-    """Put the root before the pairs: each of its questions comes once for every structure on its two sides."""
+    """Put the root before the pairs: each of its splits comes once for every structure on its two sides."""
     log_splittings = log_sums(counting_terms(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
     weight = model.split_prior.weights(model.n_features)
@@ -258,7 +258,7 @@ def _with_root(
         left = np.broadcast_to(_places(keys, sigma + base.left[edges, None])[:, :, None], shape)
         right = np.broadcast_to(_places(keys, sigma + base.right[edges, None])[:, None, :], shape)
         log_ways = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
-        # structures that ask about a feature of weight 0 have no ways and no prior
+        # structures that split on a feature of weight 0 have no ways and no prior
         log_ways[log_ways == -np.inf] = np.inf
         log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_ways
         columns["left"].append(left.ravel())

@@ -15,11 +15,11 @@ class KLBound(NamedTuple):
     """Bound on the excess Kullback-Leibler risk over the best leaf probabilities of one tree, in nats, by term."""
 
     prior: float
-    """``log(1 / pi(tree)) / L``; under local questions pi of the shape and the features alone."""
+    """``log(1 / pi(tree)) / L``; under local cuts pi of the shape and the features alone."""
     leaves: float
     """``(K - 1) n_leaves / (N - L + 1)``: what the leaves cost to estimate."""
     splits: float
-    """Under local questions ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal question the sum
+    """Under local cuts ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal split the sum
     over splits of ``log(ways) / L``, with the ways in which the feature parts the rows there; else 0 (corollary 1)."""
 
     @property
@@ -60,8 +60,8 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
 
     Notes
     -----
-    Grids, dyadic and fixed designs must not have been chosen by the rows of S. Local questions look at all of X: the
-    corollary holds for questions that count the new row among the points, which differs from the model by one point.
+    Grids, dyadic and fixed designs must not have been chosen by the rows of S. Local cuts look at all of X: the
+    corollary holds for splits that count the new row among the points, which differs from the model by one point.
     It is stated for ordered features, whose ways are at most N + 1; with nominal ones the ways themselves stand in the
     proof's ``-log omega = sum over splits of log(ways)``.
     Time O(n p) a level of the tree.

@@ -58,7 +58,7 @@ def progressive_mixture(
     Parameters
     ----------
     model : TreeModel
-        Any tree prior and question prior; a leaf whose score separates over the leaves.
+        Any tree prior and split prior; a leaf whose score separates over the leaves.
     orders : int, default 1
         Orders of S that are averaged, >= 1: one is the order of the data, more are random (the symmetric version).
     resplit : bool, default False
@@ -86,7 +86,7 @@ def progressive_mixture(
     Notes
     -----
     Time and memory O(N d) for N rows on a fixed design of depth d: a cell's posterior changes only when one of its own
-    examples enters. On other graphs: the sum over cells of questions times examples.
+    examples enters. On other graphs: the sum over cells of splits times examples.
 
     References
     ----------
@@ -144,16 +144,16 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     All answers are exact means over stages and orders but `map_tree` and `log_evidence`, which are those of the last
     stage. Cell probabilities are at hand, and so are predictions for rows that every way to a cell takes there:
-    on fixed designs, grids and dyadic cuts, or where all local questions ask about one feature, all rows but those with
+    on fixed designs, grids and dyadic cuts, or where all local cuts split on one feature, all rows but those with
     a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws and the
-    predictions of other rows go through the stages again, order by order; rows that all questions answer alike are
-    followed once, in time of the copies of cells they reach and their questions.
+    predictions of other rows go through the stages again, order by order; rows that all splits answer alike are
+    followed once, in time of the copies of cells they reach and their splits.
 
     Attributes
     ----------
     model : TreeModel
     graph : CellGraph
-        Cells and questions.
+        Cells and splits.
     stage_log_evidence : ndarray of shape (orders, stages), float64
         Log evidence of the examples seen at each stage, nats; its steps are the log probabilities with which each
         example was predicted.
@@ -244,8 +244,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def _leaf_laws(self) -> Any:
         raise ValueError(
-            "a cell predicts another law at every stage, of which the mean over stages keeps the means only: ask "
-            "pt.progressive_mixture(model), whose draws keep the law of their stage, or exact.solve(model)."
+            "a cell predicts another distribution at every stage, of which the mean over stages keeps the means only: ask "
+            "pt.progressive_mixture(model), whose draws keep the distribution of their stage, or exact.solve(model)."
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
@@ -269,7 +269,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         placed = marginals._placed(X)
         answers = _answers(self.model, self.graph, marginals._router, placed)
         _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
-        # the stage is a question about a feature behind the last, which every row answers with yes
+        # the stage is a split on a feature behind the last, which every row answers with yes
         x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed)
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
@@ -279,7 +279,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return out[route.reshape(-1)] / len(self._orders)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Law of the root, the mean over the stages."""
+        """Distribution of the root, the mean over the stages."""
         stop, share = self._root_law
         return self._marginals.name_root_law(float(stop), share)
 
@@ -288,7 +288,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return self._marginals.cell_probabilities()
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
+        """Distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
         laws = []
         for i in range(len(self._orders)):
@@ -300,7 +300,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return out
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once, the mean over the stages."""
+        """Probability (p,) that a feature is split on at least once, the mean over the stages."""
         p, never = self.model.n_features, []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
@@ -378,7 +378,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     def __repr__(self) -> str:
         return (
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
-            f"{self.graph.n_cells} cells, {self.graph.n_edges} questions)"
+            f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
         )
 
 
@@ -401,7 +401,7 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
 
 
 def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
-    """Numbers (n, q) that two rows share only if all questions of the graph send them the same way."""
+    """Numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
     out = np.zeros(placed.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):
         x = placed.x[:, c]
@@ -417,7 +417,7 @@ def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed)
 
 
 def _with_stage(router: Router) -> Router:
-    """With one feature more, whose question about code 0 every row answers with yes."""
+    """With one feature more, whose split on code 0 every row answers with yes."""
     return router._replace(
         offset=np.append(router.offset, 0),
         n_codes=np.append(router.n_codes, 0),
@@ -430,9 +430,9 @@ def _path_marginals(
 ) -> ExactPosterior:
     """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
 
-    Which question splits a cell is drawn cell by cell with its mean probability. How often a cell occurs is then right,
+    Which split splits a cell is drawn cell by cell with its mean probability. How often a cell occurs is then right,
     and so are the predictions of a row that every way to a cell takes there. Ways from the root and whole trees have
-    another law than in the mean, for the stages make splits in different places depend on each other.
+    another distribution than in the mean, for the stages make splits in different places depend on each other.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)

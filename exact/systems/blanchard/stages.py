@@ -47,12 +47,12 @@ class Stages(NamedTuple):
     """The unrolled graph and what its cells stand for."""
 
     graph: CellGraph
-    """Cell 0 chooses the stage by questions about a feature behind the last, cell 1 + j is the root at stage j; the
+    """Cell 0 chooses the stage by splits on a feature behind the last, cell 1 + j is the root at stage j; the
     last cell is the empty leaf."""
     cell: np.ndarray
     """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
     edge: np.ndarray
-    """(n_edges,) int64: the question of the graph that was unrolled; -1 for those of the first cell."""
+    """(n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell."""
     n_stages: int
 
     @property
@@ -185,7 +185,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
 
 
 def root_law(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
-    """Probability that the root is a leaf, and that each of its questions splits it, means over the stages."""
+    """Probability that the root is a leaf, and that each of its splits splits it, means over the stages."""
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)

@@ -208,7 +208,9 @@ class ContextTreeWeighting:
         return TreeSource(contexts, counts, probability, float(best[0] - self.log_evidence))
 
     def depth_pmf(self) -> np.ndarray:
-        """Posterior law (depth + 1,) of the length of a source's longest context; ``depth`` sweeps over all pairs."""
+        """Posterior distribution (depth + 1,) of the length of a source's longest context; ``depth`` sweeps over all
+        pairs.
+        """
         graph = self.graph()[0]
         below = np.empty(self.depth + 1)
         can_stop = graph.log_stop > -np.inf
@@ -220,7 +222,7 @@ class ContextTreeWeighting:
     def graph(self) -> tuple[CellGraph, np.ndarray]:
         """The contexts seen as a graph of cells, and the cell (n_contexts,) of each.
 
-        A context whose extensions by different symbols are m cells is parted by binary questions: behind the first
+        A context whose extensions by different symbols are m cells is parted by binary splits: behind the first
         stand cells that are always split. Extensions never seen are alike: for each length there are the cells of one,
         two, ... of them side by side.
         """
@@ -362,7 +364,7 @@ def _as_graph(
     log_stop: np.ndarray,
     log_split: np.ndarray,
 ) -> CellGraph:
-    """Cells with at most one question each, -1 where there is none."""
+    """Cells with at most one split each, -1 where there is none."""
     asked, n = left != NONE, len(left)
     n_edges = int(asked.sum())
     return CellGraph(

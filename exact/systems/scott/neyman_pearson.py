@@ -1,7 +1,7 @@
 """Neyman-Pearson learning with dyadic decision trees (Scott 2004, chapter 3).
 
-Class 0 is the null: `false_alarm` is the share of its rows called 1, `miss` the share of class 1 called 0. The trees
-with the fewest misses for each number of leaves and of false alarms come from one upward pass.
+Class 0 is the null: `false_alarm` is the fraction of its rows called 1, `miss` the fraction of class 1 called 0. The
+trees with the fewest misses for each number of leaves and of false alarms come from one upward pass.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class NeymanPearsonTree(NamedTuple):
     """Its leaves are labelled outright: class probabilities 0 and 1. Cells without rows raise no alarm."""
     alpha: float
     false_alarm: float
-    """Share of class 0 that the tree calls 1, on the training rows."""
+    """Fraction of class 0 that the tree calls 1, on the training rows."""
     miss: float
-    """Share of class 1 that it calls 0."""
+    """Fraction of class 1 that it calls 0."""
     n_leaves: int
     limit: float
     """False alarms allowed to a tree of this size: ``alpha`` plus its tolerance."""
@@ -58,12 +58,12 @@ class Guarantee(NamedTuple):
     """Scott's Theorem 14 as numbers; both hold at once with probability at least ``1 - delta0 - delta1``."""
 
     false_alarm: Bound
-    """On the true share of false alarms of the tree."""
+    """On the true fraction of false alarms of the tree."""
     miss: Bound
-    """On its true share of misses."""
+    """On its true fraction of misses."""
     excess: np.ndarray
     """(max_leaves,): entry k - 1 is how much more it may miss, in truth, than the best tree of k leaves whose true
-    share of false alarms is at most ``alpha``; under the theorem's constants (``tolerance = strength = 1``)."""
+    fraction of false alarms is at most ``alpha``; under the theorem's constants (``tolerance = strength = 1``)."""
 
 
 def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
@@ -85,7 +85,7 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
     """Tolerance of equation 3.8 for trees with so many ``leaves`` and a class of ``n`` rows.
 
     ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``; half of it bounds, for all trees of all sizes at once, how far
-    a share of the class's rows lies from its probability.
+    a fraction of the class's rows lies from its probability.
 
     Raises
     ------

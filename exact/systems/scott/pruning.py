@@ -24,7 +24,7 @@ from ...semirings.hulls import Hull
 from .penalties import is_concave, sizes_penalty
 
 ROUNDING = 1e-13
-"""Costs below this share of the root's are rounding."""
+"""Costs below this fraction of the root's are rounding."""
 FIRST_SIZES = 16
 """Sizes tried first when a penalty is not concave."""
 
@@ -311,7 +311,7 @@ def _rounded(X: Any) -> np.ndarray:
 
 
 def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight, value (class shares, or mean) and cost (errors, or squares about the mean) of cells as leaves."""
+    """Weight, value (class fractions, or mean) and cost (errors, or squares about the mean) of cells as leaves."""
     if model.classes_ is None:
         weight, mean, squares = NormalInverseGamma.spread(stats)
         return weight, (mean + model.target.center)[:, None], np.maximum(squares, 0.0)

@@ -36,7 +36,7 @@ class PenalisedTree(NamedTuple):
     tree: Tree
     """Its values are class probabilities, smoothed; a cell without rows has those of the cell it was split off."""
     risk: float
-    """Share of the training rows it gets wrong."""
+    """Fraction of the training rows it gets wrong."""
     penalty: float
     """As it was minimised: ``strength`` times the penalty."""
     levels: int
@@ -97,7 +97,7 @@ def minimise_risk(
     Notes
     -----
     Only cells that hold rows are split: with free coordinates at most ``n (levels + 1)^p`` of them, one pass over their
-    questions for a penalty that adds over leaves; for a size penalty the hull of (leaves, errors), if it is concave,
+    splits for a penalty that adds over leaves; for a size penalty the hull of (leaves, errors), if it is concave,
     else a polynomial in the leaves at each cell. Scott (2004), sections 2.3 and 2.6; Blanchard et al. (2004).
 
     Examples
@@ -121,7 +121,7 @@ class DyadicProblem(NamedTuple):
 
     model: TreeModel
     graph: CellGraph
-    """Splits and questions weigh nothing; a cell without rows is not split."""
+    """Splits have prior factor 1; a cell without rows is not split."""
     counts: np.ndarray
     """(n_cells, K) float64: rows of each class."""
     sample: Sample

@@ -114,7 +114,7 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--missing",
         choices=("error", "drop", "branch"),
         default="error",
-        help="lines of the CSV file with missing values: an error, left out, or kept: questions then say which side "
+        help="lines of the CSV file with missing values: an error, left out, or kept: splits then say which side "
         "missing values go (%(default)s)",
     )
     model.add_argument("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")

@@ -20,7 +20,7 @@ DPI = 120
 
 
 def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[str], written: dict[str, Any]) -> None:
-    """Report a run: convergence, law of the number of leaves, inclusion, best tree."""
+    """Report a run: convergence, distribution of the number of leaves, inclusion, best tree."""
     model, best = post.model, post.map_tree()
     inclusion = dict(zip(model.columns.names, post.feature_inclusion().tolist(), strict=True))
     pmf, table = post.n_leaves_pmf(), post.summary()

@@ -1,7 +1,7 @@
 """Pictures of trees and posteriors with matplotlib: axes in, axes out.
 
 Trees: plot_tree, plot_partition.
-Laws, with the exact one beside where it is known: plot_n_leaves, plot_depth, plot_inclusion.
+Distributions, with the exact one beside where it is known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence.
 Chains: plot_trace, plot_ranks, plot_ladder, and plot_posterior, four pictures at once.
 

@@ -110,7 +110,7 @@ def plot_ranks(
 
 
 def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
-    """Share of exchanges accepted between neighbours of a tempered run, a line for each chain.
+    """Fraction of exchanges accepted between neighbours of a tempered run, a line for each chain.
 
     Parameters
     ----------
@@ -153,14 +153,14 @@ def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
 
 
 def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) -> Figure:
-    """Four pictures of a sampled posterior: traces, law of the number of leaves, feature inclusion.
+    """Four pictures of a sampled posterior: traces, distribution of the number of leaves, feature inclusion.
 
     Parameters
     ----------
     posterior : SampledPosterior
         Draws of chains, or independent ones.
     truth : Posterior, optional
-        An exact posterior, its laws drawn beside.
+        An exact posterior, its distributions drawn beside.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pictures of laws: number of leaves, depth, features asked about."""
+"""Pictures of distributions: number of leaves, depth, features split on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEGLIGIBLE = 1e-4
 
 
 def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Bars of the law of the number of leaves; an end below 1e-4 is left out.
+    """Bars of the distribution of the number of leaves; an end below 1e-4 is left out.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     truth : Posterior, optional
-        An exact posterior, its law drawn beside.
+        An exact posterior, its distribution drawn beside.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
 
 
 def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Bars of the law of the depth, that of the deepest leaf; an end below 1e-4 is left out.
+    """Bars of the distribution of the depth, that of the deepest leaf; an end below 1e-4 is left out.
 
     Parameters
     ----------
@@ -57,16 +57,20 @@ def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | 
     Raises
     ------
     TypeError
-        If a posterior does not know the law of its depth: a progressive mixture.
+        If a posterior does not know the distribution of its depth: a progressive mixture.
     """
     for one in (posterior, truth):
         if one is not None and not hasattr(one, "depth_pmf"):
-            raise TypeError(f"{type(one).__name__} does not know its law of the depth; give one sampled or solved.")
+            raise TypeError(
+                f"{type(one).__name__} does not know its distribution of the depth; give one sampled or solved."
+            )
     return _plot_law(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
 
 
 def _plot_law(posterior: Posterior, ax: Axes | None, truth: Posterior | None, what: tuple[str, str, str]) -> Axes:
-    """Bars of the law of a whole number of the tree: its name by draw, the name of its law, its name in words."""
+    """Bars of the distribution of a whole number of the tree: its name by draw, the name of its distribution, its name
+    in words.
+    """
     from matplotlib.ticker import MaxNLocator
 
     ax, (by_draw, pmf, words) = axes_or_new(ax, 5.0, 3.2), what
@@ -97,7 +101,7 @@ def _label(posterior: Posterior) -> str:
 def plot_inclusion(
     posterior: Posterior, ax: Axes | None = None, max_features: int = 20, truth: Posterior | None = None
 ) -> Axes:
-    """Bars of the probability that each feature is asked about, the largest on top.
+    """Bars of the probability that each feature is split on, the largest on top.
 
     Parameters
     ----------
@@ -140,5 +144,5 @@ def plot_inclusion(
         ax.legend(handles=[bars, points], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     ax.set_yticks(place, [shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
     few = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
-    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being asked about{few}")
+    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being split on{few}")
     return ax

@@ -1,7 +1,7 @@
 """Pictures of trees.
 
-Trees are laid out in inches, for text of ``FONT`` points. Leaves stand side by side in slots; questions are less than
-two slots wide, and the middle of a question keeps a slot from the ends of its subtree: boxes cannot overlap.
+Trees are laid out in inches, for text of ``FONT`` points. Leaves stand side by side in slots; splits are less than
+two slots wide, and the middle of a split keeps a slot from the ends of its subtree: boxes cannot overlap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_COLORS = 20
 
 
 def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | None = None) -> Axes:
-    """Draw a tree: questions in the nodes, yes to the left, no to the right.
+    """Draw a tree: splits in the nodes, yes to the left, no to the right.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _class_labels(tree: Tree) -> list[str]:
 
 
 def _question_lines(tree: Tree, node: int) -> list[str]:
-    """The question of a node in a few lines; a long name loses its middle, never the threshold."""
+    """The split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
     rest = tree.question(node)[len(name) :].replace(" <= ", " ≤\u00a0")

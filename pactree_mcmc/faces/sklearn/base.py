@@ -40,7 +40,7 @@ WORK, WORK_ROWS = 8e7, 1000
 MOST_SEARCHED = 2000
 """Rows by which a prior is chosen, at most."""
 MOST_CELLS, MOST_QUESTIONS = 100_000, 50_000
-"""Cells up to which the sum over all trees is done, and questions up to which it also predicts."""
+"""Cells up to which the sum over all trees is done, and splits up to which it also predicts."""
 LEAST_VARIANCE = 1e-290
 """Variance of y of which parts can be taken."""
 

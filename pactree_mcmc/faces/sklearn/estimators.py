@@ -28,7 +28,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     tree_prior : tree prior, optional
         Left out, ``ChipmanPrior(0.95, 0.5)`` or what ``prior`` chooses. Its parameters are ``tree_prior__alpha``, ...
         of `set_params`, which starts from the default where none is given.
-    split_prior : question prior, optional
+    split_prior : split prior, optional
         Default ``LocalCuts()``, of more than 20,000 rows ``LocalCuts(max_cuts=254)``: fewer cuts of a feature, at
         quantiles, make fits faster.
     leaf : leaf model, optional
@@ -48,7 +48,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     nominal : column names or indices, optional
         Nominal columns beside those of text or categories in a frame; at most 63 categories each.
     missing : {"error", "branch"}, default "error"
-        As of ``pt.TreeModel``: "branch" allows missing values, and each question says where they go.
+        As of ``pt.TreeModel``: "branch" allows missing values, and each split says where they go.
     n_estimators : int, optional
         Trees drawn by all chains together, >= 1, rounded up to a multiple of their number; default 1000, of more than
         20,000 rows fewer, 100 of 200,000.
@@ -73,9 +73,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     rows_ : ndarray of shape (m,), int64
         Row of X that each row of ``posterior_.model`` is: those of weight zero are left out.
     feature_importances_ : ndarray of shape (p,)
-        Probability that a tree asks about the feature, divided by the sum over features.
+        Probability that a tree splits on the feature, divided by the sum over features.
     split_counts_ : ndarray of shape (p,)
-        Mean number of questions of a tree about the feature.
+        Mean number of splits of a tree on the feature.
     monte_carlo_error_ : float
         Monte-Carlo standard error of a probability, from the spread of the chains: of a row the largest over the
         classes, of the rows the 0.9 quantile over up to 200 training rows, so nine rows in ten are known at least so
@@ -159,7 +159,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     leaf : leaf model, optional
         Left out, ``NormalInverseGamma()``, a mean and a variance for each leaf, or what ``prior`` chooses;
         ``NormalSharedVariance()`` has one variance for all leaves, ``PoissonGamma()`` is for counts.
-    tree_prior, questions, prior, power, max_depth, min_samples_leaf, nominal, missing, n_estimators, chains, work,
+    tree_prior, splits, prior, power, max_depth, min_samples_leaf, nominal, missing, n_estimators, chains, work,
     n_jobs, random_state, verbose
         As for `BayesianTreeClassifier`.
 
@@ -235,7 +235,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
-        """Quantiles of the predictive law of a new y.
+        """Quantiles of the predictive distribution of a new y.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
 
         Notes
         -----
-        `SampledPosterior.predict_quantiles` says what the law is and what it costs.
+        `SampledPosterior.predict_quantiles` says what the distribution is and what it costs.
         """
         numbers = self._numbers(X)
         return Predictive(self.posterior_).quantiles(numbers, q)

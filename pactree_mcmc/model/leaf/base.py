@@ -96,7 +96,8 @@ class Leaf:
         return self.log_density(others, target.values, target, target.weights)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
-        """Laws of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated out.
+        """Distributions of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated
+        out.
 
         ``tree`` (m,) is the number of the tree that a node is a leaf of, -1 inside. Class leaves have `value`.
         """

@@ -65,7 +65,7 @@ class CustomLeaf(AddressedLeaf):
     y_columns : int, default 1
         Columns of y: (n,) when 1, else (n, y_columns), as time and event, or several outputs.
     x_columns : sequence of names or indices, optional
-        Ordered columns of X that the statistics look at, besides the questions: ``X`` (n, c) in ``stats(y, X)``.
+        Ordered columns of X that the statistics look at, besides the splits: ``X`` (n, c) in ``stats(y, X)``.
     whole : bool, default False
         Whether a new y is a whole number, so that its quantiles are.
     name : str, optional
@@ -453,7 +453,7 @@ class CustomLaws:
         return self._of("cdf", "a quantile or an interval", y)
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        """The q-quantile (m,) of mixtures of these distributions (k,)."""
         return (least_whole_quantile if self.leaf.whole else quantile_by_halving)(self.below, mix, q)
 
 

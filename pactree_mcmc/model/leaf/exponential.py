@@ -149,7 +149,9 @@ def exponential_score(s: Any, n: int, params: Any) -> float:
 
 
 class Lomax(NamedTuple):
-    """Times whose power has an exponential law with a rate that is ``Gamma(shape, rate)``, one law for each place."""
+    """Times whose power has an exponential distribution with a rate that is ``Gamma(shape, rate)``, one distribution
+    for each place.
+    """
 
     shape: np.ndarray
     rate: np.ndarray
@@ -178,5 +180,5 @@ class Lomax(NamedTuple):
         return -np.expm1(-self.shape * np.log1p(np.maximum(y, 0.0) ** self.power / self.rate))
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        """The q-quantile (m,) of mixtures of these distributions (k,)."""
         return quantile_by_halving(self.below, mix, q)

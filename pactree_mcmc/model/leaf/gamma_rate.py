@@ -116,7 +116,7 @@ def gamma_score(s: Any, n: int, params: Any) -> float:
 
 
 class CompoundGamma(NamedTuple):
-    """``Gamma(k, lambda)`` where ``lambda ~ Gamma(shape, rate)``, one law for each place."""
+    """``Gamma(k, lambda)`` where ``lambda ~ Gamma(shape, rate)``, one distribution for each place."""
 
     k: np.ndarray
     shape: np.ndarray
@@ -139,5 +139,5 @@ class CompoundGamma(NamedTuple):
         return betainc(self.k, self.shape, some / (some + self.rate))
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        """The q-quantile (m,) of mixtures of these distributions (k,)."""
         return quantile_by_halving(self.below, mix, q)

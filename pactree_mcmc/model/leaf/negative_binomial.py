@@ -109,7 +109,7 @@ class NegativeBinomialBeta(AddressedLeaf):
         *regressors: np.ndarray,
     ) -> np.ndarray:
         law = self.predictive(stats, np.empty(0), target)
-        # gammas whose ratio has the beta law, for a probability may round to 0 or 1
+        # gammas whose ratio has the beta distribution, for a probability may round to 0 or 1
         odds = rng.gamma(law.b) / rng.gamma(law.a)
         return rng.poisson(rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf]).astype(np.float64)
 
@@ -123,7 +123,7 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
 
 
 class BetaNegativeBinomial(NamedTuple):
-    """Counts of dispersion r whose probability is ``Beta(a, b)``, one law for each place."""
+    """Counts of dispersion r whose probability is ``Beta(a, b)``, one distribution for each place."""
 
     r: np.ndarray
     a: np.ndarray
@@ -154,5 +154,5 @@ class BetaNegativeBinomial(NamedTuple):
         return np.minimum(total, 1.0)
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The least count (m,) of which mixtures of these laws (k,) are at most with probability q."""
+        """The least count (m,) of which mixtures of these distributions (k,) are at most with probability q."""
         return least_whole_quantile(self.below, mix, q)

@@ -124,7 +124,8 @@ class NormalInverseGamma(MomentLeaf):
 def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
     """Log density of a y observed ``weight`` times, ``apart`` from the posterior mean; mean, variance integrated out.
 
-    The variance is ``InverseGamma(an, bn)``, the mean has ``kn`` rows' worth of precision; of weight 1 a Student law.
+    The variance is ``InverseGamma(an, bn)``, the mean has ``kn`` rows' worth of precision; of weight 1 a Student t
+    distribution.
     """
     spread, half = (kn + weight) / kn, np.asarray(weight) / 2.0
     return (

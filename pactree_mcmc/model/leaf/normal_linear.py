@@ -179,7 +179,7 @@ class Posterior(NamedTuple):
 
 
 class LinearLaws(NamedTuple):
-    """Student laws of a new y in cells with ``stats`` (m, n_stats), once the row is known."""
+    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), once the row is known."""
 
     leaf: NormalLinear
     stats: np.ndarray

@@ -18,7 +18,7 @@ from .base import FixedShape, check_depth
 class ChipmanPrior:
     """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
 
-    A node at ``max_depth``, or in a cell without admissible question, is a leaf with probability one.
+    A node at ``max_depth``, or in a cell without admissible split, is a leaf with probability one.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class ChipmanPrior:
     beta : float, default 2.0
         How fast it falls with depth, >= 0.
     max_depth : int or None, default None
-        Depth of the deepest leaf; None: no limit but the questions'.
+        Depth of the deepest leaf; None: no limit but the splits'.
 
     Raises
     ------
@@ -62,5 +62,5 @@ class ChipmanPrior:
         return 0.0
 
     def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
-        """Zero: the prior sums to one, whatever the questions."""
+        """Zero: the prior sums to one, whatever the splits."""
         return 0.0

@@ -22,7 +22,7 @@ class LeafPenalty:
     cost : float, default 1.0
         Price of a leaf in nats, >= 0. The paper's theory takes three times the depth of the fixed tree.
     max_depth : int or None, default None
-        Depth of the deepest leaf; None: no limit but the questions'.
+        Depth of the deepest leaf; None: no limit but the splits'.
     empty_cost : float or None, default None
         Price of a leaf whose cell holds no row; None: ``cost``. The paper's practice is 0.
 
