@@ -1,7 +1,7 @@
 """Chains and populations of trees while examples enter: the engines of the progressive mixture.
 
-The rows of S weigh nothing at first. An example that enters adds its weight to its unit and to the statistics of the
-nodes on its way down each tree, whose scores follow; the splits look at the rows alone and stay what they are.
+The rows of S have weight zero at first. An example that enters adds its weight to its merged row and to the statistics
+of the nodes on its path in each tree, whose scores are updated; splits depend only on the rows and do not change.
 """
 
 from __future__ import annotations
@@ -254,8 +254,7 @@ class Stages:
             self._list_walks()
 
     def _propose(self, n: int) -> None:
-        """Make ``n`` proposals in each tree, shared out so that over time each step of the kernel makes its
-        fraction.
+        """Make ``n`` proposals in each tree, allocated so that in the long run each step of the kernel makes its fraction.
         """
         shares = self.plan.kernel.shares_of(self.n_proposed, n)
         for chain in self.chains:

@@ -4,8 +4,8 @@ Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut `
 ``x <= cuts[a]`` and ``code <= a`` say the same. The code of a nominal feature is the index of its category.
 
 A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
-Under local cuts they have a code of their own there, so that a cut may lie between them and all others; else they share
-the outermost code.
+Under local cuts they have a code of their own there, so that a cut may separate them from all other values; otherwise
+they have the outermost code.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def code_type(n_codes: int, n_rows: int) -> type:
     """The smallest unsigned integers that fit, but of two bytes at least below ``MANY_ROWS``.
 
-    Each width is compiled for on its own, which takes longer than a small table can win back.
+    Code is compiled separately for each width, which costs more time than a small table can save.
     """
     if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
         return np.uint8

@@ -1,4 +1,4 @@
-"""check_leaf: whether a leaf's plain and compiled forms agree, and its parts fit together."""
+"""check_leaf: whether the plain and compiled forms of a leaf model agree, and its parts are consistent."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ FEWEST_ROWS, MOST_CELLS = 8, 100_000
 
 
 class LeafError(AssertionError):
-    """A leaf is not what it must be."""
+    """A leaf model violates its definition."""
 
 
 class LeafReport(NamedTuple):
-    """What was found of a leaf."""
+    """The result of `check_leaf` for a leaf model."""
 
     leaf: Leaf
-    """With every parameter set."""
+    """The leaf model with every parameter set."""
     n_cells: int
-    """Cells tried."""
+    """Number of cells tested."""
     apart: float
     """Largest difference of plain and compiled scores, relative to the larger of the score and 1."""
     offered: tuple[str, ...]
-    """What beside the score was tried: "value", "log_density", "draw"."""
+    """Which of the optional parts were tested: "value", "log_density", "draw"."""
 
 
 def check_leaf(
@@ -41,27 +41,27 @@ def check_leaf(
     tolerance: float = 1e-9,
     rng: Any = 0,
 ) -> LeafReport:
-    """Try a leaf on random cells against what a leaf must be.
+    """Test a leaf model on random cells against its definition.
 
-    Statistics are sums over rows; the plain score, ``log_score``, is the compiled one, finite, and 0 in a cell without
-    rows; the score of a tree is the sum over its leaves, unless the leaf says otherwise (``separates``); predictions
-    have their shapes, probabilities sum to 1; the predictive density of a row is what the score gains by the row, of a
-    leaf that has a likelihood; draws are finite.
+    Checked are: statistics are sums over rows; the plain score, ``log_score``, agrees with the compiled one, is finite,
+    and is 0 in a cell without rows; the score of a tree is the sum over its leaves, unless ``separates`` is False;
+    predictions have the right shapes, and probabilities sum to 1; for a leaf with a likelihood, the predictive density
+    of a row is the difference it makes to the score; draws are finite.
 
     Parameters
     ----------
     leaf : Leaf
-        Of any kind, with or without parameters.
+        Any leaf model, with parameters given or not.
     y : array of shape (n,) or as the leaf takes it, optional
-        What the cells hold, n >= 8. Default: 40 labels of three classes, or small counts, for leaves of numbers.
+        Data for the cells, n >= 8. Default: 40 labels of three classes, or small counts for leaves of numbers.
     sample_weight : array of shape (n,), optional
         Weights of the rows.
     n_cells : int, default 60
-        Random cells, >= 1, from single rows to all, beside the empty one.
+        Number of random cells, >= 1, from single rows to all rows; the empty cell is tested in addition.
     tolerance : float, default 1e-9
-        Difference of two scores, relative to the larger of the score and 1, that counts as rounding, > 0.
+        Difference of two scores, relative to the larger of the score and 1, that is attributed to rounding, > 0.
     rng : int, Generator or None, default 0
-        Source of the cells.
+        Source of randomness for the cells.
 
     Returns
     -------
@@ -70,11 +70,11 @@ def check_leaf(
     Raises
     ------
     LeafError
-        An AssertionError that names the cell by its statistics, what was found and what must be.
+        An AssertionError with the statistics of the cell, the value found and the value required.
     TypeError
-        If ``leaf`` is no Leaf, or one that compiled code does not know.
+        If ``leaf`` is not a Leaf, or is one that has no compiled form.
     ValueError
-        If an argument is out of range, or ``y`` is none for the leaf.
+        If an argument is out of range, or ``y`` does not suit the leaf.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Successes among trials, their probability integrated out (formula sheet, section 3)."""
+"""Successes among trials, with their probability integrated out (formula sheet, section 3)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class BetaBinomial(AddressedLeaf):
     Parameters
     ----------
     a, b : float, default 1.0
-        > 0: successes and failures that the prior stands for.
+        Parameters of the beta prior, > 0: prior counts of successes and failures.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or y is not made of counts, at most as many successes as trials.
+        If a parameter is out of range, or y does not consist of counts with at most as many successes as trials.
 
     Examples
     --------
