@@ -1,4 +1,4 @@
-"""Sums over all trees of a graph, one call an answer: evidence, best weight, number of trees, sizes, moments."""
+"""Sums over all trees of a graph: evidence, best weight, number of trees, sizes, moments."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ LARGEST_PRIME = (1 << 31) - 1
 
 
 def log_sums(graph: CellGraph) -> np.ndarray:
-    """Log sum over the trees below each slot, (n_slots,); entry 0 is that of all trees."""
+    """Returns the log sum over the trees below each slot, (n_slots,); entry 0 is the sum over all trees."""
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros: a split that no tree uses may lead to a cell that is not summed yet
     return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1))).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
-    """Log weight of the best tree below each slot, (n_slots,)."""
+    """Returns the log weight of the best tree below each slot, (n_slots,)."""
     return inside(pack_graph(graph), Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:
-    """Log of the sum of the weights of all trees, nats."""
+    """Returns the log of the sum of the weights of all trees, nats."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(log_sums(graph)[0])
 
 
 def best_log_weight(graph: CellGraph) -> float:
-    """Log weight of the best tree, nats."""
+    """Returns the log weight of the best tree, nats."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(best_sums(graph)[0])
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
-    """How often each slot and each split occurs in a tree drawn in proportion to its weight, on average."""
+    """Returns the expected numbers of times that each slot and each split occurs in a tree drawn by weight."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:
         log_inside = read_numbers("log_inside", log_inside)
@@ -61,8 +61,8 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
 def count_trees(graph: CellGraph) -> int:
     """Number of trees of positive weight, exact.
 
-    Counted modulo as many primes just below 2^31 as their logarithm, in floating point, asks for, and put together by
-    the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
+    The trees are counted modulo as many primes just below 2^31 as the logarithm of their number, in floating point,
+    requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     counting = counting_terms(graph)
@@ -89,9 +89,9 @@ def _prime_below(n: int) -> int:
 
 
 def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
+    """Returns the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
-    Polynomials over the likely part of the graph, tails cut where they cannot be seen at the root.
+    Polynomials over the probable part of the graph, with tails truncated where they do not matter at the root.
     """
     part, slots = likely_part(graph, occurs)
     packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
@@ -116,8 +116,9 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
 
 
 def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels; what is beyond 1e-13 is
-    cut.
+    """Returns the distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels.
+
+    The tail below 1e-13 is truncated.
 
     Time and memory: those of the evidence times the depths that matter.
     """
@@ -134,8 +135,9 @@ def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndar
 def mean_products(
     graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Posterior means (m,) of the product over a tree of ``worth[j]`` in [0, 1] a leaf, and 0 if it splits on the
-    feature ``banned[j]`` of ``p``, -1 for none.
+    """Returns posterior means (m,) of ``worth[j]``, in [0, 1], to the power of the number of leaves.
+
+    The product is 0 if the tree splits on the feature ``banned[j]`` of ``p``, -1 for none.
     """
     part, slots = likely_part(graph, occurs)
     packed, log_values, spare = pack_graph(part), log_inside[slots], _spare(occurs.slot[slots])
@@ -152,13 +154,13 @@ def mean_products(
 
 
 def _spare(occurs: np.ndarray) -> np.ndarray:
-    """What each slot's distribution may lose so that, weighted by how often they occur, all lose `LOSS`."""
+    """Returns the mass that each slot's distribution may lose so that, weighted by occurrence, all lose `LOSS`."""
     with np.errstate(divide="ignore"):
         return LOSS / len(occurs) / occurs
 
 
 class MeanAndVariance(NamedTuple):
-    """Of a function of the tree under the posterior."""
+    """Posterior mean and variance of functions of the tree."""
 
     mean: float | np.ndarray
     """float, or (m,) for m functions."""
@@ -190,10 +192,10 @@ def most_leaves(graph: CellGraph) -> np.ndarray:
 
 
 def hull_by_size(graph: CellGraph) -> Hull:
-    """Corners of the upper hull of the points (leaves, log weight) of the trees below each slot.
+    """Returns the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
 
-    At the root they are the best trees for every price of a leaf, and hold the best one for every penalty that is
-    concave in the number of leaves; ``grow_trees`` takes the tree of any corner.
+    At the root they are the best trees for every penalty alpha per leaf, and include the best one for every penalty that
+    is concave in the number of leaves; ``grow_trees`` returns the tree of any vertex.
 
     Notes
     -----
@@ -234,23 +236,24 @@ def best_by_size(
     gain: np.ndarray | None = None,
     max_tally: int | None = None,
 ) -> BestBySize:
-    """Largest log weight of a tree for each number of leaves up to ``max_leaves``, and each tally.
+    """Returns the largest log weight of a tree for each number of leaves up to ``max_leaves``, and each count.
 
     Parameters
     ----------
     graph : CellGraph
         Parents before children.
     max_leaves : int
-        Of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
+        Largest number of leaves of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
     tally, gain : arrays of shape (n_slots, n_options), optional
-        What a leaf adds to the tree's tally (int64, >= 0) and to its log weight (float64), for each option it has.
+        What a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each of the options
+        that a leaf has, such as its labels.
     max_tally : int, optional
-        Largest tally kept. Default: the largest there is.
+        Largest count kept. Default: the largest possible.
 
     Returns
     -------
     BestBySize
-        The root's coefficients come first; ``grow_trees`` takes the tree of any of them.
+        The coefficients of the root come first; ``grow_trees`` returns the tree of any of them.
 
     Raises
     ------
@@ -262,7 +265,7 @@ def best_by_size(
     Notes
     -----
     Max-plus convolution at every split; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
-    figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
+    figure 4.1), because a pair of leaves meets at one node only. With a count, this is Scott's figure 3.2.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     check_count("max_leaves", max_leaves)
@@ -289,7 +292,7 @@ def best_by_size(
 
 
 def _read_options(graph: CellGraph, tally: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Check what leaves may add to the tally and to the weight."""
+    """Check what leaves may add to the count and to the weight."""
     if tally is None and gain is None:
         return None, None
     if tally is None or gain is None:

@@ -1,4 +1,4 @@
-"""The typical tree: the one drawn that predicts most nearly as the posterior does."""
+"""The typical tree: the one drawn whose predictions are closest to those of the posterior."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ AT_ONCE = 256
 
 
 def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0) -> Tree:
-    """The tree of the posterior whose predictions are nearest to the posterior's own.
+    """Returns the tree whose predictions are closest to those of the posterior.
 
-    Nearest in mean square over up to 200 training rows. Of the trees drawn it is also the one whose mean squared
-    distance to all draws is least: where the best tree is the peak, this is the middle.
+    Closest in mean square over up to 200 training rows. Among the trees drawn it is also the one with the smallest mean
+    squared distance to all draws: a central tree, whereas the most probable tree is the mode.
 
     Parameters
     ----------
     posterior : Posterior
-        Of a sampled one, all trees drawn are candidates.
+        For a sampled one, all trees drawn are candidates.
     n_draws : int, default 1000
-        Candidates drawn from another posterior.
+        Number of candidates drawn from an exact posterior.
     rng : int, SeedSequence, Generator or None
-        For those draws.
+        Source of randomness for those draws.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0) -> Tr
 
     Notes
     -----
-    Cost: the candidates' predictions of 200 rows.
+    Cost: predictions of 200 rows by every candidate.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Distributions of a new y in a leaf, its parameters integrated out, and mixtures of them, row by row."""
+"""Predictive distributions of a new y in a leaf, parameters integrated out, and mixtures of them, row by row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAR = 2.0**1000
 
 
 class Mixture(NamedTuple):
-    """Which distributions each of m rows is a mixture of; every row of at least one."""
+    """For each of m rows, the components of its mixture distribution, at least one."""
 
     place: np.ndarray
     """(k,) int64: numbers of distributions in a table, row after row."""

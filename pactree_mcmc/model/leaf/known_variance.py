@@ -33,7 +33,7 @@ class NormalKnownVariance(MomentLeaf):
     Parameters
     ----------
     sigma2, m0, k0 : float, optional
-        Left out, they are set from the data: ``sigma2 = var(y) / 4``, ``m0`` the mean of y, ``k0 = 1/4``.
+        By default set from the data: ``sigma2 = var(y) / 4``, ``m0`` the mean of y, ``k0 = 1/4``.
 
     Raises
     ------

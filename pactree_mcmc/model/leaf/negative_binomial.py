@@ -24,8 +24,7 @@ from .target import Target
 class NegativeBinomialBeta(AddressedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 
-    For counts that vary more than Poisson ones: with mean m their variance is ``m + m^2 / r``; as r grows they become
-    Poisson. The probability of y is ``C(y + r - 1, y) p^r (1 - p)^y``, so with n rows, ``t`` the sum of y and ``c``
+    For overdispersed counts: at mean m their variance is ``m + m^2 / r``; as r grows they become Poisson. The probability of y is ``C(y + r - 1, y) p^r (1 - p)^y``, so with n rows, ``t`` the sum of y and ``c``
     that of the log C (Fink 1997, section 2.3)
 
     ``score = c + log B(a + n r, b + t) - log B(a, b)``, B the beta function.
@@ -37,8 +36,8 @@ class NegativeBinomialBeta(AddressedLeaf):
     dispersion : float, default 1.0
         r, > 0; 1: geometric.
     a, b : float, optional
-        ``a`` > 1, so that the mean is finite. Left out, they are set from the data: ``a = 3`` and ``b = (a - 1) *
-        mean(y) / r``: the prior mean is that of y.
+        ``a`` > 1, so that the mean is finite. By default set from the data: ``a = 3`` and ``b = (a - 1) * mean(y) / r``,
+        so that the prior mean is the mean of y.
 
     Raises
     ------
@@ -47,7 +46,7 @@ class NegativeBinomialBeta(AddressedLeaf):
 
     Notes
     -----
-    Quantiles of a new y cost as many steps as they are large.
+    The cost of a quantile of a new y is proportional to its value.
 
     Examples
     --------

@@ -25,9 +25,9 @@ class ChipmanPrior:
     alpha : float, default 0.95
         Split probability of the root, in [0, 1).
     beta : float, default 2.0
-        How fast it falls with depth, >= 0.
+        How fast the split probability decreases with depth, >= 0.
     max_depth : int or None, default None
-        Depth of the deepest leaf; None: no limit but the splits'.
+        Largest depth of a leaf; None: limited only by the splits.
 
     Raises
     ------
