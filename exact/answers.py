@@ -62,7 +62,8 @@ def count_trees(graph: CellGraph) -> int:
     """Number of trees of positive weight, exact.
 
     The trees are counted modulo as many primes just below 2^31 as the logarithm of their number, in floating point,
-    requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
+    requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9
+    digits.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     counting = counting_terms(graph)
@@ -194,8 +195,8 @@ def most_leaves(graph: CellGraph) -> np.ndarray:
 def hull_by_size(graph: CellGraph) -> Hull:
     """Returns the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
 
-    At the root they are the best trees for every penalty alpha per leaf, and include the best one for every penalty that
-    is concave in the number of leaves; ``grow_trees`` returns the tree of any vertex.
+    At the root they are the best trees for every penalty alpha per leaf, and include the best one for every penalty
+    that is concave in the number of leaves; ``grow_trees`` returns the tree of any vertex.
 
     Notes
     -----
@@ -232,9 +233,9 @@ def best_by_size(
     graph: CellGraph,
     max_leaves: int,
     *,
-    tally: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
     gain: np.ndarray | None = None,
-    max_tally: int | None = None,
+    max_count: int | None = None,
 ) -> BestBySize:
     """Returns the largest log weight of a tree for each number of leaves up to ``max_leaves``, and each count.
 
@@ -244,10 +245,10 @@ def best_by_size(
         Parents before children.
     max_leaves : int
         Largest number of leaves of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
-    tally, gain : arrays of shape (n_slots, n_options), optional
+    counts, gain : arrays of shape (n_slots, n_options), optional
         What a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each of the options
         that a leaf has, such as its labels.
-    max_tally : int, optional
+    max_count : int, optional
         Largest count kept. Default: the largest possible.
 
     Returns
@@ -258,7 +259,7 @@ def best_by_size(
     Raises
     ------
     ValueError
-        If an argument is out of range, or of ``tally`` and ``gain`` only one is given.
+        If an argument is out of range, or of ``counts`` and ``gain`` only one is given.
     Intractable
         If more than 2^28 coefficients would be kept.
 
@@ -269,40 +270,40 @@ def best_by_size(
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     check_count("max_leaves", max_leaves)
-    tally, gain = _read_options(graph, tally, gain)
-    if max_tally is not None:
-        check_count("max_tally", max_tally, 0)
+    counts, gain = _read_options(graph, counts, gain)
+    if max_count is not None:
+        check_count("max_count", max_count, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     most = most_leaves(graph)
     depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
     depth = graph.depth if depth is None else depth
     wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
-    if tally is None or gain is None:
-        tally, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
+    if counts is None or gain is None:
+        counts, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
         tall = np.ones(graph.n_slots, dtype=np.int64)
     else:
-        stop = np.where(possible > 0, tally.max(axis=1), -np.inf)
+        stop = np.where(possible > 0, counts.max(axis=1), -np.inf)
         highest = best_sums(with_terms(graph, log_stop=stop, log_split=0.0, log_rule=0.0))
-        tall = np.clip(np.minimum(highest, np.inf if max_tally is None else max_tally), -1, None).astype(np.int64) + 1
+        tall = np.clip(np.minimum(highest, np.inf if max_count is None else max_count), -1, None).astype(np.int64) + 1
     n_coefficients = int((wide * tall).sum())
     if n_coefficients > MAX_COEFFICIENTS:
         raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients (a smaller max_leaves needs fewer)")
     start = np.concatenate([[0], np.cumsum(wide * tall)])
-    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), tally, gain))
+    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), counts, gain))
 
 
-def _read_options(graph: CellGraph, tally: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Check what leaves may add to the count and to the weight."""
-    if tally is None and gain is None:
+    if counts is None and gain is None:
         return None, None
-    if tally is None or gain is None:
-        raise ValueError("of tally and gain only one is given; give both, or none.")
-    tally, gain = read_array("tally", tally), read_numbers("gain", gain)
-    for name, array in (("tally", tally), ("gain", gain)):
-        if array.ndim != 2 or len(array) != graph.n_slots or array.shape != tally.shape or array.size == 0:
+    if counts is None or gain is None:
+        raise ValueError("of counts and gain only one is given; give both, or none.")
+    counts, gain = read_array("counts", counts), read_numbers("gain", gain)
+    for name, array in (("counts", counts), ("gain", gain)):
+        if array.ndim != 2 or len(array) != graph.n_slots or array.shape != counts.shape or array.size == 0:
             raise ValueError(f"{name} has shape {array.shape}; give ({graph.n_slots}, n_options), both alike.")
-    if tally.dtype.kind not in "iu" or tally.min() < 0 or tally.max() >= 1 << 31:
-        raise ValueError("tally must hold integers 0..2147483647, what each option adds.")
+    if counts.dtype.kind not in "iu" or counts.min() < 0 or counts.max() >= 1 << 31:
+        raise ValueError("counts must hold integers 0..2147483647, what each option adds.")
     if np.isnan(gain).any() or np.isposinf(gain).any():
         raise ValueError("gain holds NaN or +inf; give finite numbers, or -inf for what may not be.")
-    return np.ascontiguousarray(tally, dtype=np.int64), np.ascontiguousarray(gain)
+    return np.ascontiguousarray(counts, dtype=np.int64), np.ascontiguousarray(gain)

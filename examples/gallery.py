@@ -70,7 +70,8 @@ def best_tree(post):
 
 def large_tree():
     """A tree of 30 leaves and ten classes: a bar for each class in each leaf, and below them the most probable
-    class."""
+    class.
+    """
     cart = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0).fit(*load_digits(return_X_y=True, as_frame=True))
     plots.plot_tree(pt.Tree.from_sklearn(cart))
 

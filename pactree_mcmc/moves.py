@@ -28,7 +28,8 @@ Possible proposals:
   tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `loosen_plan`,
   `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or
   ``withdrawn(which, node, top)``;
-- ``refused(which)`` if the proposal cannot be made and nothing was built; ``nothing()`` if there is nothing to pick from.
+- ``refused(which)`` if the proposal cannot be made and nothing was built; ``nothing()`` if there is nothing to pick
+  from.
 
 ``ratio`` is the log proposal ratio: the log probability of proposing the present tree from the new one minus that of
 proposing the new one. The prior and score ratios are filled in. ``which`` is 0, or 1 for the second of two numbers that

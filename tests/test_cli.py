@@ -196,7 +196,7 @@ def test_advice_names_options_that_exist(capsys):
     known = run(capsys, "fit", "--help")[1] + run(capsys, "compare", "--help")[1]
     assert all(option in known for option in OPTIONS.values())
     for said, told in {
-        "The chains sit in different places and stay there: try betas=8.": "stay there: try --betas 8.",
+        "The chains are in different modes and stay there: try betas=8.": "stay there: try --betas 8.",
         "try betas=16 first": "try --betas 16 first",
         "a run without kernel=, tune=, thin= and proposals=": "without --kernel, --tune, --thin and --proposals",
         "about 3 times as many steps (steps=3000)": "as many steps (--steps 3000)",
@@ -278,7 +278,7 @@ class TestPredict:
         command = ("predict", data, data, "--target", "bought", "--ignore", "price", "--interval", "0.9", *RUN)
         code, out, err = run(capsys, *command)
         assert (code, out, len(err.splitlines())) == (1, "", 1)
-        assert "--interval is of numbers, and the target is one of classes" in err and "leave --interval out" in err
+        assert "--interval is for numbers, but the target is a class" in err and "leave --interval out" in err
 
     @pytest.mark.parametrize("wrong", ["0", "1", "90", "nan", "-0.1", "inf", "most"])
     def test_interval_that_is_no_probability(self, capsys, data, wrong):

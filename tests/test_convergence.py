@@ -34,7 +34,7 @@ pd = pytest.importorskip("pandas")
 N = 60
 
 STAY = (
-    "The chains sit in different places and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
+    "The chains are in different modes and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
     "draws whole trees until the chains agree."
 )
 
@@ -318,7 +318,7 @@ def test_slow_chains_are_told_how_much_longer():
 def test_very_slow_chains_are_not_told_to_draw_on():
     walk = np.cumsum(np.random.default_rng(5).choice([-1, 1], (4, 2000)), axis=1) // 12 % len(TREES)
     lines = check_convergence(by_hand(model_of("regression"), TREES, np.repeat(walk[:, :200], 10, axis=1)))
-    assert any(line.startswith(("The chains move slowly, ", "The chains sit in different")) for line in lines)
+    assert any(line.startswith(("The chains move slowly, ", "The chains are in different")) for line in lines)
     assert not any(line.startswith("Try about") for line in lines)
 
 
@@ -536,7 +536,7 @@ def test_fits_that_disagree_are_told():
     post = with_fits((-123.41, 0.1, 80.0), (-122.1, 0.08, 100.0))
     (line,) = fits_apart(post)
     assert line == (
-        "the trees of half of the chains in tuning and those of the other half were fitted apart: by draws of the two "
+        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the two "
         "fits the log evidence is -123.41 +- 0.10 and -122.10 +- 0.08; one fit lost part of the posterior, and so may "
         "the chains have: try another rng=, or more chains="
     )

@@ -196,7 +196,7 @@ class TestSurface:
             ({"features": (0, 3)}, "feature 3 is unknown"),
             ({"features": (1, "b")}, "both are 'b'; give two"),
             ({"features": "ab"}, "give two names or indices"),
-            ({"label": "maybe"}, "label='maybe' is no class"),
+            ({"label": "maybe"}, "label='maybe' is not a class"),
             ({"at": {"a": 1.0}}, "at holds 'a', which varies"),
             ({"at": {"kind": "z"}}, "is 'z', no category"),
         ],

@@ -47,7 +47,7 @@ def test_the_leaves_of_the_library(name, weighted):
     weight = np.tile([0.5, 2.0, 1.0, 0.0], 10) if weighted else None
     report = pt.testing.check_leaf(leaf, sample_weight=weight)
     assert type(report.leaf) is type(leaf)
-    assert report.apart < 1e-9
+    assert report.max_difference < 1e-9
     assert "value" in report.offered
     assert ("draw" in report.offered) == leaf.has_likelihood
 
@@ -55,7 +55,7 @@ def test_the_leaves_of_the_library(name, weighted):
 @pytest.mark.parametrize("name", BY_ADDRESS)
 def test_the_leaves_by_address(name):
     report = pt.testing.check_leaf(*BY_ADDRESS[name])
-    assert report.apart < 1e-9
+    assert report.max_difference < 1e-9
     assert {"value", "log_density", "draw"} <= set(report.offered)
 
 
@@ -72,7 +72,7 @@ def test_the_split_priors_of_the_library(name):
     report = pt.testing.check_split_prior(SPLITS[name])
     assert report.n_cells > 6
     assert report.n_splits > 6
-    assert report.apart < 1e-12
+    assert report.max_difference < 1e-12
 
 
 def test_a_fixed_tree_and_given_rows():

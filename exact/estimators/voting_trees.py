@@ -24,7 +24,7 @@ from ..systems.pac_bayes.subtrees import (
     theoretical_terms,
 )
 from .rows import Rows
-from .voting import VotingTree, check_penalty, check_price
+from .voting import VotingTree, check_factor, check_penalty
 
 
 class PACBayesTreeClassifier(VotingTree):
@@ -36,29 +36,30 @@ class PACBayesTreeClassifier(VotingTree):
         Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
         rows. A cell whose rows have one class is a leaf of T0.
     posterior : {"practice", "theory"}, default "practice"
-        "practice": a subtree weighs ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``,
-        all rows used for all. "theory": ``exp(-lam * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0
-        leaves)``; T0 and its labels from one half of the rows, drawn at random, weights from the other.
+        "practice": a subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``,
+        with all rows used both to grow and to weigh. "theory": ``exp(-lam * sum over leaves (errors + sqrt(2 n_A
+        log(|T0| / delta))) - 3 D0 leaves)``; T0 and its labels from one half of the rows, drawn at random, weights from
+        the other.
     penalty : {"size", "spatial"}, default "size"
-        Of the practice, for a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)``, the paper's; "spatial",
-        ``sqrt(max(n_A, j) * j)``, as in SN pruning.
+        With "practice", for a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)`` as in the paper; "spatial",
+        ``sqrt(max(n_A, j) * j)`` as in SN pruning.
     lambda1, lambda2 : float or None, default None
-        Prices >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too), then
-        lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
+        Penalty parameters >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too),
+        then lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
     lam : float, default 1.0
-        Of the theory, in (0, 2).
+        With "theory", in (0, 2).
     delta : float, default 0.05
-        Of the theory, in (0, 1).
+        With "theory", in (0, 1).
     prior_depth : int or None, default None
-        D0 of the theory, >= 0; None: the depth of T0.
+        D0 with "theory", >= 0; None: the depth of T0.
     max_depth : int or None, default None
         Depth of the deepest leaf of T0, >= 1; None: ``p * floor(log n)`` for a dyadic tree, no limit for a KD tree.
     bounds : array of shape (p, 2) or None, default None
         Box of a dyadic tree; None: the range of the rows.
     coordinate : {"cycling", "widest"}, default "cycling"
-        Of a KD tree, as in `pactree_mcmc.kd_tree`.
+        For a KD tree, as in `pactree_mcmc.kd_tree`.
     random_state : int, RandomState or None, default None
-        Draws the halves of cross-validation and of the theory.
+        Source of randomness for the halves of cross-validation and of "theory".
 
     Attributes
     ----------
@@ -66,21 +67,21 @@ class PACBayesTreeClassifier(VotingTree):
     tree_ : Tree
         T0, its nodes in preorder.
     labels_ : ndarray of shape (n_nodes,), int64
-        Class number of each node: the majority, the smallest of several.
+        Class number of each node: the majority class, the smallest if there are several.
     weights_ : ndarray of shape (n_nodes,)
         w(A): posterior probability of the subtrees in which node A is a leaf.
     split_counts_, feature_importances_ : ndarray of shape (p,)
         Mean number of splits of a subtree on each feature, and the same normalised to sum 1.
     gibbs_risk_ : float
-        Mean over subtrees of the fraction of the counted rows that are wrong.
+        Mean over subtrees of the error rate on the counted rows.
     kl_ : float
         Divergence of the posterior over subtrees from the prior, nats.
     n_counted_ : int
-        Rows that weigh the subtrees, copies counted.
+        Number of rows that weigh the subtrees, including copies.
     counted_rows_ : ndarray of int64
-        Of the theory: which of the rows given these are, copies as often as they count.
+        With "theory": indices of these rows among the rows given, copies repeated.
     lambda1_, lambda2_ : float
-        Of the practice: given or chosen.
+        With "practice": given or chosen.
     cv_errors_ : dict of name to ndarray of shape (20, 2)
         Values tried and their cross-validated errors, for the parameters chosen.
 
@@ -91,15 +92,15 @@ class PACBayesTreeClassifier(VotingTree):
 
     Notes
     -----
-    A child of T0 without rows is the paper's dummy: a leaf with phi = 0. Where new rows reach it, it votes as its
-    parent does in practice, and for the first class in theory (the paper's Corollary 1).
+    A child of T0 without rows is a dummy in the paper's terms: a leaf with phi = 0. For new rows that reach it, it
+    votes like its parent with "practice", and for the first class with "theory" (the paper's Corollary 1).
 
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
-    trees of half the rows; O(depth) a row to predict. Under the theory the prior depends on one half only, so that
-    ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_`` (unless ``sample_weight`` has
-    made copies, which are not independent rows, or the first class, that of cells without rows, occurs in the counted
-    half alone). Its vote is meant for that bound and not for accuracy: with a few
-    hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set.
+    trees of half the rows; O(depth) per prediction. With "theory" the prior depends on one half only, so that
+    ``pactree_mcmc.certificates`` can be applied to ``gibbs_risk_``, ``kl_`` and ``n_counted_`` (unless
+    ``sample_weight`` has made copies, which are not independent rows, or the first class, the label of cells without
+    rows, occurs only in the counted half). Its vote is meant for that bound and not for accuracy: with a few hundred
+    rows its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set.
     The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer).
 
     Examples
@@ -160,9 +161,9 @@ class PACBayesTreeClassifier(VotingTree):
         if self.prior_depth is not None:
             check_count("prior_depth", self.prior_depth, 0, or_none=True)
         for name in self._searched:
-            check_price(name, getattr(self, name))
+            check_factor(name, getattr(self, name))
             if self.posterior == "theory" and getattr(self, name) is not None:
-                raise ValueError(f"{name} is of the practice; the theory has lam: leave {name} out.")
+                raise ValueError(f"{name} is for posterior='practice'; 'theory' has lam: leave {name} out.")
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))
@@ -192,7 +193,7 @@ class PACBayesTreeClassifier(VotingTree):
 
     @property
     def _terms(self) -> tuple[np.ndarray, np.ndarray]:
-        """What each node adds to the log weight of a subtree, and to its log prior."""
+        """Returns what each node as a leaf adds to the log weight of a subtree, and to its log prior."""
         base = self._base
         if self.posterior == "theory":
             depth = self.prior_depth_
@@ -218,10 +219,10 @@ class PrunedTreeClassifier(VotingTree):
     base : {"dyadic", "kd"}, default "dyadic"
         As for `PACBayesTreeClassifier`.
     penalty : {"size", "spatial"}, default "size"
-        Added to the training error: "size", ``price * leaves with data / n``; "spatial", ``price * sum over leaves
+        Added to the training error: "size", ``alpha * leaves with data / n``; "spatial", ``alpha * sum over leaves
         with data sqrt(max(n_A / n, j / n) * j / n)`` with j the leaf's depth (SN pruning, after Scott and Nowak).
-    price : float or None, default None
-        At least 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
+    alpha : float or None, default None
+        Penalty per leaf, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
     max_depth, bounds, coordinate, random_state
         As for `PACBayesTreeClassifier`.
 
@@ -233,7 +234,7 @@ class PrunedTreeClassifier(VotingTree):
         1 for the leaves of the subtree chosen, else 0.
     gibbs_risk_ : float
         Its training error.
-    price_ : float
+    alpha_ : float
         Given or chosen.
 
     Raises
@@ -243,27 +244,27 @@ class PrunedTreeClassifier(VotingTree):
 
     Notes
     -----
-    Of equally good subtrees a smaller one. A leaf without data predicts as its parent. Costs as for
+    Among equally good subtrees a smallest one is chosen. A leaf without data predicts as its parent. Costs as for
     `PACBayesTreeClassifier`, with one parameter in place of two. Nguyen and Kpotufe (2018), section 5.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> pruned = PrunedTreeClassifier(price=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> pruned = PrunedTreeClassifier(alpha=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
     >>> int(pruned.weights_.sum()), pruned.gibbs_risk_
     (3, 0.0)
     """
 
-    price_: float
-    _searched = ("price",)
+    alpha_: float
+    _searched = ("alpha",)
 
     def __init__(
         self,
         base: str = "dyadic",
         *,
         penalty: str = "size",
-        price: float | None = None,
+        alpha: float | None = None,
         max_depth: int | None = None,
         bounds: Any = None,
         coordinate: str = "cycling",
@@ -271,7 +272,7 @@ class PrunedTreeClassifier(VotingTree):
     ) -> None:
         self.base = base
         self.penalty = penalty
-        self.price = price
+        self.alpha = alpha
         self.max_depth = max_depth
         self.bounds = bounds
         self.coordinate = coordinate
@@ -279,7 +280,7 @@ class PrunedTreeClassifier(VotingTree):
 
     def _check(self) -> None:
         check_penalty(self.penalty)
-        check_price("price", self.price)
+        check_factor("alpha", self.alpha)
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         terms = size_terms if self.penalty == "size" else spatial_terms
@@ -289,16 +290,17 @@ class PrunedTreeClassifier(VotingTree):
 class HSVoteClassifier(VotingTree):
     """Weighted vote of all subtrees by absolute loss, for two classes (Helmbold and Schapire 1997).
 
-    Each node predicts the fraction of the second class among its rows; a subtree weighs its prior times ``exp(-eta *
-    sum of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted
-    where the weighted mean of the fractions exceeds one half.
+    Each node predicts the fraction of the second class among its rows. A subtree has weight prior times ``exp(-eta *
+    sum of absolute errors)``; its prior has a factor 1/2 for every one of its nodes that T0 splits. The second class is
+    predicted if the weighted mean of the fractions exceeds one half.
 
     Parameters
     ----------
     base : {"dyadic", "kd"}, default "dyadic"
         As for `PACBayesTreeClassifier`.
     eta : float or None, default None
-        Price of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
+        Learning rate, the factor of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier`
+        chooses lambda1.
     max_depth, bounds, coordinate, random_state
         As for `PACBayesTreeClassifier`.
 
@@ -349,7 +351,7 @@ class HSVoteClassifier(VotingTree):
         self.random_state = random_state
 
     def _check(self) -> None:
-        check_price("eta", self.eta)
+        check_factor("eta", self.eta)
 
     def _says(self, base: BaseTree) -> Says:
         """The fractions of the two classes among a node's rows, or its parent's."""

@@ -28,7 +28,8 @@ SLOT_COLUMNS = ("log_stop", "log_split")
 class CellGraph(NamedTuple):
     """Cells in compressed rows, parents before children; cell 0 is the root.
 
-    A cell that can occur at several depths has a *slot* for each when the tree prior tells depths apart, else one.
+    A cell that can occur at several depths has a *slot* for each depth if the tree prior depends on depth, otherwise
+    one.
     """
 
     first_edge: np.ndarray
@@ -68,7 +69,7 @@ class CellGraph(NamedTuple):
         Raises
         ------
         ValueError
-            Naming the first invariant that is broken, and where.
+            Names the first invariant that is violated, and where.
         """
         n, m = len(self.rows), len(self.left)
         for size, columns in ((n, CELL_COLUMNS), (m, EDGE_COLUMNS), (self.n_slots, SLOT_COLUMNS)):
@@ -148,7 +149,7 @@ def is_in_order(
 
 
 def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
-    """Every cell the model's trees can have.
+    """Build the graph of all cells that the trees of a model can have.
 
     Raises
     ------
@@ -314,7 +315,7 @@ def _with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
 
 
 def is_flat(model: TreeModel) -> bool:
-    """Whether the tree prior treats all depths that splits can reach alike, so that depth need not be kept."""
+    """Whether the tree prior is the same at all depths that splits can reach, so that depth need not be stored."""
     prior = model.prior_tables
     if prior.depth_limit < model.natural_depth:
         return False

@@ -1,4 +1,4 @@
-"""What may be asked for: more cells than allowed, or than memory holds, are refused before they are made."""
+"""Limits on the size of graphs: more cells than allowed, or than fit into memory, are refused before they are made."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ class Intractable(ValueError):
     Attributes
     ----------
     needed : int
-        Cells needed, or a number the need exceeds.
+        Number of cells needed, or a lower bound on it.
     allowed : int
-        The ``max_cells`` given, or the number that memory holds.
+        The ``max_cells`` given, or the number that fits into memory.
     fits : dict of str to int
-        Settings each of which, changed alone, needs no more than is allowed, by bounds found without building anything:
-        ``max_cuts``, ``GridCuts``, ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty where none
-        is known.
+        Settings each of which, changed alone, is enough, according to bounds: ``max_cuts``, ``GridCuts``,
+        ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty if none is known.
     """
 
     def __init__(self, needed: int, allowed: int, what: str = "cells", fits: dict[str, int] | None = None) -> None:
@@ -56,7 +55,7 @@ def _setting(name: str, value: int) -> str:
 
 
 def check_cells(max_cells: Any) -> int:
-    """Refuse a ``max_cells`` that is no positive integer."""
+    """Refuse a ``max_cells`` that is not a positive integer."""
     return check_count("max_cells", max_cells, 1, MOST_CELLS)
 
 

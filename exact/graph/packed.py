@@ -12,7 +12,9 @@ _graph = struct(CellGraph)
 
 
 class WithPackedGraph:
-    """What keeps its ``graph`` packed too, as ``_packed``: the pointer is made anew where it is unpickled."""
+    """Base of classes that also keep their ``graph`` packed, as ``_packed``; the pointer is recreated after
+    unpickling.
+    """
 
     graph: CellGraph
     _packed: Any

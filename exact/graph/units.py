@@ -1,4 +1,4 @@
-"""What the builders share: the scores of cells."""
+"""Scores of cells, for all builders."""
 
 from typing import Any
 

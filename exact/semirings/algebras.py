@@ -1,8 +1,8 @@
-"""The algebras in which the one bottom-up recursion runs.
+"""The semirings in which the bottom-up recursion is computed.
 
-A semiring is a NamedTuple of arrays that holds a value for each slot of the graph, and three functions: `leaf` begins a
-slot's value with what a leaf there is worth, `add_split` adds the trees that have one split there, `store` keeps the
-sum. A fourth, `choose`, goes back down: which of the summands a tree is taken from.
+A semiring is a NamedTuple of arrays with a value for each slot of the graph, and three functions: `leaf` starts the
+value of a slot with that of a leaf, `add_split` adds the trees with a given split there, `store` keeps the sum. A
+fourth, `choose`, is for the way down: it selects the summand from which a tree is taken.
 
 ==============  ======================  ==========================================  ================================
 class           plus                    times                                       value of the root
@@ -10,8 +10,8 @@ class           plus                    times                                   
 `LogSum`        log(e^a + e^b)          a + b                                       log evidence
 `Best`          max(a, b)               a + b                                       log joint of the best tree
 `Residue`       a + b mod prime         a b mod prime                               number of trees, mod prime
-`BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and tally)
-`Hull`          hull of both            sum, edge by edge                           best trees for each price of a leaf
+`BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and counts)
+`Hull`          hull of both            sum, edge by edge                           best trees for each alpha per leaf
 `SizeLaw`       a + b                   product of polynomials in the leaves        distribution of the number of leaves
 `DepthLaw`      a + b                   product, one level up                       distribution of the depth
 `Products`      a + b                   a b                                         mean of products over a tree
@@ -20,7 +20,7 @@ class           plus                    times                                   
 ==============  ======================  ==========================================  ================================
 
 `SizeLaw`, `DepthLaw`, `Products` and `Moments` are expectations under the posterior and carry the values of `LogSum`.
-A new answer is a new class here, or in a file of its own as `Hull` in `_hulls.py`, and nothing else.
+A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
 """
 
 from math import log
@@ -66,7 +66,7 @@ def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int
 
 @jit
 def share(log_term: float, log_total: float) -> float:
-    """Part of a total that one of its terms is; 0 of nothing."""
+    """Returns the fraction of a total that one of its terms is; 0 if the total is 0."""
     return exp_down(log_term - log_total)
 
 
@@ -188,21 +188,21 @@ def _(semiring, slot, total):
 
 
 class BestBySize(NamedTuple):
-    """(max, +) polynomials: the largest weight for each number of leaves and each tally.
+    """(max, +) polynomials: the largest weight for each number of leaves and each count.
 
-    A tally is an integer that adds over the leaves, such as the false alarms of the labels a leaf may be given; a
-    leaf may have several options, each with its tally and its weight. Without tallies all are 0.
+    A count is an integer that is summed over the leaves, such as the number of false alarms; a leaf may have several
+    options, such as its labels, each with its count and its weight. Without counts all are 0.
     """
 
     start: np.ndarray
     """(n_slots + 1,) int64: where a slot's coefficients begin."""
     wide: np.ndarray
-    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot no tree in question reaches."""
+    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches."""
     tall: np.ndarray
-    """(n_slots,) int64: tallies kept, 0 to tall - 1."""
+    """(n_slots,) int64: counts kept, 0 to tall - 1."""
     value: np.ndarray
-    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and tally t."""
-    tally: np.ndarray
+    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t."""
+    counts: np.ndarray
     """(n_slots, n_options) int64 of each option of a leaf."""
     gain: np.ndarray
     """(n_slots, n_options) float64: weight of the option, added to the leaf's."""
@@ -214,8 +214,8 @@ def _(semiring, cell, slot, log_stop):
     for i in range(start, semiring.start[slot + 1]):
         semiring.value[i] = -np.inf
     if wide > 0:
-        for option in range(semiring.tally.shape[1]):
-            t = semiring.tally[slot, option]
+        for option in range(semiring.counts.shape[1]):
+            t = semiring.counts[slot, option]
             if t < semiring.tall[slot]:
                 at = start + t * wide
                 semiring.value[at] = max(semiring.value[at], log_stop + semiring.gain[slot, option])

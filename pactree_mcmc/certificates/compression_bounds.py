@@ -78,7 +78,8 @@ def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float
 def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, errors: int, delta: float = 0.05) -> Bound:
     """Risk of a tree whose thresholds come from a list fixed in advance, in closed form.
 
-    ``1 - exp(-[ln C(n, errors) + ln(1 / (P_M delta))] / (n - errors))``, with a factor ``1 / n_thresholds`` per node in ``P_M``.
+    ``1 - exp(-[ln C(n, errors) + ln(1 / (P_M delta))] / (n - errors))``, with a factor ``1 / n_thresholds`` per node in
+    ``P_M``.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """PAC-Bayes bounds: the risk of a tree drawn from Q, and of the vote of all trees.
 
-Each holds, with the stated probability over ``n`` counted rows, simultaneously for all Q; the prior P must not depend on
-these rows.
-The losses may be anything in [0, 1]. ``2 sqrt(n)`` bounds Maurer's constant for every n >= 1 (equality at n = 1).
+Each holds, with the stated probability over ``n`` counted rows, simultaneously for all Q; the prior P must not depend
+on these rows. The losses may be anything in [0, 1]. ``2 sqrt(n)`` bounds Maurer's constant for every n >= 1 (equality
+at n = 1).
 """
 
 from __future__ import annotations
@@ -226,7 +226,8 @@ def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 
     """Risk of the vote by the Chebyshev-Cantelli inequality, the PAC-Bayes form of the C-bound.
 
     ``R(vote) <= (T+ - 2 mu R + mu^2) / (1/2 - mu)^2`` at the best mu < 1/2, where T+ is the upper bound on the tandem
-    loss and R the lower bound on the risk of Q when mu >= 0, the upper one when mu < 0. Each of the bounds uses half of delta. mu = 0 is the tandem bound.
+    loss and R the lower bound on the risk of Q when mu >= 0, the upper one when mu < 0. Each of the bounds uses half of
+    delta. mu = 0 is the tandem bound.
 
     Parameters
     ----------
@@ -276,8 +277,9 @@ def vote_disagreement(
 ) -> Bound:
     """Risk of the vote between two classes: ``R(vote) <= 4 R(Q) - 2 D(Q)``, D the disagreement of two trees from Q.
 
-    The disagreement needs no labels, so it can also be estimated on unlabelled rows. Each of the two bounds uses half of
-delta.
+    The disagreement needs no labels, so it can also be estimated on unlabelled rows. Each of the two bounds uses half
+    of
+    delta.
 
     Parameters
     ----------

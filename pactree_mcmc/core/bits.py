@@ -49,7 +49,9 @@ def all_bits(n: int) -> int:
 
 @jit
 def low_sums(rows: np.ndarray, least: int) -> np.ndarray:
-    """Returns an array whose entry (j, t) is the number of subsets of the categories j, j + 1, ... with fewer than t rows."""
+    """Returns an array whose entry (j, t) is the number of subsets of the categories j, j + 1, ... with fewer than t
+    rows.
+    """
     n = len(rows)
     out = np.zeros((n + 1, least + 1), dtype=np.int64)
     for j in range(n, -1, -1):

@@ -55,7 +55,9 @@ def settle(made: Any, name: str, value: Any) -> None:
 
 
 def as_number(value: Any) -> float | None:
-    """Returns a real number as float, infinite if it is too large for one; None for anything else, booleans included."""
+    """Returns a real number as float, infinite if it is too large for one; None for anything else, booleans
+    included.
+    """
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     try:
@@ -68,7 +70,9 @@ def as_number(value: Any) -> float | None:
 
 
 def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Returns a finite number in [``least``, ``most``] and refuses anything else; ``allowed`` says in words what to give."""
+    """Returns a finite number in [``least``, ``most``] and refuses anything else; ``allowed`` says in words what to
+    give.
+    """
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
         raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
@@ -161,7 +165,9 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def read_generator(rng: Any) -> np.random.Generator:
-    """Returns a generator from a seed, or the one given: `numpy.random.default_rng` with an error that says what to give."""
+    """Returns a generator from a seed, or the one given: `numpy.random.default_rng` with an error that says what to
+    give.
+    """
     seeds = rng if isinstance(rng, list | tuple) else [rng]
     known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
     if not known and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):

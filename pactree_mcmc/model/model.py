@@ -89,8 +89,8 @@ class TreeModel:
         Weights >= 0 that multiply the leaf statistics: a row of weight 2 has the score of two such rows. The prior does
         not depend on them: where splits count rows (``min_leaf``, quantiles) each row counts once, whatever its weight.
     estimation : bool array of shape (n,), or float, optional
-        Rows of E, which determine the leaf parameters; the other rows are S. For FrozenLaplace and PacBayesLoss. A float
-        is the fraction of the rows in E, which are the last ones: shuffle a sorted table first.
+        Rows of E, which determine the leaf parameters; the other rows are S. For FrozenLaplace and PacBayesLoss. A
+        float is the fraction of the rows in E, which are the last ones: shuffle a sorted table first.
 
     Attributes
     ----------
@@ -305,7 +305,8 @@ class TreeModel:
 
         Notes
         -----
-        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are assumed not to depend on the counted rows.
+        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are assumed not to depend on the counted
+        rows.
 
         Examples
         --------
@@ -364,8 +365,8 @@ class TreeModel:
         Raises
         ------
         ValueError
-            If the tree splits on a feature that X lacks, if its thresholds separate rows that the model's splits cannot,
-            or if the score of a leaf is not finite.
+            If the tree splits on a feature that X lacks, if its thresholds separate rows that the model's splits
+            cannot, or if the score of a leaf is not finite.
         """
         stats, leaves = [], []
         for number, cell, question in self.visit(tree):

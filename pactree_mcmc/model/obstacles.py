@@ -23,8 +23,8 @@ def unknown_constant(model: TreeModel) -> str | None:
     if not isinstance(model.tree_prior, LeafPenalty):
         return None
     return (
-        "LeafPenalty is not normalised, and its constant is not known from draws; use ChipmanPrior or BranchingProcess, or "
-        "exact.solve"
+        "LeafPenalty is not normalised, and draws do not determine its constant; use ChipmanPrior or BranchingProcess, "
+        "or exact.solve"
     )
 
 

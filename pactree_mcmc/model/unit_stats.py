@@ -1,7 +1,7 @@
 """What merged rows add to the statistics of the cell that holds them: the one place that adds.
 
-These functions contain whole loops, because compiled code counts references to the arrays it passes to a function, which
-would take longer than the work if it happened in the innermost loop.
+These functions contain whole loops, because compiled code counts references to the arrays it passes to a function,
+which would take longer than the work if it happened in the innermost loop.
 """
 
 from typing import Any, NamedTuple

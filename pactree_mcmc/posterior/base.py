@@ -55,8 +55,8 @@ class Posterior(PredictsNewY):
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
         """Write a sampled posterior to one file; for other posteriors save the model, or draws."""
         raise ValueError(
-            f"a {type(self).__name__} cannot be saved: save its model, post.model.save(path), and compute the posterior "
-            "of pt.load(path) again; or, for an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
+            f"a {type(self).__name__} cannot be saved: save its model, post.model.save(path), and compute the "
+            "posterior of pt.load(path) again; or, for an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
         )
 
     @abstractmethod
@@ -162,8 +162,8 @@ class Posterior(PredictsNewY):
         Parameters
         ----------
         X : table of shape (n, p)
-            With the columns of the model; columns of a frame are taken by name. A category not seen in training follows the
-            branch of the majority of the training rows.
+            With the columns of the model; columns of a frame are taken by name. A category not seen in training follows
+            the branch of the majority of the training rows.
 
         Returns
         -------

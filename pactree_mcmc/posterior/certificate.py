@@ -1,15 +1,15 @@
 """The PAC-Bayes certificate of a posterior, and the conditions for it.
 
-The counted rows are those of S. The prior over classifiers - tree prior, splits, leaf values - must be a function of the
-rows of E alone; the posterior may depend on S in any way, also through parameters such as ``lambda1`` chosen on S.
+The counted rows are those of S. The prior over classifiers - tree prior, splits, leaf values - must be a function of
+the rows of E alone; the posterior may depend on S in any way, also through parameters such as ``lambda1`` chosen on S.
 
 The loss of a tree at a row is one minus the probability its leaf gives to the row's label: 0 or 1 under PacBayesLoss,
 the chance of a wrong label drawn from the leaf under FrozenLaplace. Its posterior mean is one minus ``predict_proba``,
 so the risk of a drawn tree and the tandem loss are exact from the predictions. ``predict`` errs only where that mean is
 at least 1/2, hence all bounds on the vote hold for ``predict``.
 
-The side to which a tree sends a category that no row has depends on the rows of S. The certificate holds nevertheless: it
-bounds the loss that counts every such row as an error, which is no smaller, and is the same on the rows of S.
+The side to which a tree sends a category that no row has depends on the rows of S. The certificate holds nevertheless:
+it bounds the loss that counts every such row as an error, which is no smaller, and is the same on the rows of S.
 """
 
 from __future__ import annotations
@@ -168,7 +168,9 @@ class HoldoutCertificate:
 
 
 def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Certificate of any posterior over classification trees from held-out rows; see `Posterior.holdout_certificate`."""
+    """Certificate of any posterior over classification trees from held-out rows; see
+    `Posterior.holdout_certificate`.
+    """
     delta = check_delta(delta)
     classes = post.model.classes_
     if classes is None:

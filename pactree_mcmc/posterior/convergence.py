@@ -39,10 +39,12 @@ APART = 10.0
 SLOW = 20.0
 """If the run would have to be this many times longer, tempering is advised instead."""
 LOST, LOST_TIMES = 0.05, 50.0
-"""A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times less."""
+"""A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
+less."""
 FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
-"""Two fits disagree if both have this many effective draws and their log evidences differ by more than this many standard
-errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times larger.
+"""Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
+standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
+larger.
 """
 BLOCK = 1 << 20
 """Numbers diagnosed at a time."""
@@ -121,16 +123,16 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     post : SampledPosterior
         Draws of chains; independent draws need no check.
     max_points : int, default 50
-        Largest number of training rows whose predictions are checked, >= 1; evenly spaced, rows with equal features once.
-        For a classifier the probabilities of the classes that vary most at the row, at most 3 and never all.
+        Largest number of training rows whose predictions are checked, >= 1; evenly spaced, rows with equal features
+        once. For a classifier the probabilities of the classes that vary most at the row, at most 3 and never all.
     levels : int, default 1
         Number of levels of the run's ladder, for the advice.
 
     Returns
     -------
     list of str
-        Empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. Otherwise the
-        lines of a warning: the criteria, the quantities that fail with their values (the worst three of the root
+        Empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. Otherwise
+        the lines of a warning: the criteria, the quantities that fail with their values (the worst three of the root
         features, of the features in the tree, of the predictions), what was lost, and advice. One line if there are
         fewer than 100 draws.
 
@@ -180,9 +182,9 @@ def _are_too_few(post: SampledPosterior) -> bool:
 def lost_roots(post: SampledPosterior) -> list[str]:
     """Returns, in words, root features that are probable according to the learned density but rare in the chains.
 
-    The mean weight of independent draws of a stratum estimates its evidence; it is seldom many times too large, but often
-    too small. So the evidence of all trees is taken as the sum over strata, or as the evidence of a stratum over its
-    fraction of the draws, whichever is larger.
+    The mean weight of independent draws of a stratum estimates its evidence; it is seldom many times too large, but
+    often too small. So the evidence of all trees is taken as the sum over strata, or as the evidence of a stratum over
+    its fraction of the draws, whichever is larger.
     """
     strata = None if post.course is None else post.course.strata
     if strata is None or not np.isfinite(strata).any():
@@ -201,12 +203,13 @@ def lost_roots(post: SampledPosterior) -> list[str]:
 
 
 def fits_apart(post: SampledPosterior) -> list[str]:
-    """Returns, in words, that densities fitted separately to two halves of the chains find different evidence, if they do.
+    """Returns, in words, that densities fitted separately to two halves of the chains find different evidence, if they
+    do.
 
-    Both estimates are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of the
-    posterior, which its own weights, nearly constant then, do not show. If their effective sample size is below 10 the
-    error of the smaller one is not known, and nothing is reported; nor is it if both lost the same. The error of the
-    larger one need not be known if it is 50 times the smaller: were the smaller one right, this would happen with a
+    Both estimates are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of
+    the posterior, which its own weights, nearly constant then, do not show. If their effective sample size is below 10
+    the error of the smaller one is not known, and nothing is reported; nor is it if both lost the same. The error of
+    the larger one need not be known if it is 50 times the smaller: were the smaller one right, this would happen with a
     probability below 1 in 50 (Markov).
     """
     fits = None if post.course is None else post.course.fits
@@ -220,8 +223,8 @@ def fits_apart(post: SampledPosterior) -> list[str]:
     if low[2] < FIT_EFFECTIVE or high[0] - low[0] <= bound:
         return []
     return [
-        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the two "
-        f"fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of the "
+        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
+        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of the "
         "posterior, and so may the chains have: try another rng=, or more chains="
     ]
 

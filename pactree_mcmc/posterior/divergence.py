@@ -83,8 +83,8 @@ def told_nodes(
 ) -> np.ndarray:
     """Returns nodes (n_nodes, 3) in preorder with splits in a canonical form; leaves are (LEAF, 0, 0).
 
-    ``n_categories`` is 0 for an ordered coordinate; if the sides of nominal splits may be exchanged, ``turns``, the side
-    with the smallest category of the cell comes first.
+    ``n_categories`` is 0 for an ordered coordinate; if the sides of nominal splits may be exchanged, ``turns``, the
+    side with the smallest category of the cell comes first.
     """
     out, n_units = np.zeros((len(coordinate), 3), dtype=np.int64), codes.shape[1]
     longest = 1

@@ -1,4 +1,4 @@
-"""Split R-hat and bulk effective sample size of quantities, ranks normalised.
+"""Rank-normalised split R-hat and bulk effective sample size of quantities.
 
 After Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and localization: an improved R-hat
 for assessing convergence of MCMC*, Bayesian Analysis 16 (2021).

@@ -112,8 +112,8 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     -----
     The evidence is the mean over chains. To first order its log is a mean over draws, of a number that each draw adds
     at all levels together. The error of that mean comes from blocks of draws, each at least twice as long as the
-    longest autocorrelation time of that number and of the scores at each level; or from the variance between chains if an
-    F test finds them further apart than their blocks explain. It is multiplied by half the quantile of Student's t
+    longest autocorrelation time of that number and of the scores at each level; or from the variance between chains if
+    an F test finds them further apart than their blocks explain. It is multiplied by half the quantile of Student's t
     for the number of blocks or chains, so that plus or minus two standard errors cover 95 %.
     """
     scores = np.array([report.scores for report in reports])
@@ -185,9 +185,7 @@ def _error(
         time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
         worth = is_stump.sum() / time_of_stumps
         if worth < FEWEST_STUMPS:
-            why = (
-                f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, estimate the prior's mass"
-            )
+            why = f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, for the prior's mass"
             _not_stated(draws, why, FEWEST_STUMPS / worth)
             return None
     means = np.add.reduceat(gain, np.arange(n_blocks) * draws // n_blocks, axis=1)

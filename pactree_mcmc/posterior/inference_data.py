@@ -58,8 +58,8 @@ def to_arviz(
         proposals (chain, draw, move), since the previous draw; the rate is 0 if nothing was proposed. Independent draws
         have neither.
         ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
-        ``log_likelihood``: y (chain, draw, row), on request, of the rows that enter the score: not those of weight zero,
-        nor under FrozenLaplace those of E, which determine the leaves; ``row`` says which rows they are.
+        ``log_likelihood``: y (chain, draw, row), on request, of the rows that enter the score: not those of weight
+        zero, nor under FrozenLaplace those of E, which determine the leaves; ``row`` says which rows they are.
         ``posterior_predictive``: y (chain, draw, row), on request: for the tree of each draw the parameters of its
         leaves are drawn given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels
         that are not numbers appear here, and beside y in ``observed_data``, as class_number, their position among the
@@ -73,13 +73,12 @@ def to_arviz(
 
     Notes
     -----
-    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: the difference that row i makes to the score
-    of the tree, with parameters integrated out given the other rows (or frozen on E). So ``1 / p(y_i | y_-i)`` is the
-    mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo`` estimates. A row of weight w counts w times: its
-    density is that of y_i observed w times. A variance common to all leaves is integrated out given the other rows of
-    the whole tree. Ties at the smallest value of a row are broken by differences below 1e-10 max(1, its size), because
-    ArviZ 1 refuses a tail with a single value. Cost O(distinct trees * (units * depth
-    + n * statistics)).
+    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: the difference that row i makes to the
+    score of the tree, with parameters integrated out given the other rows (or frozen on E). So ``1 / p(y_i | y_-i)`` is
+    the mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo`` estimates. A row of weight w counts w times:
+    its density is that of y_i observed w times. A variance common to all leaves is integrated out given the other rows
+    of the whole tree. Ties at the smallest value of a row are broken by differences below 1e-10 max(1, its size),
+    because ArviZ 1 refuses a tail with a single value. Cost O(distinct trees * (units * depth + n * statistics)).
 
     Examples
     --------
@@ -197,7 +196,8 @@ def ess(values: Any) -> float:
 def rhat(values: Any) -> float:
     """Rank-normalised split R-hat of a number drawn by chains (Vehtari et al. 2021).
 
-    As for ``ess``; 1 if all draws are equal, infinite if each chain is constant and not all are equal, NaN with one chain.
+    As for ``ess``; 1 if all draws are equal, infinite if each chain is constant and not all are equal, NaN with one
+    chain.
 
     Examples
     --------

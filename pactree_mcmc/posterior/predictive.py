@@ -87,10 +87,11 @@ class PredictsNewY(ABC):
         return Predictive(self).interval(self.model.columns.numbers(X), coverage)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
-        """Returns the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles` describes.
+        """Returns the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles`
+        describes.
 
-        Infinite if the predictive distribution of a leaf has no variance, as can happen with ``a0`` of at most 1 and few
-        rows in the leaf. `predict_std_over_trees` is the part due to disagreement between trees.
+        Infinite if the predictive distribution of a leaf has no variance, as can happen with ``a0`` of at most 1 and
+        few rows in the leaf. `predict_std_over_trees` is the part due to disagreement between trees.
 
         Raises
         ------
@@ -123,9 +124,9 @@ class PredictsNewY(ABC):
 
         Notes
         -----
-        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), draws the
-        parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw are drawn
-        jointly, as is needed for sums over rows, and each row by itself has the mixture distribution that
+        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), draws
+        the parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw are
+        drawn jointly, as is needed for sums over rows, and each row by itself has the mixture distribution that
         `predict_quantiles` describes. Cost O(draws * n * depth); memory O(n) in addition to the result.
 
         Examples
@@ -149,7 +150,9 @@ class PredictsNewY(ABC):
         """``n`` trees: a sampled posterior, and the numbers (n,) of its distinct trees."""
 
     def _values_by_row(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns mean and mean square (n, d) of the predictions at rows of numbers, for leaves that depend on the row."""
+        """Returns mean and mean square (n, d) of the predictions at rows of numbers, for leaves that depend on the
+        row.
+        """
         leaf, target, regressors = self.model.leaf, self.model.target, self.model.regressors(X)
         assert regressors is not None
         means, squares = [], []

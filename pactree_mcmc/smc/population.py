@@ -254,7 +254,8 @@ class Stages:
             self._list_walks()
 
     def _propose(self, n: int) -> None:
-        """Make ``n`` proposals in each tree, allocated so that in the long run each step of the kernel makes its fraction.
+        """Make ``n`` proposals in each tree, allocated so that in the long run each step of the kernel makes its
+        fraction.
         """
         shares = self.plan.kernel.shares_of(self.n_proposed, n)
         for chain in self.chains:

@@ -45,10 +45,10 @@ def progressive_mixture(
 ) -> ProgressiveSample:
     """Mean of the posteriors after 0, 1, ..., all test examples, by Monte Carlo (Blanchard 1999, section 6).
 
-    With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one by
-    one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts with
-    leaves estimated from the examples so far. `exact.progressive_mixture` does the same without Monte-Carlo error, where
-    it is tractable.
+    With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
+    by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
+    with leaves estimated from the examples so far. `exact.progressive_mixture` does the same without Monte-Carlo error,
+    where it is tractable.
 
     Parameters
     ----------

@@ -103,7 +103,8 @@ class DyadicScale:
     def encode(self, x: np.ndarray) -> np.ndarray:
         """Codes of values ``x``, those outside the bounds in the outermost cells.
 
-        One midpoint after another, as down a tree, so that codes and thresholds agree where rounding makes thresholds equal.
+        One midpoint after another, as down a tree, so that codes and thresholds agree where rounding makes thresholds
+        equal.
         """
         return dyadic_codes(x, self.lower, self.upper, self.levels)
 

@@ -1,4 +1,6 @@
-"""The columns of X: their names, which of them are nominal, their categories, and the conversion of input to numbers."""
+"""The columns of X: their names, which of them are nominal, their categories, and the conversion of input to
+numbers.
+"""
 
 from __future__ import annotations
 

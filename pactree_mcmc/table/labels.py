@@ -41,7 +41,9 @@ def is_missing(label: Any) -> bool:
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse labels or numbers with a missing one (None, NaN, NA), naming its row. None alone means that y is missing."""
+    """Refuse labels or numbers with a missing one (None, NaN, NA), naming its row. None alone means that y is
+    missing.
+    """
     if y is None:
         return
     labels = read_array("y", y)

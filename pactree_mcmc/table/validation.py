@@ -11,7 +11,9 @@ from .labels import refuse_missing
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """`validate_data`, with a ValueError for values that are too large or not a table, and for the row of a missing y."""
+    """`validate_data`, with a ValueError for values that are too large or not a table, and for the row of a missing
+    y.
+    """
     for labels in y:
         refuse_missing(labels)
     return _checked(validate_data, estimator, X, *y, given=(X, *y), **settings)

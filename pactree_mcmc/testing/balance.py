@@ -50,7 +50,8 @@ def check_balance(
 
     All trees of the model are enumerated, by growing and pruning from the stump. From each of them the step runs, as
     plain Python, once for every outcome of every random choice it makes. This gives the probability of every next tree
-    up to rounding, so that the check involves no chance. Then every pair of trees must exchange equal flows, ``pi(T) P(T, T') = pi(T') P(T', T)``, with the posterior ``pi`` by the model's plain formula.
+    up to rounding, so that the check involves no chance. Then every pair of trees must exchange equal flows, ``pi(T)
+    P(T, T') = pi(T') P(T', T)``, with the posterior ``pi`` by the model's plain formula.
 
     Parameters
     ----------
@@ -74,8 +75,8 @@ def check_balance(
     ------
     BalanceError
         An AssertionError. If two trees exchange unequal flows: it names both, the flows, and which of the three terms
-        of the ratio disagrees with the model. Also if a prior or score ratio is wrong although flows agree, if a tree is
-        reached that the model does not have, or if the arrays of the chain do not match the tree after a step.
+        of the ratio disagrees with the model. Also if a prior or score ratio is wrong although flows agree, if a tree
+        is reached that the model does not have, or if the arrays of the chain do not match the tree after a step.
     ValueError
         If the move is unknown, an argument is out of range, or the model has more trees than ``most_trees``.
     TypeError

@@ -26,7 +26,7 @@ class LeafReport(NamedTuple):
     """The leaf model with every parameter set."""
     n_cells: int
     """Number of cells tested."""
-    apart: float
+    max_difference: float
     """Largest difference of plain and compiled scores, relative to the larger of the score and 1."""
     offered: tuple[str, ...]
     """Which of the optional parts were tested: "value", "log_density", "draw"."""
@@ -116,7 +116,7 @@ class _Check:
         self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
         self.rows = self.leaf.row_stats(self.target)
         self.names = [self._some_rows() for _ in range(n_cells)]
-        self.apart = 0.0
+        self.max_difference = 0.0
 
     def report(self) -> LeafReport:
         """What was found; raises LeafError."""
@@ -134,7 +134,7 @@ class _Check:
             if not np.isclose(whole, parts, rtol=self.tolerance, atol=self.tolerance):
                 raise LeafError(f"log_tree_score is {whole!r} for leaves whose log_score is {parts!r} in all.")
         offered = [name for name in ("value", "log_density", "draw") if self._try(name, stats)]
-        return LeafReport(self.leaf, len(stats) + 1, self.apart, tuple(offered))
+        return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(offered))
 
     def _some_rows(self) -> np.ndarray:
         n = len(self.rows)
@@ -167,7 +167,7 @@ class _Check:
                 f"the score of a cell is {plain!r}, compiled {compiled!r}; its statistics: {cell.tolist()}."
             )
         apart = abs(plain - compiled) / max(abs(plain), abs(compiled), 1.0)
-        self.apart = max(self.apart, apart)
+        self.max_difference = max(self.max_difference, apart)
         if apart > self.tolerance:
             raise LeafError(
                 f"log_score is {plain!r} and the compiled score {compiled!r}, {compiled - plain:.3g} more, of a cell "

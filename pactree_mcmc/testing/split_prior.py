@@ -33,7 +33,7 @@ class SplitPriorReport(NamedTuple):
     """Number of cells tested."""
     n_splits: int
     """Number of splits of all these cells."""
-    apart: float
+    max_difference: float
     """Largest distance of a sum of probabilities from 1."""
 
 
@@ -52,8 +52,8 @@ def check_split_prior(
     split_prior : SplitPrior
         A split prior of the library.
     X : array of shape (n, p), optional
-        Rows; nominal columns may have at most 8 categories, as all their subsets are tested. Default: 12 rows of a column
-        with four values, one with three and, if the prior allows it, one with four categories.
+        Rows; nominal columns may have at most 8 categories, as all their subsets are tested. Default: 12 rows of a
+        column with four values, one with three and, if the prior allows it, one with four categories.
     nominal : sequence of int or str, optional
         Nominal columns, as for `TreeModel`.
     max_depth : int, default 3
@@ -79,7 +79,7 @@ def check_split_prior(
     Examples
     --------
     >>> import pactree_mcmc as pt
-    >>> pt.testing.check_split_prior(pt.LocalCuts(min_leaf=2)).apart < 1e-12
+    >>> pt.testing.check_split_prior(pt.LocalCuts(min_leaf=2)).max_difference < 1e-12
     True
     """
     if not isinstance(split_prior, SplitPrior):
@@ -98,7 +98,7 @@ def check_split_prior(
     check = _Check(model)
     for _ in range(int(n_walks)):
         check.walk(generator)
-    return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.apart)
+    return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.max_difference)
 
 
 class _Check:
@@ -112,7 +112,7 @@ class _Check:
             )
         plain = plain_package()
         self.splits, self.grow = plain.module("mcmc.state.splits"), plain.module("mcmc.edits.grow")
-        self.n_cells, self.n_splits, self.apart = 0, 0, 0.0
+        self.n_cells, self.n_splits, self.max_difference = 0, 0, 0.0
 
     def walk(self, rng: np.random.Generator) -> None:
         """One way down from the root, every cell on it looked at."""
@@ -145,7 +145,7 @@ class _Check:
                 plainly[self._key(cell, split)] = log_p
                 self._check_parts(cell, split)
         total = math.fsum(math.exp(log_p) for log_p in plainly.values())
-        self.apart, self.n_splits = max(self.apart, abs(total - 1.0)), self.n_splits + len(plainly)
+        self.max_difference, self.n_splits = max(self.max_difference, abs(total - 1.0)), self.n_splits + len(plainly)
         self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
         for k in range(len(cell.low)):
             found = sum(key[0] == k for key in plainly)  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""The progressive mixture, exactly: the mean over all stages of the posteriors in which examples enter one by one."""
+"""The exact progressive mixture: the mean over all stages of the posteriors in which examples enter one by one."""
 
 from __future__ import annotations
 
@@ -49,25 +49,26 @@ def progressive_mixture(
     rng: Seed = None,
     max_cells: int = 20_000_000,
 ) -> ProgressiveMixture:
-    """Mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
+    """Returns the mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
 
-    With a frozen leaf the rows of E (``estimation=`` of the model) set the leaves, and those of S enter one by one;
-    rows of weight zero make no stage. Other leaves have no E: all rows enter, and a stage predicts with the leaves
-    that its examples make.
+    With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
+    by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
+    with leaves estimated from the examples so far.
 
     Parameters
     ----------
     model : TreeModel
-        Any tree prior and split prior; a leaf whose score separates over the leaves.
+        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     orders : int, default 1
-        Orders of S that are averaged, >= 1: one is the order of the data, more are random (the symmetric version).
+        Number of orders of S to average, >= 1: a single one is the order of the data, several are random (the symmetric
+        version).
     resplit : bool, default False
-        Part the sample into E and S anew for each order, sizes as in the model: with many orders the mean over all
-        orderings of the sample, E and S included.
+        Whether to divide the sample randomly into E and S for each order, of the same sizes as in the model: with many
+        orders this is the mean over all orderings of the sample.
     rng : int, SeedSequence, Generator or None
-        Source of the random orders.
+        Source of randomness for the orders.
     max_cells : int, default 20,000,000
-        Bound on cells, and on copies of cells: the sum over cells of 1 + the test examples in them.
+        Largest number of cells, and of copies of cells: the sum over cells of 1 + the number of their test examples.
 
     Returns
     -------
@@ -78,8 +79,8 @@ def progressive_mixture(
     Intractable
         If more cells or copies are needed.
     ValueError
-        If an argument is out of range, the leaf does not separate, no row is left in S, or ``resplit`` is asked for
-        without an E.
+        If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
+        True without an E.
     TypeError
         If the model is not a TreeModel.
 
@@ -109,7 +110,7 @@ def progressive_mixture(
     if model.leaf.x_columns is not None or not model.leaf.predicts:
         raise ValueError(
             f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
-            "over stages keeps what cells predict: ask pt.progressive_mixture(model)."
+            "over stages keeps what cells predict: use pt.progressive_mixture(model)."
         )
     if not model.leaf.separates:
         raise ValueError(
@@ -140,14 +141,14 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
 
 
 class ProgressiveMixture(WithPackedGraph, Posterior):
-    """The mean over stages of exact posteriors; made by `progressive_mixture`.
+    """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
-    All answers are exact means over stages and orders but `map_tree` and `log_evidence`, which are those of the last
-    stage. Cell probabilities are at hand, and so are predictions for rows that every way to a cell takes there:
-    on fixed designs, grids and dyadic cuts, or where all local cuts split on one feature, all rows but those with
-    a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws and the
-    predictions of other rows go through the stages again, order by order; rows that all splits answer alike are
-    followed once, in time of the copies of cells they reach and their splits.
+    All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
+    stage. Cell probabilities are available directly, and so are predictions for rows that every path to a cell leads
+    there: on fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows except
+    those with a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws
+    and the predictions of other rows go through the stages again, order by order; rows that all splits send the same
+    way are followed once, in time proportional to the copies of cells they reach and their splits.
 
     Attributes
     ----------
@@ -155,8 +156,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     graph : CellGraph
         Cells and splits.
     stage_log_evidence : ndarray of shape (orders, stages), float64
-        Log evidence of the examples seen at each stage, nats; its steps are the log probabilities with which each
-        example was predicted.
+        Log evidence of the examples seen at each stage, nats; its increments are the log predictive probabilities of
+        the examples.
     """
 
     def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
@@ -244,8 +245,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def _leaf_laws(self) -> Any:
         raise ValueError(
-            "a cell predicts another distribution at every stage, of which the mean over stages keeps the means only: ask "
-            "pt.progressive_mixture(model), whose draws keep the distribution of their stage, or exact.solve(model)."
+            "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the means: "
+            "use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or exact.solve(model)."
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
@@ -269,7 +270,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         placed = marginals._placed(X)
         answers = _answers(self.model, self.graph, marginals._router, placed)
         _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
-        # the stage is a split on a feature behind the last, which every row answers with yes
+        # the stage is a split on an additional last feature, which sends every row to the left
         x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed)
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
@@ -279,7 +280,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return out[route.reshape(-1)] / len(self._orders)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Distribution of the root, the mean over the stages."""
+        """Distribution of the root split, the mean over the stages."""
         stop, share = self._root_law
         return self._marginals.name_root_law(float(stop), share)
 
@@ -300,7 +301,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return out
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is split on at least once, the mean over the stages."""
+        """Probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
         p, never = self.model.n_features, []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
@@ -310,7 +311,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
 
     def map_tree(self) -> Tree:
-        """The most probable tree at the last stage, all of the model's S seen."""
+        """The most probable tree at the last stage, given all of the model's S."""
         return ExactPosterior(self.model, self.graph).map_tree()
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
@@ -417,7 +418,7 @@ def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed)
 
 
 def _with_stage(router: Router) -> Router:
-    """With one feature more, whose split on code 0 every row answers with yes."""
+    """The codes with an additional feature, whose split at code 0 sends every row to the left."""
     return router._replace(
         offset=np.append(router.offset, 0),
         n_codes=np.append(router.n_codes, 0),
@@ -430,9 +431,9 @@ def _path_marginals(
 ) -> ExactPosterior:
     """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
 
-    Which split splits a cell is drawn cell by cell with its mean probability. How often a cell occurs is then right,
-    and so are the predictions of a row that every way to a cell takes there. Ways from the root and whole trees have
-    another distribution than in the mean, for the stages make splits in different places depend on each other.
+    The split of each cell is drawn independently with its mean probability. Then the probability that a cell occurs is
+    right, and so are the predictions of a row that every path to a cell leads there. Paths from the root and whole
+    trees have a different distribution than in the mean, because the stages make splits in different places dependent.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)

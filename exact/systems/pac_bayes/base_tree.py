@@ -159,10 +159,10 @@ def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Wei
 
 def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
     """The subtree of the largest sum of ``log_stop`` alone; of several, a node that may stop does."""
-    priced = with_terms(graph, log_stop=log_stop)
-    best = best_sums(priced)
+    terms = with_terms(graph, log_stop=log_stop)
+    best = best_sums(terms)
     stops = best <= log_stop
-    there = occurrences(with_terms(priced, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
+    there = occurrences(with_terms(terms, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
     return Weights(np.where(stops & there, 0.0, -np.inf), (there & ~stops).astype(np.float64), float(best[0]))
 
 

@@ -1,4 +1,4 @@
-"""CSV files as tables; what cannot be used is refused with the line where it stands."""
+"""CSV files as tables; invalid values are refused with their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of distributions: number of leaves, depth, features split on."""
+"""Plots of distributions: number of leaves, depth, feature inclusion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEGLIGIBLE = 1e-4
 
 
 def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Bars of the distribution of the number of leaves; an end below 1e-4 is left out.
+    """Bar plot of the distribution of the number of leaves; tails below 1e-4 are left out.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     truth : Posterior, optional
-        An exact posterior, its distribution drawn beside.
+        An exact posterior, whose distribution is drawn beside.
 
     Returns
     -------
@@ -43,12 +43,12 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
 
 
 def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Bars of the distribution of the depth, that of the deepest leaf; an end below 1e-4 is left out.
+    """Bar plot of the distribution of the depth of the deepest leaf; tails below 1e-4 are left out.
 
     Parameters
     ----------
     posterior, ax, truth
-        As of `plot_n_leaves`.
+        As for `plot_n_leaves`.
 
     Returns
     -------
@@ -57,13 +57,11 @@ def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | 
     Raises
     ------
     TypeError
-        If a posterior does not know the distribution of its depth: a progressive mixture.
+        If a posterior has no distribution of the depth: a progressive mixture.
     """
     for one in (posterior, truth):
         if one is not None and not hasattr(one, "depth_pmf"):
-            raise TypeError(
-                f"{type(one).__name__} does not know its distribution of the depth; give one sampled or solved."
-            )
+            raise TypeError(f"{type(one).__name__} has no distribution of the depth; give a sampled or an exact one.")
     return _plot_law(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
 
 
@@ -101,7 +99,7 @@ def _label(posterior: Posterior) -> str:
 def plot_inclusion(
     posterior: Posterior, ax: Axes | None = None, max_features: int = 20, truth: Posterior | None = None
 ) -> Axes:
-    """Bars of the probability that each feature is split on, the largest on top.
+    """Bar plot of the probability that a tree splits on each feature, the largest on top.
 
     Parameters
     ----------
@@ -110,9 +108,9 @@ def plot_inclusion(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     max_features : int, default 20
-        The most probable ones, at most this many.
+        Largest number of features shown, the most probable ones.
     truth : Posterior, optional
-        An exact posterior, its probabilities drawn as strokes.
+        An exact posterior, whose probabilities are drawn as marks.
 
     Returns
     -------
@@ -121,7 +119,7 @@ def plot_inclusion(
     Raises
     ------
     ValueError
-        If ``max_features`` is below 1 or no integer.
+        If ``max_features`` is not an integer >= 1.
     """
     check_count("max_features", max_features, 1)
     names = posterior.model.columns.names

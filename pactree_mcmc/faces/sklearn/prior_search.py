@@ -1,8 +1,8 @@
-"""A tree prior and a leaf chosen by evidence: what makes the data likely, the trees being averaged over.
+"""A tree prior and a leaf chosen by the evidence, the likelihood averaged over trees.
 
 Expectation-maximisation over a small grid (Dempster, Laird and Rubin 1977). A short run draws trees under the present
-choice; the choice that makes the log of prior and score largest on average over these trees follows. No step lowers the
-evidence but by chance; the grid keeps it from where it has no maximum.
+choice; the next choice maximises the mean over these trees of the log of prior times score. Up to Monte-Carlo error no
+step decreases the evidence; the grid excludes regions where it has no maximum.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ from .target import Target
 
 
 class Leaf:
-    """Base class of leaf models. A subclass needs a score code and an entry in `known` and in the tests' table of leaves."""
+    """Base class of leaf models. A subclass needs a score code and an entry in `known` and in the tests' table of
+    leaves.
+    """
 
     kind: ClassVar[int]
     is_classifier: ClassVar[bool]
@@ -54,7 +56,9 @@ class Leaf:
         raise NotImplementedError
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
-        """Returns the score, nats, of a tree whose nonempty leaves have ``stats`` (m, n_stats), without compiled code."""
+        """Returns the score, nats, of a tree whose nonempty leaves have ``stats`` (m, n_stats), without compiled
+        code.
+        """
         return float(sum(self.log_score(cell, target) for cell in stats))
 
     def for_one_tree(self, rng: np.random.Generator) -> Leaf:
@@ -91,8 +95,8 @@ class Leaf:
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
         """Returns the log density (n,) of every row given all other rows and the tree.
 
-        This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics of a
-        row's leaf without the row, ``node`` (n,) is the number of the leaf.
+        This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
+        of a row's leaf without the row, ``node`` (n,) is the number of the leaf.
         """
         return self.log_density(others, target.values, target, target.weights)
 
@@ -114,8 +118,8 @@ class Leaf:
     ) -> np.ndarray:
         """New y (n,) in leaves of one tree: the parameters of each given its rows, then the data given these.
 
-        ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the leaf
-        of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows.
+        ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the
+        leaf of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows.
         """
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 

@@ -52,13 +52,15 @@ class CustomLeaf(AddressedLeaf):
     Parameters
     ----------
     score : function, or numba.cfunc
-        ``score(s, n)``, or ``score(s, n, params)`` if ``params`` are given. If it raises an exception, the score is NaN.
+        ``score(s, n)``, or ``score(s, n, params)`` if ``params`` are given. If it raises an exception, the score is
+        NaN.
     stats : function
         ``stats(y)`` -> (n, k): what each row adds to the sums of its cell; ``stats(y, X)`` with ``x_columns``. Each row
         of the result must depend only on the same row of y. It is multiplied by the sample weights. Leave it out with
         ``classes``: the sums are then the weights of the classes.
     params : sequence of float, default ()
-        Numbers that the score reads as ``params[0], ...``. Leaves that differ only in these use the same compiled score.
+        Numbers that the score reads as ``params[0], ...``. Leaves that differ only in these use the same compiled
+        score.
     classes : bool, default False
         Whether y is a class; the sums are then the weights of the sorted classes, and ``stats`` is left out.
     y_columns : int, default 1
@@ -270,7 +272,8 @@ class CustomLeaf(AddressedLeaf):
     # whether it is one
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
-        """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they disagree.
+        """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they
+        disagree.
 
         Parameters
         ----------
@@ -286,15 +289,15 @@ class CustomLeaf(AddressedLeaf):
         Raises
         ------
         ValueError
-            If the compiled and the plain score of a cell differ or are not finite; the score of a cell without rows is not
-            0; the statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not the
-            difference of scores; ``predict`` with ``classes`` does not return probabilities; or ``cdf`` decreases or
-            leaves [0, 1].
+            If the compiled and the plain score of a cell differ or are not finite; the score of a cell without rows is
+            not 0; the statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not
+            the difference of scores; ``predict`` with ``classes`` does not return probabilities; or ``cdf`` decreases
+            or leaves [0, 1].
 
         Notes
         -----
-        Costs ``cells`` plain scores. It is not checked that the score is a *marginal likelihood*: its exponential must sum
-        or integrate to one over all y for evidences to be meaningful.
+        Costs ``cells`` plain scores. It is not checked that the score is a *marginal likelihood*: its exponential must
+        sum or integrate to one over all y for evidences to be meaningful.
         """
         target = self._target(y, X)
         self._check(target, read_generator(rng), check_count("cells", cells))

@@ -90,8 +90,9 @@ class ExponentialGamma(SurvivalLeaf):
     """Exponential times to an event with ``lambda ~ Gamma(shape, rate)`` integrated out; some may be censored.
 
     y has two columns, (n, 2): the time, and 1 if the event occurred then, or 0 if the time is censored. A censored row
-    contributes the survival probability ``exp(-lambda t)``, a row with an event the density ``lambda exp(-lambda t)``. So a cell with d events in total time t has the likelihood ``lambda^d exp(-lambda t)``,
-    which with the gamma prior gives (Gelman et al. 2013, section 2.6)
+    contributes the survival probability ``exp(-lambda t)``, a row with an event the density ``lambda exp(-lambda t)``.
+    So a cell with d events in total time t has the likelihood ``lambda^d exp(-lambda t)``, which with the gamma prior
+    gives (Gelman et al. 2013, section 2.6)
 
     ``score = log Gamma(shape + d) - log Gamma(shape) + shape log(rate) - (shape + d) log(rate + t)``.
 
@@ -110,8 +111,8 @@ class ExponentialGamma(SurvivalLeaf):
 
     Notes
     -----
-    The variance of a new time (`predict_std_new_y`) is infinite in cells where ``shape`` plus the number of events is at
-    most 2.
+    The variance of a new time (`predict_std_new_y`) is infinite in cells where ``shape`` plus the number of events is
+    at most 2.
 
     Examples
     --------

@@ -38,8 +38,8 @@ class GammaGamma(AddressedLeaf):
     k : float, default 1.0
         The shape of y, > 0; 1: exponential.
     shape, rate : float, optional
-        ``shape`` > 1, so that the mean is finite. By default set from the data: ``shape = 3`` and ``rate = (shape - 1) *
-        mean(y) / k``, so that the prior mean is the mean of y.
+        ``shape`` > 1, so that the mean is finite. By default set from the data: ``shape = 3`` and ``rate = (shape - 1)
+        * mean(y) / k``, so that the prior mean is the mean of y.
 
     Raises
     ------

@@ -24,8 +24,9 @@ from .target import Target
 class NegativeBinomialBeta(AddressedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 
-    For overdispersed counts: at mean m their variance is ``m + m^2 / r``; as r grows they become Poisson. The probability of y is ``C(y + r - 1, y) p^r (1 - p)^y``, so with n rows, ``t`` the sum of y and ``c``
-    that of the log C (Fink 1997, section 2.3)
+    For overdispersed counts: at mean m their variance is ``m + m^2 / r``; as r grows they become Poisson. The
+    probability of y is ``C(y + r - 1, y) p^r (1 - p)^y``, so with n rows, ``t`` the sum of y and ``c`` that of the log
+    C (Fink 1997, section 2.3)
 
     ``score = c + log B(a + n r, b + t) - log B(a, b)``, B the beta function.
 
@@ -36,8 +37,8 @@ class NegativeBinomialBeta(AddressedLeaf):
     dispersion : float, default 1.0
         r, > 0; 1: geometric.
     a, b : float, optional
-        ``a`` > 1, so that the mean is finite. By default set from the data: ``a = 3`` and ``b = (a - 1) * mean(y) / r``,
-        so that the prior mean is the mean of y.
+        ``a`` > 1, so that the mean is finite. By default set from the data: ``a = 3`` and ``b = (a - 1) * mean(y) /
+        r``, so that the prior mean is the mean of y.
 
     Raises
     ------

@@ -32,8 +32,8 @@ class NormalInverseGamma(MomentLeaf):
     Parameters
     ----------
     m0, k0, a0, b0 : float, optional
-        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``. This
-        assumes that the tree explains about three quarters of the variance of y, and that leaf means differ from
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``.
+        This assumes that the tree explains about three quarters of the variance of y, and that leaf means differ from
         ``m0`` by about one standard deviation of y.
 
     Raises

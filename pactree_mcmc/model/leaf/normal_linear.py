@@ -27,8 +27,8 @@ class NormalLinear(AddressedLeaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
 
     Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, where z are the chosen columns, standardised by their means and
-    standard deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 / k0)``, ``cj ~
-    Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F``
+    standard deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 / k0)``, ``cj
+    ~ Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F``
     and ``bn = b0 + (r'r - r'F L^-1 F'r) / 2`` (Gelman et al. 2013, section 14.8; Chipman, George and McCulloch 2002)
 
     ``score = log Gamma(a0 + n/2) - log Gamma(a0) + a0 log b0 - (a0 + n/2) log bn - n/2 log(2 pi)
@@ -41,8 +41,8 @@ class NormalLinear(AddressedLeaf):
     columns : sequence of names or indices
         Ordered columns of X without missing values.
     m0, k0, k1, a0, b0 : float, optional
-        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4``, ``k1 = 1`` and ``a0 = 3/2``; ``b0 = a0 * var(y)
-        / 4``.
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4``, ``k1 = 1`` and ``a0 = 3/2``; ``b0 = a0 *
+        var(y) / 4``.
     centers, scales : sequence of float, optional
         The means and standard deviations by which the columns are standardised. Default: those of the training table.
 

@@ -52,7 +52,7 @@ class PacBayesLoss(ClassLeaf):
 
     def __post_init__(self) -> None:
         for name in ("lambda1", "lambda2"):
-            settle(self, name, check_number(name, getattr(self, name), "a finite price >= 0", 0.0))
+            settle(self, name, check_number(name, getattr(self, name), "a finite number >= 0", 0.0))
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is not None and not target.estimation.any():

@@ -34,8 +34,8 @@ class NormalSharedVariance(MomentLeaf):
     Parameters
     ----------
     m0, k0, a0, b0 : float, optional
-        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``, which
-        assumes that the tree explains about three quarters of the variance of y.
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``,
+        which assumes that the tree explains about three quarters of the variance of y.
 
     Raises
     ------

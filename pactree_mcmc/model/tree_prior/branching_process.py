@@ -29,8 +29,8 @@ class BranchingProcess:
     ----------
     rho : float or array-like, default 0.5
         Probability of a split, in [0, 1). An array is by depth: entry j for depth j, at least ``max_depth`` entries
-        (one more when conditioned, whose deepest leaves have a factor too). With a ``FixedTree`` it is by node, in preorder;
-        entries of joint nodes are not used.
+        (one more when conditioned, whose deepest leaves have a factor too). With a ``FixedTree`` it is by node, in
+        preorder; entries of joint nodes are not used.
     max_depth : int or None, default 10
         Largest depth of a leaf. None: limited only by the splits; a conditioned process then needs rho <= 1/2.
     conditioned : bool, default False

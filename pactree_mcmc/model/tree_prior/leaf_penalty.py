@@ -45,7 +45,7 @@ class LeafPenalty:
         for name in ("cost", "empty_cost"):
             value = getattr(self, name)
             if value is not None or name == "cost":
-                settle(self, name, check_number(name, value, "a finite price >= 0", 0.0))
+                settle(self, name, check_number(name, value, "a finite number >= 0", 0.0))
         check_depth(self.max_depth)
 
     def log_split(self, depth: Any, node: Any) -> Any:
@@ -54,8 +54,8 @@ class LeafPenalty:
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
         """Minus the penalty of the leaf, forced or not."""
-        price = self.empty_cost if empty and self.empty_cost is not None else self.cost
-        return np.full(np.shape(depth), -float(price))
+        cost = self.empty_cost if empty and self.empty_cost is not None else self.cost
+        return np.full(np.shape(depth), -float(cost))
 
     def log_constant(self, shape: FixedShape | None) -> float:
         """Zero: evidences are relative to the sum of the weights."""
