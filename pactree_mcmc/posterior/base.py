@@ -56,7 +56,8 @@ class Posterior(PredictsNewY):
         """Write a sampled posterior to one file; for other posteriors save the model, or draws."""
         raise ValueError(
             f"a {type(self).__name__} cannot be saved: save its model, post.model.save(path), and compute the "
-            "posterior of pt.load(path) again; or, for an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
+            "posterior of pt.load(path) again; or, for an exact posterior, save draws: "
+            "post.sample(1000, rng=1).save(path)."
         )
 
     @abstractmethod

@@ -224,8 +224,8 @@ def fits_apart(post: SampledPosterior) -> list[str]:
         return []
     return [
         "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
-        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of the "
-        "posterior, and so may the chains have: try another rng=, or more chains="
+        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of "
+        "the posterior, and so may the chains have: try another rng=, or more chains="
     ]
 
 

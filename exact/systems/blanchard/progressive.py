@@ -245,8 +245,9 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def _leaf_laws(self) -> Any:
         raise ValueError(
-            "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the means: "
-            "use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or exact.solve(model)."
+            "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
+            "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
+            "exact.solve(model)."
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
