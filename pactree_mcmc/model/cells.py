@@ -76,15 +76,15 @@ class PlainCell:
             return (question.categories >> codes) & 1 == 1
         return codes <= question.cut
 
-    def split(self, question: Question, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
+    def split(self, by: Question, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
         """The two children."""
-        left, k = self.goes_left(question), question.feature
+        left, k = self.goes_left(by), by.feature
         ends = {"left": (self.low.copy(), self.high.copy()), "right": (self.low.copy(), self.high.copy())}
-        if question.categories >= 0:
-            ends["left"][0][k] &= question.categories
-            ends["right"][0][k] &= ~question.categories
+        if by.categories >= 0:
+            ends["left"][0][k] &= by.categories
+            ends["right"][0][k] &= ~by.categories
         else:
-            ends["left"][1][k] = ends["right"][0][k] = question.cut + 1
+            ends["left"][1][k] = ends["right"][0][k] = by.cut + 1
         deeper = self.depth + 1
         return (
             replace(

@@ -164,7 +164,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
         self._packed = pack_graph(graph)
         self._kept: tuple[int, Any] = (-1, None)
-        leaf, question, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
+        leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
         for number in range(len(orders)):
             stages, log_inside, occurs = self._summed(number)
@@ -175,14 +175,14 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
             asked = slice(stages.n_stages, None)
-            question += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
+            by_edge += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
             mean = self._mean_values(stages, by_copy, starts)
             value = mean if value is None else value + mean
         self.stage_log_evidence = np.array(evidence)
         self._root_law = np.mean([stop for stop, _ in roots]), np.mean([share for _, share in roots], axis=0)
         n = len(orders)
         assert value is not None
-        self._marginals = _path_marginals(model, graph, leaf / n, question / n, value / n)
+        self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
         self._kept = (-1, None)
 
     def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
@@ -428,7 +428,7 @@ def _with_stage(router: Router) -> Router:
 
 
 def _path_marginals(
-    model: TreeModel, graph: CellGraph, leaf: np.ndarray, question: np.ndarray, value: np.ndarray
+    model: TreeModel, graph: CellGraph, leaf: np.ndarray, by_edge: np.ndarray, value: np.ndarray
 ) -> ExactPosterior:
     """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
 
@@ -438,12 +438,12 @@ def _path_marginals(
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)
-    question = np.where(stays, 0.0, question)
-    split = np.bincount(owner, weights=question, minlength=graph.n_cells)
+    by_edge = np.where(stays, 0.0, by_edge)
+    split = np.bincount(owner, weights=by_edge, minlength=graph.n_cells)
     total = leaf + split
     with np.errstate(divide="ignore", invalid="ignore"):
         log_stop = np.where(total > 0.0, np.log(leaf) - np.log(total), 0.0)
-        log_rule = np.where(question > 0.0, np.log(question) - np.log(total[owner]), -np.inf)
+        log_rule = np.where(by_edge > 0.0, np.log(by_edge) - np.log(total[owner]), -np.inf)
         values = np.where(leaf[:, None] > 0.0, value / leaf[:, None], 0.0)
     empty = graph.rows == 0
     values[empty] = model.leaf.value(np.zeros((1, graph.stats.shape[1])), model.target)
