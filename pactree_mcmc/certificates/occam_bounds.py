@@ -269,7 +269,7 @@ def dyadic_penalty(
     n_classes : int, default 2
         K above; the paper has 2.
     cyclic : bool, default False
-        Whether depth tells the coordinate.
+        Whether the depth determines the coordinate.
 
     Returns
     -------
@@ -311,7 +311,7 @@ def dyadic_tree_bound(
     X, y, n_classes, delta
         As for `naive_occam`; each of the two events of the theorem takes half of delta.
     cyclic : bool, default False
-        Whether depth tells the coordinate.
+        Whether the depth determines the coordinate.
 
     Returns
     -------
