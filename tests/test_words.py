@@ -10,7 +10,10 @@ import exact
 import pactree_mcmc as pt
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "SECURITY.md"))]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "benchmarks/README.md")),
+]
 WRITTEN_BY_PROGRAMS = {"trust.md", "verification.md"}
 PACKAGES = (pt, exact, pt.certificates, pt.moves, pt.plots, pt.testing)
 
@@ -71,7 +74,9 @@ def _is_ours(held):
     return (getattr(held, "__module__", None) or "").startswith(("pactree_mcmc", "exact"))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in WRITTEN_BY_PROGRAMS], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in WRITTEN_BY_PROGRAMS], ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_pages_use_the_words_of_the_field(page):
     prose = re.sub(r"(?s)```.*?```", " ", page.read_text(encoding="utf-8"))
     assert list(objections(prose)) == []
