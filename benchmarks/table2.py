@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
+from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
-from exact import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from exact import PACBayesTreeClassifier
 
 TABLES = {
     "spam": (["spambase"], 2601),

@@ -12,7 +12,7 @@ Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
 Learning theory: oracle_bound.
-Scikit-learn estimators: PACBayesTreeClassifier, PrunedTreeClassifier, HSVoteClassifier, DyadicTreeClassifier,
+Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
 NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 """
 
@@ -38,7 +38,7 @@ from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
 if TYPE_CHECKING:
     from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
     from .estimators.progressive import ProgressiveMixtureClassifier
-    from .estimators.voting_trees import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+    from .estimators.voting_trees import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
     "AdditivePenalty",
@@ -51,17 +51,16 @@ __all__ = [
     "DyadicTreeClassifier",
     "ExactPosterior",
     "Guarantee",
-    "HSVoteClassifier",
     "Intractable",
     "KLBound",
     "MeanAndVariance",
     "NeymanPearsonTree",
     "NeymanPearsonTreeClassifier",
+    "PACBayesTheoryClassifier",
     "PACBayesTreeClassifier",
     "PenalisedTree",
     "ProgressiveMixture",
     "ProgressiveMixtureClassifier",
-    "PrunedTreeClassifier",
     "PruningFamily",
     "Prunings",
     "SizePenalty",
@@ -89,7 +88,7 @@ __all__ = [
     "with_terms",
 ]
 
-_ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PrunedTreeClassifier", "HSVoteClassifier"), "voting_trees")
+_ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "voting_trees")
 _ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
 _ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive"}
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""

@@ -54,6 +54,7 @@ from .model import (
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .posterior.base import Posterior
 from .posterior.convergence import ConvergenceWarning
+from .posterior.joining import posterior_from_trees
 from .posterior.sampled import SampledPosterior
 from .posterior.typical import typical_tree
 from .smc.progressive import ProgressiveSample, progressive_mixture
@@ -106,6 +107,7 @@ __all__ = [
     "load",
     "moves",
     "plots",
+    "posterior_from_trees",
     "progressive_mixture",
     "resume",
     "sample",

@@ -25,10 +25,9 @@ from pactree_mcmc.posterior.convergence import (
 from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.inference_data import ess as arviz_ess
 from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
-from pactree_mcmc.posterior.left_out import integer_cuts, route_into
+from pactree_mcmc.posterior.left_out import leaf_of_units
 from pactree_mcmc.tree.arrays import leaves_reached
 from pactree_mcmc.tree.drawn import Course
-from pactree_mcmc.tree.tree import stack_trees
 
 pd = pytest.importorskip("pandas")
 N = 60
@@ -49,12 +48,7 @@ def chains(rng, shape, stickiness=0.0):
 
 def by_hand(model, trees, tree_of_draw):
     """A posterior of given trees."""
-    tree_of_draw = np.asarray(tree_of_draw)
-    n_stats = model.leaf.n_stats(model.target)
-    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
-    none = np.zeros((*tree_of_draw.shape, 1), dtype=np.int64)
-    prior, score = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees]).T
-    return pt.SampledPosterior(model, stack_trees(trees), stats, tree_of_draw, prior, score, none, none, ("grow",), 0.5)
+    return pt.posterior_from_trees(model, trees, tree_of_draw)
 
 
 def cut_at(threshold, feature=0):
@@ -408,14 +402,12 @@ def test_points_are_routed_as_their_rows(kind):
     X, y, options = tables()[kind]
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.3, max_depth=5), **options)
     rng = np.random.default_rng(0)
-    trees = stack_trees([pt.simulate(model, rng)[0] for _ in range(30)])
+    post = pt.posterior_from_trees(model, [pt.simulate(model, rng)[0] for _ in range(30)])
     rows, numbers = training_points(model, 20)
-    reached, cut = leaves_reached(trees, numbers), integer_cuts(trees, model.scales)
+    reached = leaves_reached(post.distinct_trees, numbers)
     assert len(rows) > 10
     assert rows.tolist() == sorted(set(rows.tolist()))
-    leaf = np.empty(model.units.n_units, dtype=np.int64)
-    for t in range(30):
-        route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
+    for t, leaf in leaf_of_units(post, range(30)):
         of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
         np.testing.assert_array_equal(reached[:, t], of_row[rows])
 
@@ -448,7 +440,7 @@ def test_a_loss():
 def with_strata(shares, roots):
     """A posterior of draws with the given features at the root, whose density found these shares of the evidence."""
     post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log(shares) - 40.0, np.zeros((6, 2), dtype=np.int32))
+    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log(shares) - 40.0)
     return post
 
 
@@ -496,7 +488,7 @@ def test_a_root_whose_evidence_is_found_too_small_makes_no_other_lost(third, is_
     roots = np.tile(np.arange(1000) % 4 == 0, (4, 1)).astype(np.int64)
     post = by_hand(pt.TreeModel(x, x[:, 0] > 19), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
     shares = np.log([0.001, 0.25, third])
-    post.course = Course(read_kernel("whole"), 1, (), 1000, shares, np.zeros((6, 2), dtype=np.int32))
+    post.course = Course(read_kernel("whole"), 1, (), 1000, shares)
     assert len(lost_roots(post)) == is_lost
 
 
@@ -517,7 +509,7 @@ def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
     post = by_hand(model, [STUMP, cut_at(19.5)], np.ones((4, 1000), dtype=np.int64))
     for share, is_lost in ((0.03, True), (0.02, False)):
         shares = np.log([1.0 - 2 * share, share, share])
-        post.course = Course(read_kernel("whole"), 1, (), 1000, shares, np.zeros((4, 2), dtype=np.int32))
+        post.course = Course(read_kernel("whole"), 1, (), 1000, shares)
         assert len(lost_roots(post)) == is_lost
 
 
@@ -527,8 +519,7 @@ def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
 def with_fits(*fits):
     """A posterior of draws that mix well, of a run in which two fits found this evidence."""
     post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], mixed_roots(0.4))
-    gap = np.zeros((6, 2), dtype=np.int32)
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log([0.6, 0.4]), gap, np.array(fits))
+    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log([0.6, 0.4]), np.array(fits))
     return post
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
+from pactree_mcmc.posterior import inference_data
 from pactree_mcmc.posterior.inference_data import ess, load_arviz, rhat, summary, to_arviz
-from pactree_mcmc.tree.tree import stack_trees
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -36,22 +36,10 @@ def labels(X, seed=1):
 
 def by_hand(model, trees, tree_of_draw, moves=(), proposed=None):
     """A posterior of given trees."""
-    tree_of_draw = np.asarray(tree_of_draw)
-    n_stats = model.leaf.n_stats(model.target)
-    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
-    proposed = np.zeros((*tree_of_draw.shape, len(moves)), dtype=np.int64) if proposed is None else proposed
-    return pt.SampledPosterior(
-        model,
-        stack_trees(trees),
-        stats,
-        tree_of_draw,
-        np.array([model.log_prior(tree) for tree in trees]),
-        np.array([model.log_score(tree) for tree in trees]),
-        proposed,
-        proposed // 2,
-        moves,
-        0.5,
-    )
+    post = pt.posterior_from_trees(model, trees, tree_of_draw)
+    if moves:
+        post.moves, post.proposed, post.accepted = moves, proposed, proposed // 2
+    return post
 
 
 def prior_trees(model, n=6, seed=0):
@@ -216,8 +204,12 @@ def test_posterior_predictive():
 def test_posterior_predictive_of_other_rows(monkeypatch):
     X = table()
     model = pt.TreeModel(X, X["size"].values + np.random.default_rng(0).normal(size=40))
-    post, right = by_hand(model, prior_trees(model), np.tile(np.arange(6), (2, 300))), model.unit_numbers
-    monkeypatch.setattr(model, "unit_numbers", lambda units: right(units)[::-1])
+    post, right = by_hand(model, prior_trees(model), np.tile(np.arange(6), (2, 300))), inference_data.route_into
+
+    def of_other_rows(leaf, trees, t, codes, units):
+        right(leaf, trees, t, codes, units[::-1].copy())
+
+    monkeypatch.setattr(inference_data, "route_into", of_other_rows)
     with pytest.raises(AssertionError):
         check_replicates(post, 3600)
 

@@ -10,7 +10,6 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import left_out
 from pactree_mcmc.posterior.inference_data import load_arviz, to_arviz
-from pactree_mcmc.tree.tree import stack_trees
 
 N = 14
 PRIOR = pt.ChipmanPrior(0.9, 0.7, max_depth=2)
@@ -62,11 +61,7 @@ def all_trees(name, weight, split_prior=None):
 
 def each_once(model, trees):
     """A posterior whose draws are the trees, one after the other."""
-    n_stats, none = model.leaf.n_stats(model.target), np.zeros((1, len(trees), 0), dtype=np.int64)
-    stats = np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees])
-    prior, score = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees]).T
-    draws = np.arange(len(trees))[None]
-    return pt.SampledPosterior(model, stack_trees(trees), stats, draws, prior, score, none, none, (), 0.0)
+    return pt.posterior_from_trees(model, trees)
 
 
 def without(weight, row):

@@ -11,7 +11,6 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.tree.tree import stack_trees
 
 LONG = (
     "radius",
@@ -89,20 +88,11 @@ def posterior(n_leaves, regression, chains=3, draws=20):
     sizes = sorted({n_leaves, max(1, n_leaves - 1), max(1, n_leaves // 2)})
     nodes = [flattened(balanced(n, -0.5, 399.5), []) for n in sizes]
     trees = [pt.Tree(*zip(*tree, strict=True)) for tree in nodes]
-    n_stats = model.leaf.n_stats(model.target)
     moved = np.random.default_rng(1).integers(0, 9, (chains, draws, 2))
-    return pt.SampledPosterior(
-        model,
-        stack_trees(trees),
-        np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees]),
-        np.random.default_rng(0).integers(0, len(trees), (chains, draws)),
-        np.array([model.log_prior(tree) for tree in trees]),
-        np.array([model.log_score(tree) for tree in trees]),
-        moved,
-        moved // 2,
-        ("grow", "prune"),
-        1.0,
-    )
+    drawn = np.random.default_rng(0).integers(0, len(trees), (chains, draws))
+    post = pt.posterior_from_trees(model, trees, drawn)
+    post.proposed, post.accepted, post.moves, post.seconds = moved, moved // 2, ("grow", "prune"), 1.0
+    return post
 
 
 class Exact(pt.Posterior):
@@ -329,19 +319,7 @@ def test_inclusion_is_sorted_with_names_and_intervals():
     asked = np.array([0, 1])[np.random.default_rng(5).integers(0, 2, (3, 20))]
     tree = pt.Tree([1, -1, -1], [3.5, 0, 0], [1, 0, 0], [2, 0, 0])
     model = post.model
-    stats = [v.cell.stats(2) for t in (post.map_tree(), tree) for v in model.visit(t)]
-    both = pt.SampledPosterior(
-        model,
-        stack_trees([post.map_tree(), tree]),
-        np.array(stats),
-        asked,
-        np.zeros(2),
-        np.zeros(2),
-        np.zeros((3, 20, 0), dtype=np.int64),
-        np.zeros((3, 20, 0), dtype=np.int64),
-        (),
-        1.0,
-    )
+    both = pt.posterior_from_trees(model, [post.map_tree(), tree], asked)
     ax = plot_inclusion(both)
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([asked.mean(), 0.0])
     labels = [label.get_text() for label in ax.get_yticklabels()]

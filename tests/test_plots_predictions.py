@@ -22,7 +22,6 @@ from pactree_mcmc.faces.plots import (
 from pactree_mcmc.posterior.convergence import training_points
 from pactree_mcmc.posterior.evidence import Tempering
 from pactree_mcmc.posterior.inference_data import load_arviz
-from pactree_mcmc.tree.tree import stack_trees
 
 
 @pytest.fixture(autouse=True)
@@ -49,21 +48,9 @@ TREES = {
 
 def drawn(model, trees, tree_of_draw, tempering=None):
     """A sampled posterior of the given draws."""
-    n_stats = model.leaf.n_stats(model.target)
-    draws = np.asarray(tree_of_draw)
-    return pt.SampledPosterior(
-        model,
-        stack_trees(trees),
-        np.concatenate([[visit.cell.stats(n_stats) for visit in model.visit(tree)] for tree in trees]),
-        draws,
-        np.array([model.log_prior(tree) for tree in trees]),
-        np.array([model.log_score(tree) for tree in trees]),
-        np.zeros((*draws.shape, 1), dtype=np.int64),
-        np.zeros((*draws.shape, 1), dtype=np.int64),
-        ("grow",),
-        1.0,
-        tempering=tempering,
-    )
+    post = pt.posterior_from_trees(model, trees, tree_of_draw)
+    post.tempering = tempering
+    return post
 
 
 def some(regression=False):

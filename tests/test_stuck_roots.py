@@ -9,7 +9,6 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence
 from pactree_mcmc.posterior.inference_data import rhat
-from pactree_mcmc.tree.tree import stack_trees
 
 N = 60
 NAMES = ["left", "twin", "other", "copy"]
@@ -35,11 +34,7 @@ def tree(root, below):
 
 
 def drawn(trees, tree_of_draw):
-    of, tree_of_draw = model(), np.asarray(tree_of_draw)
-    stats = np.concatenate([[visit.cell.stats(3) for visit in of.visit(tree)] for tree in trees])
-    prior, score = np.array([(of.log_prior(tree), of.log_score(tree)) for tree in trees]).T
-    none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
-    return pt.SampledPosterior(of, stack_trees(trees), stats, tree_of_draw, prior, score, none, none, (), 0.0)
+    return pt.posterior_from_trees(model(), trees, tree_of_draw)
 
 
 def mixing(n_trees, draws=1000, seed=0):

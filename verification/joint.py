@@ -83,7 +83,7 @@ def step(sampler, model, tree, rng):
     chain.reserve(1)
     chain.save()
     saved = module("mcmc.chain.draw_store").trimmed(chain.saved)
-    post = module("posterior.sampled").SampledPosterior.from_chains(model, [saved], (), 0.0)
+    post = module("posterior.joining").join_chains(model, [saved], (), 0.0)
     return (
         post.distinct_tree(0),
         float(post.log_prior_of_tree[0]),

@@ -23,7 +23,7 @@ from pactree_mcmc.mcmc.kernel import WHOLE, read_kernel
 from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.joining import join_chains
 
 ADDED = {"restructure": 0.02, "regrow-1": 0.02, "regrow-2": 0.005, "redraw": 0.08, "shift": 0.06, "grow-prune": 0.2}
 TABLES = ("breast_w", "pima_diabetes", "diabetes")
@@ -65,7 +65,7 @@ def _rate(learned, weights, seconds):
     results = [run_chain(plan, end, seconds / len(learned.course.ends)) for end in learned.course.ends]
     spent, n = time.process_time() - began, min(result.n_draws for result in results)
     saved = [result.chosen(evenly(n, min(n, JUDGED))).saved for result in results]
-    figures = _figures(SampledPosterior.from_chains(model, saved, kernel.moves, 0.0), 50)
+    figures = _figures(join_chains(model, saved, kernel.moves, 0.0), 50)
     return float(figures.ess.min()) / spent, float(figures.rhat.max())
 
 

@@ -15,10 +15,11 @@ from pactree_mcmc.core.checks import check_choice, check_count, check_number, re
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior.base import DEPTH_CEILING
+from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.tree import Tree
 
-from ..systems.pac_bayes.base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down
+from ..systems.pac_bayes.base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down, weigh
 from ..systems.scott.penalties import LARGEST_PENALTY
 from .importances import AsksFeatures
 from .rows import Rows, read_rows
@@ -47,12 +48,6 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     n_counted_: int
     cv_errors_: dict[str, np.ndarray]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not self._binary
-        return tags
-
-    _binary = False
     _searched: tuple[str, ...] = ()
     """Parameters chosen by cross-validation where they are None, one after another."""
 
@@ -91,11 +86,6 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         self._check()
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
-        if self._binary and len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: y has "
-                f"{len(self.classes_)} classes; give two, or take PACBayesTreeClassifier."
-            )
         self._fit_rows(rows, self._bounds_of(rows.X))
         return self
 
@@ -117,6 +107,12 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
 
     def _goes_on(self) -> np.ndarray:
         return self._asks
+
+    def _divergence(self, terms: np.ndarray, prior: np.ndarray) -> float:
+        """Divergence from the prior, by what each node adds to the log weight of a subtree and to its log prior."""
+        log_mass = weigh(self._base.graph, prior).log_total
+        gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
+        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, says: Says) -> np.ndarray:
         """Votes (n_leaves, K) for a row whose path ends in each leaf of T0."""

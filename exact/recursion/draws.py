@@ -8,9 +8,10 @@ import numpy as np
 
 from pactree_mcmc.core.checks import read_generator
 from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.posterior.joining import join_independent
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.tree.arrays import CODED_NODE, LEAF
-from pactree_mcmc.tree.drawn import SAVED_TREE, Saved
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.coded import CodedTrees
 
 from ..graph.build import UPPER_BITS
 from ..graph.cells import CellGraph
@@ -30,25 +31,17 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosteri
     cell, feature, question = nodes[:, CELL], nodes[:, FEATURE], nodes[:, QUESTION]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
     ordered = (feature != LEAF) & ~nominal
-    node = np.zeros(len(nodes), dtype=CODED_NODE)
-    node["feature"], node["right"] = feature, nodes[:, RIGHT]
-    node["cut"], node["upper"] = np.where(ordered, [question >> UPPER_BITS, question & 0xFFFFFFFF], 0)
-    node["categories"] = np.where(nominal, question, -1)
+    cut, upper = np.where(ordered, [question >> UPPER_BITS, question & 0xFFFFFFFF], 0)
     rows = graph.rows[cell]
     rows_left = np.append(rows[1:], 0)
-    node["default_left"] = (feature != LEAF) & (2 * rows_left >= rows)
-    tree = np.zeros(len(offset), dtype=SAVED_TREE).view(np.recarray)
-    tree.start = offset
-    tree.log_prior[:-1] = grown.log_prior + model.prior_tables.log_constant
-    tree.log_score[:-1] = grown.log_score
-    n = len(offset) - 1
-    saved = Saved(
-        np.arange(n),
-        np.full(n, np.nan),
-        np.zeros((n, 2, 0), dtype=np.int64),
-        tree,
-        node,
-        graph.stats[cell],
-        np.zeros(3),
+    trees = CodedTrees(
+        offset.astype(np.int64),
+        feature.astype(np.int32),
+        cut,
+        upper,
+        nodes[:, RIGHT].astype(np.int32),
+        np.where(nominal, question, -1),
+        (feature != LEAF) & (2 * rows_left >= rows),
     )
-    return SampledPosterior.from_chains(model, [saved], (), 0.0)
+    log_prior = grown.log_prior + model.prior_tables.log_constant
+    return join_independent(model, trees, graph.stats[cell], log_prior, grown.log_score)

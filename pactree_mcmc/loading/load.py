@@ -15,6 +15,7 @@ from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
+from ..posterior.joining import join_chains
 from ..posterior.sampled import Draws, SampledPosterior, draws_of
 from .require import Nonsense
 from .validate import check_course, check_draws, check_outline, check_parts, check_run
@@ -144,7 +145,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
 
     def join() -> None:
         saved = [result.shortened(least).saved for result in run.results if result is not None]
-        found.append(SampledPosterior.from_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
+        found.append(join_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
         check_draws(draws_of(found[0]), model)
 
     _sensible(path, join)

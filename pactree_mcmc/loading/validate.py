@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from ..table.coding import DyadicScale, Scale
 from ..table.columns import MAX_CATEGORIES, Columns
 from ..table.values import KINDS
 from ..tree.arrays import LEAF, find_disorder
+from ..tree.coded import CodedTrees
 from .require import array_of, between, require
 from .validate_learned import check_fits, check_graph, check_guides, check_strata
 
@@ -194,27 +196,10 @@ def _check_bound(parts: ModelParts) -> None:
 
 def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and numbers that are none."""
-    trees, p = draws.trees, model.n_features
+    trees = draws.trees
+    require(isinstance(trees, CodedTrees), "the trees are none")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
-    array_of(trees.offset, "i", (-1,), "offset")
-    require(n_trees >= 1 and trees.offset[0] == 0 and trees.offset[-1] == n_nodes, "the trees have no ends")
-    require(np.diff(trees.offset) >= 1, "a tree is empty")
-    kinds = {"feature": "i", "threshold": "f", "left": "i", "right": "i", "categories": "i", "default_left": "b"}
-    for name, kind in kinds.items():
-        array_of(getattr(trees, name), kind, (n_nodes,), name)
-    first = np.repeat(trees.offset[:-1], np.diff(trees.offset))
-    inner, node = trees.feature != LEAF, np.arange(n_nodes)
-    require((trees.feature >= LEAF) & (trees.feature < p), f"its trees are not trees over {p} features")
-    for t in range(n_trees):
-        part = slice(int(trees.offset[t]), int(trees.offset[t + 1]))
-        found, _ = find_disorder(trees.feature[part], trees.left[part], trees.right[part])
-        require(found == 0, f"its trees are not trees over {p} features")
-    require(~inner | (node < first + trees.right), f"its trees are not trees over {p} features")
-    nominal = np.append(model.columns.is_nominal, False)[trees.feature]
-    require(~inner | (nominal == (trees.categories >= 0)), "a question is asked otherwise than its column can be")
-    require(~np.isnan(trees.threshold) & (trees.categories >= -1), "a threshold is NaN")
-    unused = (trees.threshold == 0.0) & (trees.left == 0) & (trees.right == 0) & (trees.categories == -1)
-    require(inner | (unused & ~trees.default_left), "a leaf asks a question")
+    _check_trees(trees, model)
     array_of(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
     require(np.isfinite(draws.stats) & (draws.stats[:, :1] >= 0.0), "a statistic is not finite")
     require(not model.leaf.is_classifier or (draws.stats >= 0.0).all(), "a count is negative")
@@ -227,6 +212,33 @@ def check_draws(draws: Any, model: TreeModel) -> None:
         array_of(getattr(draws, name), "f", (n_trees,), name)
         require(np.isfinite(getattr(draws, name)), f"{name} is not finite")
     _check_counts(draws)
+
+
+def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
+    """The invariants of `docs/tree_format.md`."""
+    n_nodes, n_trees, q = len(trees.feature), len(trees.offset) - 1, len(model.scales)
+    none = f"its trees are not trees over {model.n_features} features"
+    array_of(trees.offset, "i", (-1,), "offset")
+    require(n_trees >= 1 and trees.offset[0] == 0 and trees.offset[-1] == n_nodes, "the trees have no ends")
+    require(np.diff(trees.offset) >= 1, "a tree is empty")
+    kinds = {"feature": "i", "cut": "i", "upper": "i", "right": "i", "categories": "i", "default_left": "b"}
+    for name, kind in kinds.items():
+        array_of(getattr(trees, name), kind, (n_nodes,), name)
+    inner, left = trees.feature != LEAF, trees.left
+    require((trees.feature >= LEAF) & (trees.feature < q), none)
+    for start, stop in pairwise(trees.offset.tolist()):
+        found, _ = find_disorder(trees.feature[start:stop], left[start:stop], trees.right[start:stop])
+        require(found == 0, none)
+    nominal = np.append(model.columns.is_nominal[model.columns.source], False)[trees.feature]
+    require(~inner | (nominal == (trees.categories >= 0)), "a split is of another kind than its column")
+    n_codes = np.append(model.n_codes, 1)[trees.feature]
+    ordered = inner & ~nominal
+    require(~ordered | ((trees.cut >= -1) & (trees.cut < n_codes)), "a cut is out of range")
+    require(~ordered | ((trees.upper > trees.cut) & (trees.upper <= n_codes)), "a cut is out of range")
+    require(ordered | ((trees.cut == 0) & (trees.upper == 0)), "a cut is of no ordered split")
+    require((trees.categories >= -1) & (trees.categories < SHIFT_LIMIT), "a set of categories")
+    unused = (trees.right == 0) & (trees.categories == -1)
+    require(inner | (unused & ~trees.default_left), "a leaf has a split")
 
 
 def _check_counts(draws: Any) -> None:
@@ -355,8 +367,6 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
     check_strata(course.strata, model)
     check_fits(course.fits)
-    array_of(course.gap, "i", (len(draws.trees.feature), 2), "gap")
-    between(course.gap, -1, int(model.n_codes.max()) + 1, "a cut")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
         check_end(end, model, len(course.kernel.moves))

@@ -14,7 +14,6 @@ from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf
 from ..posterior.sampled import SampledPosterior
-from ..tree.arrays import CODED_NODE
 from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
 from .kernel import complete
@@ -184,21 +183,14 @@ def _result(post: SampledPosterior, c: int) -> Result:
     order = np.argsort(first)
     chosen, rank = chosen[order], np.argsort(order)
     assert post.course is not None
-    trees, gap, offset = post.distinct_trees, post.course.gap, post.distinct_trees.offset
-    sizes = offset[chosen + 1] - offset[chosen]
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    nodes = np.arange(start[-1]) + np.repeat(offset[chosen] - start[:-1], sizes)
-    node = np.zeros(len(nodes), dtype=CODED_NODE).view(np.recarray)
-    for name in ("right", "categories", "default_left"):
-        node[name] = getattr(trees, name)[nodes]
-    node.feature = post.model.columns.coordinate(trees.feature[nodes], trees.default_left[nodes])
-    node.cut, node.upper = gap[nodes].T
+    trees = post.coded_trees.take(chosen)
     tree = np.zeros(len(chosen) + 1, dtype=SAVED_TREE).view(np.recarray)
-    tree.start = start
+    tree.start = trees.offset
     tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[chosen], post.log_score_of_tree[chosen]
     moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
-    used = np.array([post.n_draws, len(chosen), len(nodes)], dtype=np.int64)
-    saved = Saved(rank[number], post.noise_variance[c], moves, tree, node, post.node_stats[nodes], used)
+    used = np.array([post.n_draws, len(chosen), len(trees.feature)], dtype=np.int64)
+    stats = post.node_stats[post.coded_trees.nodes_of(chosen)]
+    saved = Saved(rank[number], post.noise_variance[c], moves, tree, trees.records(), stats, used)
     ladder, found = None, post.tempering
     if found is not None:
         ladder = LadderReport(*(getattr(found, name)[c] for name in LadderReport._fields))

@@ -14,7 +14,9 @@ from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
 from ..posterior.evidence import bridges, gather, prior_mass
+from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
+from ..tree.drawn import Course
 from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
@@ -212,10 +214,10 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     if results[0].ladder is not None:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
-        course = first.kernel, first.thin, tuple(result.end for result in results), steps, strata
+        course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps, strata)
     seconds += time.perf_counter() - began
     saved = [result.saved for result in results]
-    post = SampledPosterior.from_chains(first.model, saved, first.kernel.moves, seconds, tempering, course=course)
+    post: SampledPosterior = join_chains(first.model, saved, first.kernel.moves, seconds, tempering, course)
     if post.course is not None and first.length is not None:
         # not in `holds`: no further draw takes back what two fits found
         post.course = post.course._replace(fits=first.length.fits)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..core.checks import check_count
-from ..tree.arrays import leaves_reached
+from ..tree.coded import leaves_of_units
 from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess
 
 if TYPE_CHECKING:
@@ -319,9 +319,9 @@ def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
     model = post.model
     if not model.leaf.predicts:
         return Quantities([], [], np.empty((0, post.n_distinct_trees)))
-    rows, X = training_points(model, max_points)
+    rows, units = _training_units(model, max_points)
     regressors = model.target.regressors
-    reached = leaves_reached(post.distinct_trees, X)
+    reached = leaves_of_units(post.coded_trees, model.units.codes, units)
     n_classes = model.target.n_classes
     n_judged = 1 if model.classes_ is None else min(max(n_classes - 1, 1), N_CLASSES)
     names, values = [], np.empty((len(rows), n_judged, post.n_distinct_trees))
@@ -346,10 +346,16 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
     At most ``max_points`` rows, evenly spaced; of rows with equal codes the first. The numbers are one for each code:
     its smallest value under local cuts, else the cut above it.
     """
+    rows, units = _training_units(model, max_points)
+    return rows, model.unit_numbers(units)
+
+
+def _training_units(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers and units (m,) of at most ``max_points`` rows, evenly spaced; of rows with equal codes the first."""
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
     units = rows if model.unit_of_row is None else model.unit_of_row[rows]
     first = np.sort(np.unique(model.units.codes[:, units], axis=1, return_index=True)[1])
-    return rows[first], model.unit_numbers(units[first])
+    return rows[first], units[first]
 
 
 def _listed(found: Figures) -> list[str]:

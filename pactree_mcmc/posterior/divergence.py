@@ -10,8 +10,8 @@ import numpy as np
 from ..core.bits import all_bits
 from ..core.compile.jit import jit
 from ..model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
-from ..table.coding import Scale
-from ..tree.arrays import LEAF, TreeArrays
+from ..tree.arrays import LEAF
+from ..tree.coded import CodedTrees
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -35,30 +35,22 @@ def as_divergence(found: float, size: float) -> float:
     return max(found, 0.0)
 
 
-def same_trees(model: TreeModel, trees: TreeArrays) -> np.ndarray:
+def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     """Returns the number of the distinct tree that each tree is, (n_trees,) int64, by first occurrence.
 
     Under local cuts two splits of a cell are equal if they divide its rows in the same way; otherwise if they have the
     same cut, or the same set of categories. The two sides of a nominal split may be exchanged.
     """
     local = model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL)
-    coordinate = model.columns.coordinate(trees.feature, trees.default_left).astype(np.int64)
-    cut = np.ascontiguousarray(trees.threshold + 0.0).view(np.int64)
-    if local:
-        for c, scale in enumerate(model.scales):
-            here = (coordinate == c) & (trees.categories < 0)
-            assert isinstance(scale, Scale)
-            below = np.searchsorted(scale.high, trees.threshold[here], side="right") - 1
-            cut[here] = np.where(trees.threshold[here] == -np.inf, -1, below)
     nominal = model.columns.is_nominal[model.columns.source]
     codes = model.units.codes if local else np.empty((len(nominal), 0), dtype=model.units.codes.dtype)
     told = told_nodes(
         trees.offset,
         trees.left,
         trees.right,
-        coordinate,
-        cut,
-        trees.categories.astype(np.int64),
+        trees.feature.astype(np.int64),
+        trees.cut,
+        trees.categories,
         codes,
         np.where(nominal, model.n_codes, 0),
         local,

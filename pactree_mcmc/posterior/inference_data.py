@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import Seed, check_flag, read_generator
+from ..tree.coded import route_into
 from .convergence import features_judged, verdict
 from .left_out import log_likelihoods
 from .predictive import draw_new_y, refuse_loss
@@ -149,9 +150,14 @@ def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> t
     """A new y of every training row by each draw: its name, it (chains, draws, n), and what was observed (n,)."""
     model = posterior.model
     refuse_loss(model)
-    X, rows = model.unit_numbers(np.arange(model.units.n_units)), np.arange(model.n_rows)
-    X = X if model.unit_of_row is None else X[model.unit_of_row]
-    y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), X, rng, rows)
+    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    leaf = np.empty(len(units), dtype=np.int64)
+
+    def leaves_in(t: int) -> np.ndarray:
+        route_into(leaf, posterior.coded_trees, t, model.units.codes, units)
+        return leaf
+
+    y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), leaves_in, rng, np.arange(model.n_rows))
     y = y.reshape(*posterior.tree_of_draw.shape, *y.shape[1:])
     if model.classes_ is None:
         return "y", y, model.target.values

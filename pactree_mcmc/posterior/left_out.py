@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
-from ..tree.arrays import LEAF, TreeArrays
+from ..tree.coded import route_into
 
 if TYPE_CHECKING:
-    from ..table.coding import AnyScale
     from .sampled import SampledPosterior
 
 TIE_WIDTH = 1e-10
@@ -67,7 +66,7 @@ def rows_left_out(posterior: SampledPosterior, power: float, most: int) -> LeftO
 
 def _others_by_tree(posterior: SampledPosterior, which: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Of each tree: its number, the statistics (n, s) of the other rows in a row's leaf, and the leaf's number (n,)."""
-    model, offset = posterior.model, posterior.distinct_trees.offset
+    model, offset = posterior.model, posterior.coded_trees.offset
     own = model.leaf.row_stats(model.target)
     for t, leaf in leaf_of_units(posterior, which):
         node = (leaf if model.unit_of_row is None else leaf[model.unit_of_row]) - offset[t]
@@ -76,11 +75,10 @@ def _others_by_tree(posterior: SampledPosterior, which: np.ndarray) -> Iterator[
 
 def leaf_of_units(posterior: SampledPosterior, which: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
     """Of each tree: its number, and the leaf (U,) of each unit, counted from the first tree on; overwritten."""
-    model, trees = posterior.model, posterior.distinct_trees
-    trees = trees._replace(feature=model.columns.coordinate(trees.feature, trees.default_left))
-    cut, leaf = integer_cuts(trees, model.scales), np.empty(model.units.n_units, dtype=np.int64)
+    trees, codes = posterior.coded_trees, posterior.model.units.codes
+    units, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)
     for t in which:
-        route_into(leaf, trees, cut, int(trees.offset[t]), model.units.codes)
+        route_into(leaf, trees, int(t), codes, units)
         yield int(t), leaf
 
 
@@ -112,33 +110,3 @@ def _part_ties(of_draw: np.ndarray) -> None:
     for draw, row in enumerate(of_draw):
         tied = row == least
         row[tied] -= width[tied] * (draw * golden % 1.0)
-
-
-def integer_cuts(trees: TreeArrays, scales: list[AnyScale]) -> np.ndarray:
-    """Largest code going left at each ordered split of a coordinate, (n_nodes,) int64; 0 elsewhere."""
-    out = np.zeros(len(trees.feature), dtype=np.int64)
-    ordered = (trees.feature != LEAF) & (trees.categories < 0)
-    for k in np.unique(trees.feature[ordered]):
-        here = ordered & (trees.feature == k)
-        threshold, where = np.unique(trees.threshold[here], return_inverse=True)
-        low = getattr(scales[k], "low", ())
-        if len(low):
-            # a threshold may fall among values of a code that the cell lacks: there ``cut_of`` knows no cut
-            cut = np.searchsorted(low, threshold, side="right") - 1
-        else:
-            cut = np.array([scales[k].cut_of(x) for x in threshold.tolist()], dtype=np.int64)
-        out[here] = cut[where]
-    return out
-
-
-@jit
-def route_into(leaf: np.ndarray, trees: TreeArrays, cut: np.ndarray, start: int, codes: np.ndarray) -> None:
-    """Write into ``leaf`` (U,) the node of the tree beginning at ``start`` that units with ``codes`` (p, U) reach."""
-    for u in range(codes.shape[1]):
-        node = start
-        while trees.feature[node] != LEAF:
-            code = np.int64(codes[trees.feature[node], u])
-            mask = trees.categories[node]
-            left = code <= cut[node] if mask < 0 else (mask >> code) & 1 == 1
-            node = start + (trees.left[node] if left else trees.right[node])
-        leaf[u] = node

@@ -5,7 +5,7 @@ reaches.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -142,7 +142,13 @@ class PredictsNewY(ABC):
     def _new_y(self, X: np.ndarray, draws: int, rng: Any) -> np.ndarray:
         draws, rng = check_count("draws", draws), read_generator(rng)
         refuse_loss(self.model)
-        y = draw_new_y(*self._drawn_trees(draws, rng), X, rng)
+        post, trees = self._drawn_trees(draws, rng)
+        regressors = () if self.model.leaf.x_columns is None else (self.model.regressors(X),)
+
+        def leaves_in(t: int) -> np.ndarray:
+            return post.coded_trees.offset[t] + post.distinct_tree(t).routes().leaves(X)
+
+        y = draw_new_y(post, trees, leaves_in, rng, regressors=regressors)
         return y if self.model.classes_ is None else self.model.classes_[y]
 
     @abstractmethod
@@ -298,19 +304,24 @@ def refuse_loss(model: TreeModel) -> None:
 
 
 def draw_new_y(
-    post: SampledPosterior, trees: np.ndarray, X: np.ndarray, rng: np.random.Generator, rows: np.ndarray | None = None
+    post: SampledPosterior,
+    trees: np.ndarray,
+    leaves_in: Callable[[int], np.ndarray],
+    rng: np.random.Generator,
+    rows: np.ndarray | None = None,
+    regressors: tuple[Any, ...] = (),
 ) -> np.ndarray:
-    """New y (len(trees), n[, d]) at rows of numbers (n, p), a draw for each number of a tree; labels by number.
+    """New y (len(trees), n[, d]) of rows, a draw for each number of a tree; labels by number.
 
-    ``rows`` (n,) the training rows whose exposure the y have; None for new rows.
+    ``leaves_in`` gives the nodes (n,) that the rows reach in a tree, counted over all trees; ``rows`` (n,) the training
+    rows whose exposure the y have; None for new rows.
     """
-    model, arrays = post.model, post.distinct_trees
+    model, arrays = post.model, post.coded_trees
     out = []
-    regressors = () if model.leaf.x_columns is None or rows is not None else (model.regressors(X),)
     for t in trees.tolist():
         nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
         is_leaf = arrays.feature[nodes] == LEAF
         number = np.cumsum(is_leaf) - 1
-        leaf = number[post.distinct_tree(t).routes().leaves(X)]
+        leaf = number[leaves_in(t) - nodes.start]
         out.append(model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows, *regressors))
     return np.array(out, dtype=np.float64 if model.classes_ is None else np.int64)

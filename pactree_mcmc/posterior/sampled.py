@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
 from ..model.obstacles import unknown_constant
 from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
-from ..tree.drawn import Course, RootKey, Saved, root_key, tree_arrays
+from ..tree.coded import CodedTrees
+from ..tree.drawn import Course, RootKey, in_data_units, root_key
 from ..tree.tree import Tree
 from .base import Posterior
 from .divergence import as_divergence, same_trees
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ..model.leaf.distributions import NegativeBinomial, StudentT
 
 BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
-BY_TREE |= {"trees": "distinct_trees", "stats": "node_stats"}
+BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
 """Fields of `Draws` that a posterior has under another name."""
 
 
@@ -40,8 +41,9 @@ class SampledPosterior(Posterior):
     Attributes
     ----------
     model : TreeModel
-    distinct_trees : TreeArrays
-        Each tree that was drawn, once, end to end; names that end in ``_of_tree`` follow their order.
+    coded_trees : CodedTrees
+        Each tree that was drawn, once, end to end, in codes; names that end in ``_of_tree`` follow their order.
+        ``distinct_trees`` has them with thresholds in the units of X.
     tree_of_draw : ndarray of shape (chains, draws), int64
         Which distinct tree each draw is.
     log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
@@ -67,7 +69,7 @@ class SampledPosterior(Posterior):
     def __init__(
         self,
         model: TreeModel,
-        trees: TreeArrays,
+        trees: CodedTrees,
         stats: np.ndarray,
         tree_of_draw: np.ndarray,
         log_prior: np.ndarray,
@@ -80,68 +82,16 @@ class SampledPosterior(Posterior):
         tempering: Tempering | None = None,
         course: Course | None = None,
     ) -> None:
-        self.model, self.distinct_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
+        self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course = tempering, course
 
-    @classmethod
-    def from_chains(
-        cls,
-        model: TreeModel,
-        chains: Sequence[Saved],
-        moves: tuple[str, ...],
-        seconds: float,
-        tempering: Tempering | None = None,
-        *,
-        by_stats: bool = False,
-        course: tuple[Any, int, tuple, int, np.ndarray | None] | None = None,
-    ) -> Self:
-        """Join the draws of chains, keeping each distinct tree once; ``by_stats``: once for each set of statistics.
-
-        ``course``: kernel, thin and ends of a `Course`.
-        """
-        seen: dict[bytes, int] = {}
-        keep: list[tuple[int, int]] = []
-        tree_of_draw = []
-        # plain arrays: a field of a record array takes microseconds to reach
-        tables = [np.asarray(saved.tree) for saved in chains]
-        starts, nodes = [table["start"].tolist() for table in tables], [np.asarray(saved.node) for saved in chains]
-        for c, saved in enumerate(chains):
-            number = np.empty(int(saved.tree_of_draw.max()) + 1, dtype=np.int64)
-            told = np.column_stack([nodes[c][field] for field in ("feature", "cut", "categories")])
-            for t in range(len(number)):
-                span = slice(starts[c][t], starts[c][t + 1])
-                key = told[span].tobytes() + (saved.stats[span].tobytes() if by_stats else b"")
-                number[t] = seen.setdefault(key, len(seen))
-                if number[t] == len(keep):
-                    keep.append((c, t))
-            tree_of_draw.append(number[saved.tree_of_draw])
-        start_of_chain = np.cumsum([0, *map(len, nodes)])
-        first = np.array([start_of_chain[c] + starts[c][t] for c, t in keep])
-        size = np.array([starts[c][t + 1] - starts[c][t] for c, t in keep])
-        kept = np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
-        node = np.concatenate(nodes)[kept]
-        number_of_chain = np.cumsum([0, *map(len, tables)])
-        tree = np.concatenate(tables)[[number_of_chain[c] + t for c, t in keep]]
-        moved = np.array([saved.moves for saved in chains])
-        gap = None if course is None else np.column_stack([node["cut"], node["upper"]]).astype(np.int32)
-        return cls(
-            model,
-            tree_arrays(model, node, size),
-            np.concatenate([saved.stats for saved in chains])[kept],
-            np.array(tree_of_draw),
-            tree["log_prior"],
-            tree["log_score"],
-            moved[:, :, 0],
-            moved[:, :, 1],
-            moves,
-            seconds,
-            np.array([saved.noise for saved in chains]),
-            tempering,
-            None if course is None or gap is None else Course(*course, gap),
-        )
+    @cached_property
+    def distinct_trees(self) -> TreeArrays:
+        """Each tree that was drawn, once, end to end, with thresholds in the units of X; see ``coded_trees``."""
+        return in_data_units(self.model, self.coded_trees)
 
     @property
     def n_chains(self) -> int:
@@ -333,7 +283,7 @@ class SampledPosterior(Posterior):
         reason = unknown_constant(self.model)
         if reason is not None:
             raise ValueError(f"no divergence from the prior: {reason}.")
-        same = same_trees(self.model, self.distinct_trees)
+        same = same_trees(self.model, self.coded_trees)
         first, which = np.unique(same, return_index=True, return_inverse=True)[1:]
         weight = np.bincount(which, weights=self.weight_of_tree)
         drawn = weight > 0.0
@@ -522,7 +472,7 @@ def shares(amount: np.ndarray) -> np.ndarray:
 class Draws(NamedTuple):
     """A sampled posterior apart from its model and what continuing it needs."""
 
-    trees: TreeArrays
+    trees: CodedTrees
     stats: np.ndarray
     tree_of_draw: np.ndarray
     log_prior: np.ndarray

@@ -19,6 +19,7 @@ from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
 from ..posterior.evidence import pooled_error, prior_mass
+from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.tree import Tree
 from .population import StagePlan, StageResult, Stages, run_stages
@@ -226,11 +227,11 @@ class ProgressiveSample(SampledPosterior):
         cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
     ) -> ProgressiveSample:
         """Join the repetitions."""
-        post = cls.from_chains(model, [result.saved for result in results], moves, seconds, by_stats=True)
+        post = join_chains(model, [r.saved for r in results], moves, seconds, by_stats=True, kind=cls)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
         found = [result.best for result in results if result.best is not None]
-        post._best = SampledPosterior.from_chains(model, found, moves, 0.0, by_stats=True) if found else None
+        post._best = join_chains(model, found, moves, 0.0, by_stats=True) if found else None
         by_stage = np.array([result.log_evidence for result in results])
         shares = np.array([result.stump_share for result in results])
         post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, shares)

@@ -11,7 +11,7 @@ import numpy as np
 from ..mcmc.moves.base import Move
 from ..mcmc.state.records import CHANGED
 from ..model import TreeModel
-from ..posterior.sampled import SampledPosterior
+from ..posterior.joining import join_chains
 from .outcomes import all_outcomes
 from .plain import plain_function, plain_package
 from .records import Records, with_records
@@ -97,8 +97,8 @@ def saved_trees(model: Any, chain: Any) -> list:
     """The trees of the chain's draws, of the class that the model takes: the library's, or its plain copy's."""
     plain = plain_package()
     saved = plain.module("mcmc.chain.draw_store").trimmed(chain.saved)
-    kind = SampledPosterior if isinstance(model, TreeModel) else plain.module("posterior.sampled").SampledPosterior
-    drawn = kind.from_chains(model, [saved], (), 0.0)
+    join = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
+    drawn = join(model, [saved], (), 0.0)
     return [drawn.distinct_tree(number) for number in drawn.tree_of_draw[0].tolist()]
 
 

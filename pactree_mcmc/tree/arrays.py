@@ -13,20 +13,6 @@ LEAF = -1
 IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
 
 
-CODED_NODE = np.dtype(
-    [
-        ("feature", np.int32),  # -1 in a leaf
-        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
-        ("cut", np.int64),  # largest code going left
-        ("upper", np.int64),  # next code on the right, in the cell under local questions
-        ("categories", np.int64),  # bits going left, -1 if ordered
-        ("default_left", np.bool_),
-    ],
-    align=True,
-)
-"""A node whose question is in codes, as the engines write it; left children follow their parents."""
-
-
 @kept
 class TreeArrays(NamedTuple):
     """Nodes of one or more trees end to end, in the form compiled code takes."""

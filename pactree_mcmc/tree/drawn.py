@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..files.encoding import keep_records, kept
-from .arrays import CODED_NODE, LEAF, TreeArrays
+from .arrays import LEAF, TreeArrays
+from .coded import CodedTrees
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -20,7 +21,7 @@ RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
 
 
-keep_records(CODED_NODE=CODED_NODE, SAVED_TREE=SAVED_TREE)
+keep_records(SAVED_TREE=SAVED_TREE)
 
 
 @kept
@@ -55,8 +56,6 @@ class Course(NamedTuple):
     """Steps each chain has made since tuning."""
     strata: np.ndarray | None
     """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without."""
-    gap: np.ndarray
-    """(n_nodes, 2) int32: codes on both sides of the cut of each node of the distinct trees."""
     fits: np.ndarray | None = None
     """(2, 3) of two densities, each fitted in tuning to the trees of one half of the chains alone, those of even and of
     odd number: log evidence by trees drawn from it, nats, its standard error, and how many draws without weights they
@@ -67,30 +66,20 @@ class Course(NamedTuple):
     """
 
 
-def tree_arrays(model: TreeModel, node: np.ndarray, sizes: np.ndarray) -> TreeArrays:
-    """Trees in data units from records of nodes in codes, ``sizes`` nodes a tree."""
-    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    inner = node["feature"] != LEAF
-    threshold, columns = np.zeros(len(node)), model.columns
-    feature, default_left = node["feature"], node["default_left"]
+def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
+    """The trees with features for coordinates and thresholds for codes."""
+    inner, columns = trees.feature != LEAF, model.columns
+    threshold = np.zeros(len(inner))
+    feature, default_left = trees.feature, trees.default_left
     if columns.twins:
         twinned = inner & (columns.twin[feature] != feature)
         default_left = np.where(twinned, feature < columns.n_features, default_left)
         feature = np.where(inner, columns.source[feature], LEAF).astype(np.int32)
     for k, scale in enumerate(model.scales):
-        here = (node["feature"] == k) & (node["categories"] < 0)
+        here = (trees.feature == k) & (trees.categories < 0)
         if here.any():
-            threshold[here] = scale.threshold(node["cut"][here], node["upper"][here])
-    left = np.arange(1, len(node) + 1) - np.repeat(offset[:-1], sizes)
-    return TreeArrays(
-        offset,
-        np.ascontiguousarray(feature),
-        threshold,
-        np.where(inner, left, 0).astype(np.int32),
-        np.ascontiguousarray(node["right"]),
-        np.ascontiguousarray(node["categories"]),
-        np.ascontiguousarray(default_left),
-    )
+            threshold[here] = scale.threshold(trees.cut[here], trees.upper[here])
+    return TreeArrays(trees.offset, feature, threshold, trees.left, trees.right, trees.categories, default_left)
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:

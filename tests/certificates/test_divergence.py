@@ -9,9 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.divergence import as_divergence, same_trees
-from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.tree import stack_trees
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
 
@@ -173,14 +171,9 @@ def test_trees_written_in_other_ways_are_the_same(split_prior):
     assert sum(a != b for a, b in zip(trees, again)) > 0.3 * len(trees)
     for a, b in zip(trees, again):
         assert model.log_prior(a) == pytest.approx(model.log_prior(b), abs=1e-12)
-    stacked = stack_trees(trees + again)
-    assert same_trees(model, stacked).tolist() == 2 * list(range(len(trees)))
-    none = np.zeros((1, 2 * post.n_draws, 0), dtype=np.int64)
-    both = SampledPosterior(
-        model, stacked, np.concatenate([post.node_stats, post.node_stats]),
-        np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1),
-        np.tile(post.log_prior_of_tree, 2), np.tile(post.log_score_of_tree, 2), none, none, (), 0.0,
-    )  # fmt: skip
+    draws = np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1)
+    both = pt.posterior_from_trees(model, trees + again, draws)
+    assert same_trees(model, both.coded_trees).tolist() == 2 * list(range(len(trees)))
     assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
 
 

@@ -9,9 +9,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import exact
 import pactree_mcmc as pt
-from exact import HSVoteClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from benchmarks.table2_rules import HSVoteClassifier, PrunedTreeClassifier
+from exact import PACBayesTheoryClassifier, PACBayesTreeClassifier
 from exact.estimators.voting import LOG_GRID
 from exact.systems.pac_bayes.base_tree import weigh
+from exact.systems.pac_bayes.subtrees import practical_terms
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 GROW = {"dyadic": naive.dyadic, "kd": naive.kd}
@@ -108,8 +110,8 @@ def test_practice_equals_all_subtrees(base, block):
 def check_theory(base, rng, X, y, max_depth):
     X, y = np.vstack([X, rng.random((16, X.shape[1]))]), np.append(y, rng.integers(0, 3, size=16))
     lam, delta = rng.uniform(0.05, 1.9), rng.uniform(0.01, 0.9)
-    fitted = PACBayesTreeClassifier(
-        base, posterior="theory", lam=lam, delta=delta, max_depth=max_depth, random_state=int(rng.integers(99))
+    fitted = PACBayesTheoryClassifier(
+        base, lam=lam, delta=delta, max_depth=max_depth, random_state=int(rng.integers(99))
     ).fit(X, y)
     counted = fitted.counted_rows_
     grows = np.setdiff1d(np.arange(len(y)), counted)
@@ -211,7 +213,7 @@ def test_the_two_passes_of_the_paper(base):
     """alpha(A) = alpha(parent) beta(sibling), w(A) = exp(phi(A)) alpha(A); each row lies in one leaf of a subtree."""
     for _, X, y, max_depth, root in problems(base, 1):
         fitted = PACBayesTreeClassifier(base, lambda1=0.8, lambda2=0.3, max_depth=max_depth).fit(X, y)
-        phi = fitted._terms[0]
+        phi = practical_terms(fitted._base, 0.8, 0.3)
         beta, alpha = {}, {0: 1.0}
         for a in reversed(list(root.walk())):
             beta[a.number] = math.exp(phi[a.number]) + (
@@ -300,9 +302,9 @@ def test_oracle_bound_holds_where_the_truth_is_known():
     for _ in range(20):
         x = rng.random(4000)
         y = (rng.random(4000) < np.where(x > 0.5, 0.9, 0.1)).astype(int)
-        fitted = PACBayesTreeClassifier(
-            posterior="theory", max_depth=3, bounds=[[0.0, 1.0]], random_state=1, delta=0.01
-        ).fit(x[:, None], y)
+        fitted = PACBayesTheoryClassifier(max_depth=3, bounds=[[0.0, 1.0]], random_state=1, delta=0.01).fit(
+            x[:, None], y
+        )
         centres = (np.arange(1 << 10) + 0.5)[:, None] / (1 << 10)
         excess = 0.8 * np.mean(fitted.predict(centres) != (centres[:, 0] > 0.5))
         bounds = [
@@ -335,17 +337,15 @@ def test_oracle_bound_is_the_formula():
 
 REFUSED = [
     (PACBayesTreeClassifier("oblique"), "base='oblique' is unknown; give one of"),
-    (PACBayesTreeClassifier(posterior="exact"), "posterior='exact' is unknown"),
     (
-        PACBayesTreeClassifier(posterior="theory", lam=2.0),
+        PACBayesTheoryClassifier(lam=2.0),
         r"lam=2\.0 is out of range; give 0 < lam < 2",
     ),
-    (PACBayesTreeClassifier(posterior="theory", lam=0.0), r"lam=0\.0 is out of range"),
-    (PACBayesTreeClassifier(posterior="theory", lam=math.nan), "lam=nan is out of range"),
-    (PACBayesTreeClassifier(posterior="theory", delta=1.0), r"delta=1\.0 is out of range"),
-    (PACBayesTreeClassifier(posterior="theory", delta=0.0), r"delta=0\.0 is out of range"),
-    (PACBayesTreeClassifier(posterior="theory", prior_depth=-1), "prior_depth=-1 is out of range"),
-    (PACBayesTreeClassifier(posterior="theory", lambda1=1.0), "lambda1 is for posterior='practice'; 'theory' has lam"),
+    (PACBayesTheoryClassifier(lam=0.0), r"lam=0\.0 is out of range"),
+    (PACBayesTheoryClassifier(lam=math.nan), "lam=nan is out of range"),
+    (PACBayesTheoryClassifier(delta=1.0), r"delta=1\.0 is out of range"),
+    (PACBayesTheoryClassifier(delta=0.0), r"delta=0\.0 is out of range"),
+    (PACBayesTheoryClassifier(prior_depth=-1), "prior_depth=-1 is out of range"),
     (PACBayesTreeClassifier(lambda1=-1.0), r"lambda1=-1\.0 is out of range; give a finite number >= 0"),
     (PACBayesTreeClassifier(lambda2=math.inf), "lambda2=inf is out of range"),
     (PACBayesTreeClassifier(max_depth=0), "max_depth=0 is out of range; give an integer >= 1, or None"),
@@ -377,8 +377,8 @@ def test_too_few_rows_for_a_search():
     [
         PACBayesTreeClassifier(),
         PACBayesTreeClassifier("kd", lambda1=1.0, lambda2=0.1),
-        PACBayesTreeClassifier(posterior="theory"),
-        PACBayesTreeClassifier("kd", posterior="theory"),
+        PACBayesTheoryClassifier(),
+        PACBayesTheoryClassifier("kd"),
         PrunedTreeClassifier("kd", penalty="spatial"),
         HSVoteClassifier(),
     ],

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import exact
+from benchmarks.table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 CLASSIFIERS = [
     exact.PACBayesTreeClassifier(random_state=3),
-    exact.PACBayesTreeClassifier("kd", posterior="theory", random_state=3),
-    exact.PrunedTreeClassifier("kd", penalty="spatial", random_state=3),
-    exact.HSVoteClassifier(random_state=3),
+    exact.PACBayesTheoryClassifier("kd", random_state=3),
+    PrunedTreeClassifier("kd", penalty="spatial", random_state=3),
+    HSVoteClassifier(random_state=3),
     exact.DyadicTreeClassifier(),
     exact.NeymanPearsonTreeClassifier(0.2),
     exact.ProgressiveMixtureClassifier(orders=3, random_state=3),

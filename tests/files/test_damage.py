@@ -64,7 +64,7 @@ def test_truncated(share, saved, tmp_path):
 def test_a_number_altered(saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1])
     with h5py.File(tmp_path / "run.nc", "a") as file:
-        file["pactree_mcmc/draws.trees.threshold"][0] += 1.0
+        file["pactree_mcmc/draws.trees.cut"][0] += 1
     refused(tmp_path / "run.nc", "does not match its checksum")
 
 

@@ -11,7 +11,7 @@ from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.cells import Question
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.joining import join_chains
 from pactree_mcmc.testing.records import Copies
 
 LISTS = (
@@ -218,7 +218,7 @@ def saved_tree(model, chain):
     """The chain's tree as it is saved, saved terms checked against the state's."""
     chain.reserve(1)
     chain.save()
-    drawn = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    drawn = join_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
     assert drawn.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed)
     assert drawn.log_score_of_tree[0] == subtree_log_score(chain.packed, 0)
     return drawn.distinct_tree(0)

@@ -11,6 +11,7 @@ from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at, put_start
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, Run
 from pactree_mcmc.mcmc.state.records import NONE
+from pactree_mcmc.posterior.joining import join_chains
 
 rng = np.random.default_rng(0)
 X = rng.integers(0, 8, (80, 6)).astype(float)
@@ -43,7 +44,7 @@ def started(model, chains=4, betas=None):
 def tree_of(model, chain):
     chain.reserve(1)
     chain.save()
-    return pt.SampledPosterior.from_chains(model, [chain.saved], (), 0.0).distinct_tree(0)
+    return join_chains(model, [chain.saved], (), 0.0).distinct_tree(0)
 
 
 @pytest.mark.parametrize("name", MODELS)

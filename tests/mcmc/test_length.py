@@ -16,7 +16,7 @@ from pactree_mcmc.mcmc.run import length as _length
 from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
 from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, Result, run_chain
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.joining import join_chains
 
 from .runs import MODELS, assert_same
 from .test_executors import SPAWN
@@ -307,7 +307,7 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
         if betas is not None:
             assert np.array_equal(some.ladder.scores[i], whole.ladder.scores[draw])
             assert some.ladder.is_stump[i] == whole.ladder.is_stump[draw]
-    posts = [SampledPosterior.from_chains(plan.model, [r.saved], plan.kernel.moves, 0.0) for r in (some, whole)]
+    posts = [join_chains(plan.model, [r.saved], plan.kernel.moves, 0.0) for r in (some, whole)]
     assert np.array_equal(posts[0].log_score, posts[1].log_score[:, which])
 
 

@@ -22,7 +22,7 @@ from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import Work
 from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.joining import join_chains
 from pactree_mcmc.testing.plain import plain_package
 
 from .problems import build_model, case_problem
@@ -151,7 +151,7 @@ def assert_alike(one, other):
 def one_by_one(model, saved, trees=None, chain=None):
     """The graph of trees read as those of a posterior, loaded and added in turn."""
     chain = empty_chain(model) if chain is None else chain
-    post = SampledPosterior.from_chains(model, [saved], KERNEL.moves, 0.0)
+    post = join_chains(model, [saved], KERNEL.moves, 0.0)
     for draw in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
         cut_down(chain.packed)
         load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))

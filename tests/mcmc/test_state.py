@@ -9,7 +9,7 @@ from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
 from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES
 from pactree_mcmc.mcmc.sums import split_sums as _scan
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.joining import join_chains
 
 from .invariants import Plainly, check_contents, check_places, check_untouched_ranges
 from .laws import seed_of
@@ -114,7 +114,7 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
         chain.make(step % len(chain.kernel.names), 1)
         chain.save()
         seen.append(tree_key(chain.state))
-    post = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    post = join_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
     key_of_tree = {}
     for t, key in zip(post.tree_of_draw[0].tolist(), seen, strict=True):
         assert key_of_tree.setdefault(t, key) == key

@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.kernel import STEPS
 from pactree_mcmc.mcmc.state import noise as _noise
 from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES, ROWS
 from pactree_mcmc.mcmc.sums import split_sums as _scan
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.joining import join_chains
 
 from . import transitions
 from .invariants import (
@@ -132,7 +132,7 @@ def check_noisy_contents(model, chain):
     noise, guess = (model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess))
     chain.reserve(1)
     chain.save(anew=True)
-    post = SampledPosterior.from_chains(model, [_saving.trimmed(chain.saved)], (), 0.0)
+    post = join_chains(model, [_saving.trimmed(chain.saved)], (), 0.0)
     tree = post.distinct_tree(0)
     assert isclose(post.log_score_of_tree[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
     assert isclose(_noise.log_score_of(chain.model, chain.packed), post.log_score_of_tree[0])

@@ -253,6 +253,8 @@ def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.values_by_draw(ROWS), Array)
     assert_type(post.depth_pmf(), Array)
     assert_type(post.distinct_tree(0), pt.Tree)
+    assert_type(pt.posterior_from_trees(post.model, [post.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
+    assert_type(post.coded_trees.cut, Array)
     assert_type(post.summary(), pd.DataFrame)
     post.to_arviz(log_likelihood=True, posterior_predictive=True, rng=1)  # its type is that of the ArviZ installed
     assert_type(post.save(folder / "draws.nc", log_likelihood=False), None)
@@ -456,7 +458,7 @@ def classifiers() -> None:
     assert_type(bayes.monte_carlo_error_, float)
     assert_type(bayes.n_features_in_, int)
 
-    pac = exact.PACBayesTreeClassifier("kd", posterior="practice", penalty="size", lambda1=4.0, lambda2=0.1)
+    pac = exact.PACBayesTreeClassifier("kd", penalty="size", lambda1=4.0, lambda2=0.1)
     assert_type(pac.fit(X, LABELS), exact.PACBayesTreeClassifier)
     assert_type(pac.kl_, float)
     assert_type(pac.gibbs_risk_, float)
@@ -464,11 +466,10 @@ def classifiers() -> None:
     assert_type(pac.lambda1_, float)
     assert_type(pac.cv_errors_, split)
     assert_type(pac.predict_proba(ROWS), Array)
-    pruned = exact.PrunedTreeClassifier("dyadic", alpha=0.1, max_depth=3).fit(X, LABELS)
-    assert_type(pruned, exact.PrunedTreeClassifier)
-    assert_type(pruned.alpha_, float)
-    vote = assert_type(exact.HSVoteClassifier("dyadic", eta=0.5).fit(X, LABELS), exact.HSVoteClassifier)
-    assert_type(vote.eta_, float)
+    theory = exact.PACBayesTheoryClassifier("dyadic", lam=0.5, delta=0.1, prior_depth=2, max_depth=3).fit(X, LABELS)
+    assert_type(theory, exact.PACBayesTheoryClassifier)
+    assert_type(theory.kl_, float)
+    assert_type(theory.counted_rows_, Array)
     dyadic = exact.DyadicTreeClassifier(strength=0.1, levels=2, cyclic="auto", bounds=[[0, 1]] * 2).fit(X, LABELS)
     assert_type(dyadic, exact.DyadicTreeClassifier)
     for number in (dyadic.risk_, dyadic.penalty_):
@@ -484,11 +485,11 @@ def classifiers() -> None:
     assert_type(mixture, exact.ProgressiveMixtureClassifier)
     assert_type(mixture.mixture_, exact.ProgressiveMixture)
     assert_type(mixture.predict_proba(ROWS), Array)
-    for classes in (pac.classes_, pruned.classes_, vote.classes_, dyadic.classes_, neyman.classes_, mixture.classes_):
+    for classes in (pac.classes_, theory.classes_, dyadic.classes_, neyman.classes_, mixture.classes_):
         assert_type(classes, Array)
-    for labels in (pac.predict(ROWS), pruned.predict(ROWS), vote.predict(ROWS), dyadic.predict(ROWS)):
+    for labels in (pac.predict(ROWS), theory.predict(ROWS), dyadic.predict(ROWS)):
         assert_type(labels, Array)
-    for tree in (pac.tree_, pruned.tree_, vote.tree_, dyadic.tree_, neyman.tree_):
+    for tree in (pac.tree_, theory.tree_, dyadic.tree_, neyman.tree_):
         assert_type(tree, pt.Tree)
     for importance in (pac.feature_importances_, dyadic.split_counts_, mixture.feature_importances_):
         assert_type(importance, Array)

@@ -205,6 +205,12 @@ POSTERIORS = [
         mean_and_variance=(a.anything, {"of_leaf": "?by cell", "of_split": "?by cell"}),
     ),
     target("load", pt.load, path="source"),
+    target(
+        *("posterior_from_trees", lambda tree, **k: pt.posterior_from_trees(trees=[tree], **k), a.sampled),
+        model="model",
+        tree="tree",
+        tree_of_draw="?by cell",
+    ),
 ]
 ENGINES = [
     target(

@@ -143,7 +143,7 @@ class World:
                 out.update(array.tobytes())
         for post in self.sampled.values():
             for array in (
-                *post.distinct_trees,
+                *post.coded_trees,
                 post.node_stats,
                 post.tree_of_draw,
                 post.log_prior_of_tree,

@@ -11,7 +11,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.routing import Routes, depths_between
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_sums, log_sums, occurrences
+from ...answers import log_sums, occurrences
 from ...graph.cells import CellGraph
 from ...recursion.terms import with_terms
 from ...semirings.exponential import exp_down
@@ -155,15 +155,6 @@ def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Wei
     goes_on = np.zeros(graph.n_cells)
     goes_on[np.diff(graph.first_edge) > 0] = occurs.question
     return Weights(_log(occurs.slot) + log_stop - log_inside, goes_on, float(log_inside[0]))
-
-
-def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
-    """The subtree of the largest sum of ``log_stop`` alone; of several, a node that may stop does."""
-    terms = with_terms(graph, log_stop=log_stop)
-    best = best_sums(terms)
-    stops = best <= log_stop
-    there = occurrences(with_terms(terms, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
-    return Weights(np.where(stops & there, 0.0, -np.inf), (there & ~stops).astype(np.float64), float(best[0]))
 
 
 def _log(share: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""PAC-Bayes weights over the subtrees of a fixed tree, and the pruning and voting rules they are compared with.
+"""PAC-Bayes weights over the subtrees of a fixed tree.
 
 A subtree T of T0 weighs ``exp(sum of phi(A) over its leaves A)``, up to a constant. Each rule here is its phi, from the
 errors of a node's label and its number of rows (Nguyen and Kpotufe 2018; formula sheet, section 7).
@@ -47,22 +47,6 @@ def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
     return np.where(base.dummy, 0.0, -3.0 * depth)
 
 
-def size_terms(base: BaseTree, alpha: float) -> np.ndarray:
-    """Minus n times ``R^ + lambda * leaves with data / n``: the cost of the pruning baseline."""
-    return -base.errors - alpha * (base.graph.rows > 0)
-
-
-def spatial_terms(base: BaseTree, alpha: float) -> np.ndarray:
-    """Minus n times ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``, j the depth of A: SN pruning."""
-    return -base.errors - alpha * spatial_penalty(base)
-
-
-def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:
-    """``-eta`` times the absolute loss of the node's mean label in [0, 1]: HS vote, without its prior."""
-    counts = base.graph.stats
-    return -eta * 2.0 * counts[:, 0] * counts[:, -1] * (counts.shape[1] > 1) / np.maximum(base.graph.rows, 1)
-
-
 def oracle_bound(
     excess: float,
     mass: Any,
@@ -75,12 +59,12 @@ def oracle_bound(
     lam: float = 1.0,
     delta: float = 0.05,
 ) -> Bound:
-    """Returns the bound of Theorem 1 on the excess risk of the vote with ``posterior="theory"``, from one subtree T of
+    """Returns the bound of Theorem 1 on the excess risk of the vote of `PACBayesTheoryClassifier`, from one subtree of
     T0.
 
     ``L / (1 - lam/2) * (E(T) + Delta(T) + 3 D0 leaves / (lam n) + (log(2 sqrt(n) / delta) + lam sqrt(2 n log(1/delta)))
     / (lam n))`` with ``Delta(T) = sum over leaves sqrt(8 max(p(A), ((2 + log D) D0 + log(1/delta)) / n)
-    log(|T0| / delta) / n)``; the theorem takes the smallest over all T.
+    log(|T0| / delta) / n)``; the theorem takes the smallest over all subtrees T.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.compile.jit import jit, struct
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
-from ...tree.arrays import CODED_NODE
+from ...tree.coded import CODED_NODE
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf

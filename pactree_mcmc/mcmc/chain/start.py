@@ -16,7 +16,7 @@ from ...core.compile.jit import jit
 from ...files.encoding import kept
 from ...model import TreeModel
 from ...model.prior_draws import draw_prior
-from ...posterior.sampled import SampledPosterior
+from ...posterior.joining import join_chains
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from ..edits.grow import hang_children, keep_growth
@@ -190,4 +190,4 @@ def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
     chain.proceed(PRIOR_BLOCKS)
     chain.reserve(1)
     chain.save()
-    return SampledPosterior.from_chains(model, [trimmed(chain.saved)], (), 0.0).distinct_tree(0)
+    return join_chains(model, [trimmed(chain.saved)], (), 0.0).distinct_tree(0)

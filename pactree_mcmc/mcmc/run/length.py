@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...posterior.convergence import check_convergence
-from ...posterior.sampled import SampledPosterior
+from ...posterior.joining import join_chains
+from ...tree.drawn import Course
 from .relearn import relearned, teaches
 from .task import Length, Plan, Result
 from .workers import Done, Work, do
@@ -168,5 +169,5 @@ def evenly(n: int, m: int) -> np.ndarray:
 def holds(plan: Plan, results: list[Result]) -> bool:
     """Whether nothing speaks against the draws."""
     saved, ends = [result.saved for result in results], tuple(result.end for result in results)
-    course = plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata
-    return not check_convergence(SampledPosterior.from_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))
+    course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata)
+    return not check_convergence(join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))

@@ -1,0 +1,214 @@
+"""Pruning, SN pruning, HS vote: the rules beside the PAC-Bayes tree in Table 2 of Nguyen and Kpotufe (2018).
+
+Each is a `VotingTree` with another weight of a subtree, and HS vote one with another vote of a node.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from exact.answers import best_sums, occurrences
+from exact.estimators.rows import Rows
+from exact.estimators.voting import VotingTree, check_factor, check_penalty
+from exact.graph.cells import CellGraph
+from exact.recursion.terms import with_terms
+from exact.systems.pac_bayes.base_tree import BaseTree, Says, Weights, weigh
+from exact.systems.pac_bayes.subtrees import spatial_penalty
+
+
+def size_terms(base: BaseTree, alpha: float) -> np.ndarray:
+    """Minus n times ``R^ + lambda * leaves with data / n``: the cost of the pruning baseline."""
+    return -base.errors - alpha * (base.graph.rows > 0)
+
+
+def spatial_terms(base: BaseTree, alpha: float) -> np.ndarray:
+    """Minus n times ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``, j the depth of A: SN pruning."""
+    return -base.errors - alpha * spatial_penalty(base)
+
+
+def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:
+    """``-eta`` times the absolute loss of the node's mean label in [0, 1]: HS vote, without its prior."""
+    counts = base.graph.stats
+    return -eta * 2.0 * counts[:, 0] * counts[:, -1] * (counts.shape[1] > 1) / np.maximum(base.graph.rows, 1)
+
+
+def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
+    """The subtree of the largest sum of ``log_stop`` alone; of several, a node that may stop does."""
+    penalised = with_terms(graph, log_stop=log_stop)
+    best = best_sums(penalised)
+    stops = best <= log_stop
+    there = occurrences(with_terms(penalised, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
+    return Weights(np.where(stops & there, 0.0, -np.inf), (there & ~stops).astype(np.float64), float(best[0]))
+
+
+class PrunedTreeClassifier(VotingTree):
+    """The subtree of a dyadic or KD tree with the least penalised error.
+
+    Parameters
+    ----------
+    base : {"dyadic", "kd"}, default "dyadic"
+        As for `PACBayesTreeClassifier`.
+    penalty : {"size", "spatial"}, default "size"
+        Added to the training error: "size", ``alpha * leaves with data / n``; "spatial", ``alpha * sum over leaves
+        with data sqrt(max(n_A / n, j / n) * j / n)`` with j the leaf's depth (SN pruning, after Scott and Nowak).
+    alpha : float or None, default None
+        Penalty per leaf, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
+    max_depth, bounds, coordinate, random_state
+        As for `PACBayesTreeClassifier`.
+
+    Attributes
+    ----------
+    classes_, tree_, labels_, n_counted_, cv_errors_, split_counts_, feature_importances_
+        As for `PACBayesTreeClassifier`.
+    weights_ : ndarray of shape (n_nodes,)
+        1 for the leaves of the subtree chosen, else 0.
+    gibbs_risk_ : float
+        Its training error.
+    alpha_ : float
+        Given or chosen.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if a parameter is out of range, or there are too few rows.
+
+    Notes
+    -----
+    Of equally good subtrees a smaller one. A leaf without data predicts as its parent. Costs as for
+    `PACBayesTreeClassifier`, with one parameter in place of two. Nguyen and Kpotufe (2018), section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
+    >>> pruned = PrunedTreeClassifier(alpha=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> int(pruned.weights_.sum()), pruned.gibbs_risk_
+    (3, 0.0)
+    """
+
+    alpha_: float
+    _searched = ("alpha",)
+
+    def __init__(
+        self,
+        base: str = "dyadic",
+        *,
+        penalty: str = "size",
+        alpha: float | None = None,
+        max_depth: int | None = None,
+        bounds: Any = None,
+        coordinate: str = "cycling",
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.penalty = penalty
+        self.alpha = alpha
+        self.max_depth = max_depth
+        self.bounds = bounds
+        self.coordinate = coordinate
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        check_penalty(self.penalty)
+        check_factor("alpha", self.alpha)
+
+    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+        terms = size_terms if self.penalty == "size" else spatial_terms
+        return choose_best(base.graph, terms(base, **chosen))
+
+
+class HSVoteClassifier(VotingTree):
+    """Weighted vote of all subtrees by absolute loss, for two classes (Helmbold and Schapire 1997).
+
+    Each node predicts the fraction of the second class among its rows; a subtree weighs its prior times ``exp(-eta *
+    sum of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted
+    where the weighted mean of the fractions exceeds one half.
+
+    Parameters
+    ----------
+    base : {"dyadic", "kd"}, default "dyadic"
+        As for `PACBayesTreeClassifier`.
+    eta : float or None, default None
+        Learning rate, the factor of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier`
+        chooses lambda1.
+    max_depth, bounds, coordinate, random_state
+        As for `PACBayesTreeClassifier`.
+
+    Attributes
+    ----------
+    classes_, tree_, labels_, weights_, gibbs_risk_, n_counted_, cv_errors_, split_counts_, feature_importances_
+        As for `PACBayesTreeClassifier`.
+    eta_ : float
+        Given or chosen.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if there are more than two classes or too few rows, or a parameter is out of range.
+
+    Notes
+    -----
+    A leaf without data predicts as its parent. Costs as for `PrunedTreeClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
+    >>> vote = HSVoteClassifier(eta=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> vote.predict_proba([[0.9]]).round(3).tolist()
+    [[0.0, 1.0]]
+    """
+
+    eta_: float
+    _searched = ("eta",)
+
+    def __init__(
+        self,
+        base: str = "dyadic",
+        *,
+        eta: float | None = None,
+        max_depth: int | None = None,
+        bounds: Any = None,
+        coordinate: str = "cycling",
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.eta = eta
+        self.max_depth = max_depth
+        self.bounds = bounds
+        self.coordinate = coordinate
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check(self) -> None:
+        check_factor("eta", self.eta)
+
+    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y has "
+                f"{len(self.classes_)} classes; give two, or take PACBayesTreeClassifier."
+            )
+        super()._fit_rows(rows, bounds)
+
+    def _says(self, base: BaseTree) -> Says:
+        """The fractions of the two classes among a node's rows, or its parent's."""
+        counts, tree = base.graph.stats, base.tree
+        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        inner = np.flatnonzero(tree.feature >= 0)
+        for child in (tree.left[inner], tree.right[inner]):
+            bare = base.dummy[child]
+            share[child[bare]] = share[inner[bare]]
+        return Says(share, np.arange(tree.n_nodes))
+
+    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+        inner = base.tree.feature >= 0
+        half = np.where(inner, -math.log(2.0), 0.0)
+        return weigh(base.graph, absolute_terms(base, **chosen) + half, -math.log(2.0))

@@ -1,0 +1,184 @@
+"""Sampled posteriors from what was drawn: by chains, or trees given one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ..core.checks import check_type, in_words
+from ..model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ..tree.arrays import LEAF
+from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees
+from ..tree.drawn import Course, Saved
+from ..tree.tree import Tree
+from .evidence import Tempering
+from .sampled import SampledPosterior
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+    from ..model.model import Visit
+
+Sampled = TypeVar("Sampled", bound=SampledPosterior)
+
+
+def join_chains(
+    model: TreeModel,
+    chains: Sequence[Saved],
+    moves: tuple[str, ...],
+    seconds: float,
+    tempering: Tempering | None = None,
+    course: Course | None = None,
+    *,
+    by_stats: bool = False,
+    kind: type[Sampled] = SampledPosterior,  # type: ignore[assignment]
+) -> Sampled:
+    """The draws of chains, each distinct tree kept once; ``by_stats``: once for each set of statistics."""
+    # a chain may have saved trees that none of the draws kept of it is
+    sizes = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
+    ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, sizes, strict=True)]
+    node = np.concatenate([np.asarray(saved.node)[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
+    stats = np.concatenate([saved.stats[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
+    offset = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(end) for end in ends]))])
+    trees = from_records(node, offset)
+    number, first = number_trees(trees, stats if by_stats else None)
+    tree = np.concatenate([np.asarray(saved.tree)[:n] for saved, n in zip(chains, sizes, strict=True)])[first]
+    number_of_chain = np.split(number, np.cumsum(sizes)[:-1])
+    moved = np.array([saved.moves for saved in chains])
+    return kind(
+        model,
+        trees.take(first),
+        stats[trees.nodes_of(first)],
+        np.array([n[saved.tree_of_draw] for n, saved in zip(number_of_chain, chains, strict=True)]),
+        tree["log_prior"],
+        tree["log_score"],
+        moved[:, :, 0],
+        moved[:, :, 1],
+        moves,
+        seconds,
+        np.array([saved.noise for saved in chains]),
+        tempering,
+        course,
+    )
+
+
+def join_independent(
+    model: TreeModel, trees: CodedTrees, stats: np.ndarray, log_prior: np.ndarray, log_score: np.ndarray
+) -> SampledPosterior:
+    """Independent draws as one chain without moves: the trees, and what is known of each of them."""
+    number, first = number_trees(trees)
+    none = np.zeros((1, trees.n_trees, 0), dtype=np.int64)
+    nodes = trees.nodes_of(first)
+    return SampledPosterior(
+        model, trees.take(first), stats[nodes], number[None], log_prior[first], log_score[first], none, none, (), 0.0
+    )
+
+
+def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: Any = None) -> SampledPosterior:
+    """A posterior of trees drawn elsewhere, such as by another program, with all that can be asked of draws.
+
+    Parameters
+    ----------
+    model : TreeModel
+        The model whose rows give the trees their statistics, priors and scores.
+    trees : sequence of Tree
+        Trees whose splits the model's coding has.
+    tree_of_draw : array-like of shape (chains, draws), optional
+        Number of the tree that each draw is; by default each tree is one draw of one chain.
+
+    Returns
+    -------
+    SampledPosterior
+
+    Raises
+    ------
+    TypeError
+        If ``trees`` holds something else.
+    ValueError
+        If there are no trees, a tree splits where the coding has no cut or has prior mass 0, or a draw is of a
+        tree that is not there.
+
+    Notes
+    -----
+    Plain Python: the nodes of the trees times the rows in them. Under a drawn variance the scores are those at the
+    variance in the model.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(20.0)
+    >>> model = pt.TreeModel(x[:, None], x > 9)
+    >>> stump = pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    >>> pt.posterior_from_trees(model, [stump]).n_leaves.tolist()
+    [[2]]
+    """
+    if not isinstance(trees, Sequence) or not trees:
+        raise ValueError(f"trees is {in_words(trees)}; give a list of at least one Tree.")
+    for tree in trees:
+        check_type("an entry of trees", tree, Tree, "a pt.Tree")
+    draws = np.arange(len(trees))[None] if tree_of_draw is None else np.asarray(tree_of_draw)
+    if draws.ndim != 2 or draws.dtype.kind not in "iu":
+        raise ValueError(f"tree_of_draw is {in_words(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
+    if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):
+        raise ValueError(f"tree_of_draw names tree {draws.max()} of {len(trees)}; give numbers from 0 to one less.")
+    coded = [_coded(model, tree, t) for t, tree in enumerate(trees)]
+    offset = np.concatenate([[0], np.cumsum([len(node) for node, _ in coded])])
+    logs = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees])
+    if not np.isfinite(logs).all():
+        t = int(np.argmin(np.isfinite(logs).all(axis=1)))
+        raise ValueError(
+            f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees that the prior can draw."
+        )
+    none = np.zeros((*draws.shape, 0), dtype=np.int64)
+    return SampledPosterior(
+        model,
+        from_records(np.concatenate([node for node, _ in coded]), offset),
+        np.concatenate([stats for _, stats in coded]),
+        draws.astype(np.int64),
+        logs[:, 0],
+        logs[:, 1],
+        none,
+        none,
+        (),
+        0.0,
+    )
+
+
+def _coded(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Records of the nodes of a tree, and their statistics."""
+    node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
+    stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
+    node["feature"], node["categories"], node["right"] = LEAF, -1, tree.right
+    inner = tree.feature != LEAF
+    node["default_left"] = inner & tree.default_left
+    met = np.zeros(tree.n_nodes, dtype=bool)
+    for visit in model.visit(tree):
+        met[visit.number] = visit.question is not None or not inner[visit.number]
+        stats[visit.number] = visit.cell.stats(stats.shape[1])
+        if visit.question is not None:
+            node["feature"][visit.number], node["categories"][visit.number] = (
+                visit.question.feature,
+                visit.question.categories,
+            )
+            if visit.question.categories < 0:
+                node["cut"][visit.number], node["upper"][visit.number] = _gap(model, visit)
+    if not met.all():
+        raise ValueError(
+            f"tree {number} splits at node {int(np.argmin(met))} where the model's coding has no cut; give trees of "
+            "this model, or cuts among its thresholds."
+        )
+    return node, stats
+
+
+def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
+    """The codes on both sides of a cut, in the cell under local cuts."""
+    assert visit.question is not None
+    cut = visit.question.cut
+    if model.split_prior.kind not in (LOCAL, LOCAL_TRIVIAL):
+        return cut, cut + 1
+    codes = visit.cell.codes(visit.question.feature)
+    left, right = codes[codes <= cut], codes[codes > cut]
+    if not len(left) or not len(right):
+        return cut, cut + 1
+    return int(left.max()), int(right.min())
