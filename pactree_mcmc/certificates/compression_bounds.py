@@ -194,7 +194,7 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
     if upper - lower > LARGEST:
         raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:
-        raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is no interval of thresholds; give the smaller first.")
+        raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is not an interval of thresholds; give low < high.")
     for length in range(61):
         scale = 2.0 ** (length + 1)
         first = math.ceil(((low - lower) / (upper - lower) * scale + 1.0) / 2.0)

@@ -100,7 +100,7 @@ class Columns:
             known = self.names.index(column) if column in self.names else column
             if not is_integer(known) or not 0 <= known < self.n_features:
                 raise ValueError(
-                    f"{argument}: {column!r} is no column; X has {self.n_features}: {in_words(self.names)}."
+                    f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
                 )
             if self.categories[known] is not None:
                 raise ValueError(f"{argument}: column {self.names[known]!r} is nominal; give columns of numbers.")

@@ -83,7 +83,7 @@ def hashable(labels: list) -> list:
             hash(label)
         except Exception as error:
             raise ValueError(
-                f"a {type(label).__name__}, {in_words(label)}, is no category; give strings or numbers."
+                f"a {type(label).__name__}, {in_words(label)}, cannot be a category; give strings or numbers."
             ) from error
     return labels
 

@@ -191,7 +191,7 @@ class _Check:
         if self.leaf.is_classifier:
             classes = len(self.model.classes_)
             if value.shape[1] != classes or (value < 0.0).any() or not np.allclose(value.sum(axis=1), 1.0):
-                raise LeafError(f"value, {value[0].tolist()}, is no distribution over {classes} classes.")
+                raise LeafError(f"value, {value[0].tolist()}, is not a distribution over {classes} classes.")
 
     def _check_log_density(self, stats: np.ndarray) -> None:
         if not self.leaf.has_likelihood:

@@ -184,7 +184,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
 def _probability(text: str) -> float:
@@ -205,7 +205,7 @@ def _count(least: int) -> Any:
         except ValueError:
             value = least - 1
         if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number >= {least}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not an integer >= {least}")
         return value
 
     return read

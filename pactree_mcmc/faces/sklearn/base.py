@@ -259,7 +259,7 @@ class BayesianTree(WithParts):
         except ValueError:
             given = in_words(self.random_state)
             raise ValueError(
-                f"random_state={given} is no seed; give an integer in [0, 2**32), a numpy RandomState, or None."
+                f"random_state={given} is not a seed; give an integer in [0, 2**32), a numpy RandomState, or None."
             ) from None
         return Run(0, chains, 0.0, int(seed), verbose > 0)
 
