@@ -119,7 +119,7 @@ class TestDepth:
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
 
     def test_unknown(self):
-        with pytest.raises(TypeError, match="object does not know its law of the depth"):
+        with pytest.raises(TypeError, match="object has no distribution of the depth"):
             plot_depth(some(), truth=object())
 
 
