@@ -12,21 +12,21 @@ import numpy as np
 
 from exact.answers import best_sums, occurrences
 from exact.estimators.rows import Rows
-from exact.estimators.voting import VotingTree, check_penalty, check_price
+from exact.estimators.voting import VotingTree, check_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
 from exact.systems.pac_bayes.base_tree import BaseTree, Says, Weights, weigh
 from exact.systems.pac_bayes.subtrees import spatial_penalty
 
 
-def size_terms(base: BaseTree, price: float) -> np.ndarray:
+def size_terms(base: BaseTree, alpha: float) -> np.ndarray:
     """Minus n times ``R^ + lambda * leaves with data / n``: the cost of the pruning baseline."""
-    return -base.errors - price * (base.graph.rows > 0)
+    return -base.errors - alpha * (base.graph.rows > 0)
 
 
-def spatial_terms(base: BaseTree, price: float) -> np.ndarray:
+def spatial_terms(base: BaseTree, alpha: float) -> np.ndarray:
     """Minus n times ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``, j the depth of A: SN pruning."""
-    return -base.errors - price * spatial_penalty(base)
+    return -base.errors - alpha * spatial_penalty(base)
 
 
 def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:
@@ -37,10 +37,10 @@ def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:
 
 def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
     """The subtree of the largest sum of ``log_stop`` alone; of several, a node that may stop does."""
-    priced = with_terms(graph, log_stop=log_stop)
-    best = best_sums(priced)
+    penalised = with_terms(graph, log_stop=log_stop)
+    best = best_sums(penalised)
     stops = best <= log_stop
-    there = occurrences(with_terms(priced, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
+    there = occurrences(with_terms(penalised, log_split=np.where(stops, -np.inf, 0.0)), best).slot > 0.5
     return Weights(np.where(stops & there, 0.0, -np.inf), (there & ~stops).astype(np.float64), float(best[0]))
 
 
@@ -52,10 +52,10 @@ class PrunedTreeClassifier(VotingTree):
     base : {"dyadic", "kd"}, default "dyadic"
         As for `PACBayesTreeClassifier`.
     penalty : {"size", "spatial"}, default "size"
-        Added to the training error: "size", ``price * leaves with data / n``; "spatial", ``price * sum over leaves
+        Added to the training error: "size", ``alpha * leaves with data / n``; "spatial", ``alpha * sum over leaves
         with data sqrt(max(n_A / n, j / n) * j / n)`` with j the leaf's depth (SN pruning, after Scott and Nowak).
-    price : float or None, default None
-        At least 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
+    alpha : float or None, default None
+        Penalty per leaf, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
     max_depth, bounds, coordinate, random_state
         As for `PACBayesTreeClassifier`.
 
@@ -67,7 +67,7 @@ class PrunedTreeClassifier(VotingTree):
         1 for the leaves of the subtree chosen, else 0.
     gibbs_risk_ : float
         Its training error.
-    price_ : float
+    alpha_ : float
         Given or chosen.
 
     Raises
@@ -84,20 +84,20 @@ class PrunedTreeClassifier(VotingTree):
     --------
     >>> import numpy as np
     >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> pruned = PrunedTreeClassifier(price=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> pruned = PrunedTreeClassifier(alpha=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
     >>> int(pruned.weights_.sum()), pruned.gibbs_risk_
     (3, 0.0)
     """
 
-    price_: float
-    _searched = ("price",)
+    alpha_: float
+    _searched = ("alpha",)
 
     def __init__(
         self,
         base: str = "dyadic",
         *,
         penalty: str = "size",
-        price: float | None = None,
+        alpha: float | None = None,
         max_depth: int | None = None,
         bounds: Any = None,
         coordinate: str = "cycling",
@@ -105,7 +105,7 @@ class PrunedTreeClassifier(VotingTree):
     ) -> None:
         self.base = base
         self.penalty = penalty
-        self.price = price
+        self.alpha = alpha
         self.max_depth = max_depth
         self.bounds = bounds
         self.coordinate = coordinate
@@ -113,7 +113,7 @@ class PrunedTreeClassifier(VotingTree):
 
     def _check(self) -> None:
         check_penalty(self.penalty)
-        check_price("price", self.price)
+        check_factor("alpha", self.alpha)
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         terms = size_terms if self.penalty == "size" else spatial_terms
@@ -123,16 +123,17 @@ class PrunedTreeClassifier(VotingTree):
 class HSVoteClassifier(VotingTree):
     """Weighted vote of all subtrees by absolute loss, for two classes (Helmbold and Schapire 1997).
 
-    Each node predicts the share of the second class among its rows; a subtree weighs its prior times ``exp(-eta * sum
-    of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted where
-    the weighted mean of the shares exceeds one half.
+    Each node predicts the fraction of the second class among its rows; a subtree weighs its prior times ``exp(-eta *
+    sum of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted
+    where the weighted mean of the fractions exceeds one half.
 
     Parameters
     ----------
     base : {"dyadic", "kd"}, default "dyadic"
         As for `PACBayesTreeClassifier`.
     eta : float or None, default None
-        Price of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
+        Learning rate, the factor of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier`
+        chooses lambda1.
     max_depth, bounds, coordinate, random_state
         As for `PACBayesTreeClassifier`.
 
@@ -187,7 +188,7 @@ class HSVoteClassifier(VotingTree):
         return tags
 
     def _check(self) -> None:
-        check_price("eta", self.eta)
+        check_factor("eta", self.eta)
 
     def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
         if len(self.classes_) > 2:
@@ -198,7 +199,7 @@ class HSVoteClassifier(VotingTree):
         super()._fit_rows(rows, bounds)
 
     def _says(self, base: BaseTree) -> Says:
-        """The shares of the two classes among a node's rows, or its parent's."""
+        """The fractions of the two classes among a node's rows, or its parent's."""
         counts, tree = base.graph.stats, base.tree
         share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         inner = np.flatnonzero(tree.feature >= 0)

@@ -1,4 +1,4 @@
-"""Sums over all trees of a graph, one call an answer: evidence, best weight, number of trees, sizes, moments."""
+"""Sums over all trees of a graph: evidence, best weight, number of trees, sizes, moments."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ LARGEST_PRIME = (1 << 31) - 1
 
 
 def log_sums(graph: CellGraph) -> np.ndarray:
-    """Log sum over the trees below each slot, (n_slots,); entry 0 is that of all trees."""
+    """Returns the log sum over the trees below each slot, (n_slots,); entry 0 is the sum over all trees."""
     most = int(np.diff(graph.first_edge).max(initial=0))
-    # zeros: a question that is never asked may lead to a cell not summed yet
+    # zeros: a split that no tree uses may lead to a cell that is not summed yet
     return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1))).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
-    """Log weight of the best tree below each slot, (n_slots,)."""
+    """Returns the log weight of the best tree below each slot, (n_slots,)."""
     return inside(pack_graph(graph), Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:
-    """Log of the sum of the weights of all trees, nats."""
+    """Returns the log of the sum of the weights of all trees, nats."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(log_sums(graph)[0])
 
 
 def best_log_weight(graph: CellGraph) -> float:
-    """Log weight of the best tree, nats."""
+    """Returns the log weight of the best tree, nats."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(best_sums(graph)[0])
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
-    """How often each slot and each question occurs in a tree drawn in proportion to its weight, on average."""
+    """Returns the expected numbers of times that each slot and each split occurs in a tree drawn by weight."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:
         log_inside = read_numbers("log_inside", log_inside)
@@ -61,8 +61,9 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
 def count_trees(graph: CellGraph) -> int:
     """Number of trees of positive weight, exact.
 
-    Counted modulo as many primes just below 2^31 as their logarithm, in floating point, asks for, and put together by
-    the Chinese remainder theorem. Time: a pass over the graph for every 9 digits.
+    The trees are counted modulo as many primes just below 2^31 as the logarithm of their number, in floating point,
+    requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9
+    digits.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     counting = counting_terms(graph)
@@ -89,9 +90,9 @@ def _prime_below(n: int) -> int:
 
 
 def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Law of the number of leaves, entry m is P(m leaves), to within 2e-14.
+    """Returns the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
-    Polynomials over the likely part of the graph, tails cut where they cannot be seen at the root.
+    Polynomials over the probable part of the graph, with tails truncated where they do not matter at the root.
     """
     part, slots = likely_part(graph, occurs)
     packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
@@ -116,13 +117,15 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
 
 
 def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Law of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels; what is beyond 1e-13 is cut.
+    """Returns the distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels.
+
+    The tail below 1e-13 is truncated.
 
     Time and memory: those of the evidence times the depths that matter.
     """
     packed, depths = pack_graph(graph), min(FIRST_DEPTHS, deepest + 1)
     while True:
-        refuse_bytes(8 * graph.n_slots * depths, "the law of the depth")
+        refuse_bytes(8 * graph.n_slots * depths, "the distribution of the depth")
         at_most = inside(packed, DepthLaw(np.empty((graph.n_slots, depths)), log_inside)).value[0]
         if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
             law = np.diff(at_most, prepend=0.0)
@@ -133,8 +136,9 @@ def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndar
 def mean_products(
     graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Posterior means (m,) of the product over a tree of ``worth[j]`` in [0, 1] a leaf, and 0 if it asks about the
-    feature ``banned[j]`` of ``p``, -1 for none.
+    """Returns posterior means (m,) of ``worth[j]``, in [0, 1], to the power of the number of leaves.
+
+    The product is 0 if the tree splits on the feature ``banned[j]`` of ``p``, -1 for none.
     """
     part, slots = likely_part(graph, occurs)
     packed, log_values, spare = pack_graph(part), log_inside[slots], _spare(occurs.slot[slots])
@@ -151,13 +155,13 @@ def mean_products(
 
 
 def _spare(occurs: np.ndarray) -> np.ndarray:
-    """What each slot's law may lose so that, weighted by how often they occur, all lose `LOSS`."""
+    """Returns the mass that each slot's distribution may lose so that, weighted by occurrence, all lose `LOSS`."""
     with np.errstate(divide="ignore"):
         return LOSS / len(occurs) / occurs
 
 
 class MeanAndVariance(NamedTuple):
-    """Of a function of the tree under the posterior."""
+    """Posterior mean and variance of functions of the tree."""
 
     mean: float | np.ndarray
     """float, or (m,) for m functions."""
@@ -183,16 +187,16 @@ def mean_and_variance(
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Leaves of the largest tree below each slot, (n_slots,) float64, questions of weight zero included; -inf: none."""
+    """Leaves of the largest tree below each slot, (n_slots,) float64, splits of weight zero included; -inf: none."""
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
 
 
 def hull_by_size(graph: CellGraph) -> Hull:
-    """Corners of the upper hull of the points (leaves, log weight) of the trees below each slot.
+    """Returns the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
 
-    At the root they are the best trees for every price of a leaf, and hold the best one for every penalty that is
-    concave in the number of leaves; ``grow_trees`` takes the tree of any corner.
+    At the root they are the best trees for every penalty alpha per leaf, and include the best one for every penalty
+    that is concave in the number of leaves; ``grow_trees`` returns the tree of any vertex.
 
     Notes
     -----
@@ -229,76 +233,77 @@ def best_by_size(
     graph: CellGraph,
     max_leaves: int,
     *,
-    tally: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
     gain: np.ndarray | None = None,
-    max_tally: int | None = None,
+    max_count: int | None = None,
 ) -> BestBySize:
-    """Largest log weight of a tree for each number of leaves up to ``max_leaves``, and each tally.
+    """Returns the largest log weight of a tree for each number of leaves up to ``max_leaves``, and each count.
 
     Parameters
     ----------
     graph : CellGraph
         Parents before children.
     max_leaves : int
-        Of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
-    tally, gain : arrays of shape (n_slots, n_options), optional
-        What a leaf adds to the tree's tally (int64, >= 0) and to its log weight (float64), for each option it has.
-    max_tally : int, optional
-        Largest tally kept. Default: the largest there is.
+        Largest number of leaves of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
+    counts, gain : arrays of shape (n_slots, n_options), optional
+        What a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each of the options
+        that a leaf has, such as its labels.
+    max_count : int, optional
+        Largest count kept. Default: the largest possible.
 
     Returns
     -------
     BestBySize
-        The root's coefficients come first; ``grow_trees`` takes the tree of any of them.
+        The coefficients of the root come first; ``grow_trees`` returns the tree of any of them.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or of ``tally`` and ``gain`` only one is given.
+        If an argument is out of range, or of ``counts`` and ``gain`` only one is given.
     Intractable
         If more than 2^28 coefficients would be kept.
 
     Notes
     -----
-    Max-plus convolution at every question; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
-    figure 4.1), because a pair of leaves meets at one node only. Two sizes at once are Scott's figure 3.2.
+    Max-plus convolution at every split; on a fixed tree of n leaves O(min(n, max_leaves) n) in all (Scott 2004,
+    figure 4.1), because a pair of leaves meets at one node only. With a count, this is Scott's figure 3.2.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     check_count("max_leaves", max_leaves)
-    tally, gain = _read_options(graph, tally, gain)
-    if max_tally is not None:
-        check_count("max_tally", max_tally, 0)
+    counts, gain = _read_options(graph, counts, gain)
+    if max_count is not None:
+        check_count("max_count", max_count, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     most = most_leaves(graph)
     depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
     depth = graph.depth if depth is None else depth
     wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
-    if tally is None or gain is None:
-        tally, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
+    if counts is None or gain is None:
+        counts, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
         tall = np.ones(graph.n_slots, dtype=np.int64)
     else:
-        stop = np.where(possible > 0, tally.max(axis=1), -np.inf)
+        stop = np.where(possible > 0, counts.max(axis=1), -np.inf)
         highest = best_sums(with_terms(graph, log_stop=stop, log_split=0.0, log_rule=0.0))
-        tall = np.clip(np.minimum(highest, np.inf if max_tally is None else max_tally), -1, None).astype(np.int64) + 1
+        tall = np.clip(np.minimum(highest, np.inf if max_count is None else max_count), -1, None).astype(np.int64) + 1
     n_coefficients = int((wide * tall).sum())
     if n_coefficients > MAX_COEFFICIENTS:
         raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients (a smaller max_leaves needs fewer)")
     start = np.concatenate([[0], np.cumsum(wide * tall)])
-    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), tally, gain))
+    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), counts, gain))
 
 
-def _read_options(graph: CellGraph, tally: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Check what leaves may add to the tally and to the weight."""
-    if tally is None and gain is None:
+def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Check what leaves may add to the count and to the weight."""
+    if counts is None and gain is None:
         return None, None
-    if tally is None or gain is None:
-        raise ValueError("of tally and gain only one is given; give both, or none.")
-    tally, gain = read_array("tally", tally), read_numbers("gain", gain)
-    for name, array in (("tally", tally), ("gain", gain)):
-        if array.ndim != 2 or len(array) != graph.n_slots or array.shape != tally.shape or array.size == 0:
+    if counts is None or gain is None:
+        raise ValueError("of counts and gain only one is given; give both, or none.")
+    counts, gain = read_array("counts", counts), read_numbers("gain", gain)
+    for name, array in (("counts", counts), ("gain", gain)):
+        if array.ndim != 2 or len(array) != graph.n_slots or array.shape != counts.shape or array.size == 0:
             raise ValueError(f"{name} has shape {array.shape}; give ({graph.n_slots}, n_options), both alike.")
-    if tally.dtype.kind not in "iu" or tally.min() < 0 or tally.max() >= 1 << 31:
-        raise ValueError("tally must hold integers 0..2147483647, what each option adds.")
+    if counts.dtype.kind not in "iu" or counts.min() < 0 or counts.max() >= 1 << 31:
+        raise ValueError("counts must hold integers 0..2147483647, what each option adds.")
     if np.isnan(gain).any() or np.isposinf(gain).any():
         raise ValueError("gain holds NaN or +inf; give finite numbers, or -inf for what may not be.")
-    return np.ascontiguousarray(tally, dtype=np.int64), np.ascontiguousarray(gain)
+    return np.ascontiguousarray(counts, dtype=np.int64), np.ascontiguousarray(gain)

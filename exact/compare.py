@@ -1,4 +1,4 @@
-"""exact.compare: the same questions asked of the exact and of a sampled posterior."""
+"""exact.compare: the same quantities from the exact and from a sampled posterior."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ N_ROOTS = 12
 
 
 class Row(NamedTuple):
-    """One quantity, answered twice."""
+    """A quantity, exact and sampled."""
 
     quantity: str
     exact: float
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 class Comparison:
-    """Table of exact against sampled answers.
+    """A table that compares exact and sampled values.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Comparison:
 
     @property
     def max_abs_z(self) -> float:
-        """Largest absolute z; 0 when nothing could be compared."""
+        """Largest absolute z; 0 if nothing could be compared."""
         return max((abs(row.z) for row in self.rows if math.isfinite(row.z)), default=0.0)
 
     def to_frame(self) -> pd.DataFrame:
@@ -62,9 +62,9 @@ class Comparison:
         return pd.DataFrame(self.rows).set_index("quantity")
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Sampled against exact probabilities with two standard errors; returns the matplotlib axes.
+        """Plot sampled against exact probabilities with two standard errors; returns the matplotlib axes.
 
-        Predictive means of a regression, which have units of their own, are in the table only.
+        Predictive means of a regression, which are not probabilities, are only in the table.
         """
         if ax is None:
             import matplotlib.pyplot as plt
@@ -98,23 +98,23 @@ class Comparison:
 
 
 def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) -> Comparison:
-    """Exact against sampled: evidence, leaves, root question, feature inclusion, predictions.
+    """Compare exact and sampled: evidence, number of leaves, root split, feature inclusion, predictions.
 
     Parameters
     ----------
     truth : ExactPosterior
         From `solve`.
     sampled : SampledPosterior
-        Of the same model.
+        A sampled posterior of the same model.
     X : table of shape (n, p), optional
         Rows whose predictions are compared. Default: up to 8 rows spread over the training data.
 
     Returns
     -------
     Comparison
-        Quantities of exact probability below 0.001 are left out. The Monte-Carlo standard error is
-        ``sd / sqrt(ESS)`` with the effective sample size of that quantity over all chains; for an event never or
-        always seen, the exact variance and the smallest effective size among leaves and log posterior.
+        Events of exact probability below 0.001 are left out. The Monte-Carlo standard error is ``sd / sqrt(ESS)`` with
+        the effective sample size of the quantity over all chains; for an event that occurs in no draw or in all, it
+        uses the exact variance and the smaller effective sample size of the number of leaves and the log posterior.
 
     Raises
     ------
@@ -144,12 +144,12 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
 
 
 def _instead(truth: Any, sampled: Any) -> str:
-    """What to do about the wrong two posteriors."""
+    """Returns advice for two posteriors of the wrong kinds."""
     exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
     if all(sampled_ones):
         return (
-            ": both are Monte Carlo, so neither tells the other's error. Give exact.solve(model) first where it is "
+            ": both are Monte Carlo, so neither shows the other's error. Give exact.solve(model) first where it is "
             "tractable; else run more chains and read R-hat in summary(), which compares them"
         )
     if all(exact_ones):

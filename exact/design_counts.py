@@ -1,4 +1,4 @@
-"""Counts of a design that data enter piece by piece, or from many workers, before any posterior is computed."""
+"""Counts of a design, accumulated from pieces of data or from many workers before any posterior is computed."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ LEAST_PENDING = 1 << 16
 
 
 class DesignCounts:
-    """The statistics of the finest cells of a design that does not look at the data, for streams and many workers.
+    """The statistics of the finest cells of a design that does not depend on the data, for streams and many workers.
 
-    Statistics add: counts fed in pieces, in any order, or merged from workers, are those of all rows at once, and so is
-    the posterior; exactly so where weights are whole numbers and y is a class, else up to rounding.
+    Statistics are additive: counts updated in pieces, in any order, or merged from workers, equal those of all rows at
+    once, and so does the posterior; exactly if weights are integers and y is a class, otherwise up to rounding.
 
     Parameters
     ----------
     split_prior : DyadicCuts with ``bounds``, GridCuts with given cuts, or FixedTree
-        A question prior over ordered columns that needs no data.
+        A split prior for ordered columns that does not depend on the data.
 
     Attributes
     ----------
     split_prior : SplitPrior
     n_rows : int
-        Rows fed so far.
+        Number of rows added so far.
 
     Raises
     ------
     TypeError
-        If ``questions`` is no question prior.
+        If ``split_prior`` is not a split prior.
     ValueError
-        If the questions depend on the data.
+        If the split prior depends on the data.
 
     Notes
     -----
     A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its weight, mean and
-    variance). Memory O(non-empty finest cells), time O(rows) but for the merging of cells, whose cost is spread.
+    variance). Memory O(non-empty finest cells); time O(rows) amortised.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class DesignCounts:
             raise ValueError(f"{split_prior!r} weighs splits by a function, which counts cannot keep; solve a model.")
         if told(parts_rows, split_prior) or counted or unbounded:
             raise ValueError(
-                f"{split_prior!r} looks at the data; counts need a design that is known beforehand: give DyadicCuts "
+                f"{split_prior!r} depends on the data; counts need a design that is known in advance: give DyadicCuts "
                 "with bounds, GridCuts with given cuts, or FixedTree."
             )
         self.split_prior, self.n_rows = split_prior, 0
@@ -106,7 +106,7 @@ class DesignCounts:
         return self
 
     def __add__(self, other: DesignCounts) -> DesignCounts:
-        """Counts of the rows of both; they must have the same design."""
+        """Returns the counts of the rows of both, which must have the same design."""
         if not isinstance(other, DesignCounts):
             return NotImplemented
         if repr(self._design()) != repr(other._design()):
@@ -119,17 +119,17 @@ class DesignCounts:
 
     @property
     def n_cells(self) -> int:
-        """Finest cells that hold rows, one for each class or, for numbers, twice where y varies."""
+        """Number of non-empty finest cells, one for each class or, for numbers, two where y varies."""
         self._merge()
         return sum(len(piece[0]) for piece in self._pieces)
 
     def model(self, **model_parts: Any) -> TreeModel:
-        """The model of all rows fed; ``tree_prior``, ``leaf`` and other parts but the questions as in `TreeModel`.
+        """Returns the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`.
 
         Raises
         ------
         ValueError
-            If fewer than two rows were fed, or the leaf needs more than counts, or than mean and variance.
+            If fewer than two rows were added, or the leaf needs more than counts, or than mean and variance.
         """
         if isinstance(model_parts.get("leaf"), parts.PoissonGamma):
             raise ValueError("PoissonGamma needs each count y; DesignCounts keeps their mean and variance only.")
@@ -144,7 +144,7 @@ class DesignCounts:
         return TreeModel(X, y, split_prior=self.split_prior, **given, **model_parts)
 
     def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
-        """The exact posterior of all rows fed: ``exact.solve(counts.model(...))``."""
+        """Returns the exact posterior of all rows added: ``exact.solve(counts.model(...))``."""
         return solve(self.model(**model_parts), max_cells=max_cells)
 
     def _design(self) -> list:

@@ -1,4 +1,4 @@
-"""exact.solve: the posterior by dynamic programming, with the reading interface of a sampled one."""
+"""ExactPosterior: the posterior by dynamic programming, with the methods of a sampled one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class CellProbabilities(NamedTuple):
-    """How often each cell of the graph occurs in a tree of the posterior; a probability where the cell holds rows."""
+    """Expected number of times that each cell of the graph occurs in a tree; for a cell with rows, its probability."""
 
     leaf: np.ndarray
     """(n_cells,): as a leaf."""
@@ -71,17 +71,17 @@ class Placed(NamedTuple):
     x: np.ndarray
     """(n, q) float64 numbers."""
     codes: np.ndarray
-    """(n, q) int64; zeros where questions are local, whose thresholds depend on the cell, and for nominal features."""
+    """(n, q) int64; zeros where splits are local, whose thresholds depend on the cell, and for nominal features."""
 
 
 class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
-    """The posterior over all trees of a model; made by `solve`.
+    """The posterior over all trees of a model, returned by `solve`.
 
     Attributes
     ----------
     model : TreeModel
     graph : CellGraph
-        Cells and questions.
+        Cells and splits.
     log_inside : ndarray of shape (n_slots,), float64
         Log sum over the trees below each slot, relative to the prior's constant; entry 0 is the root's.
     """
@@ -93,12 +93,14 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
 
     @property
     def log_evidence(self) -> float:
-        """Log of the sum over all trees of prior times likelihood, nats; relative to ``C_P`` under LeafPenalty."""
+        """Log of the sum over all trees of prior times likelihood, nats; under LeafPenalty with the unnormalised
+        prior.
+        """
         return float(self.log_inside[0] + self.model.prior_tables.log_constant)
 
     @cached_property
     def n_trees(self) -> int:
-        """Number of trees of positive probability, exact whatever its size."""
+        """Number of trees of positive probability, as an exact integer of any size."""
         return count_trees(self.graph)
 
     @cached_property
@@ -119,7 +121,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return self._best.distinct_tree(0)
 
     def best_trees(self, k: int) -> BestTrees:
-        """The ``k`` most probable trees, best first; fewer if there are not as many.
+        """Returns the ``k`` most probable trees, best first, or fewer if there are not as many.
 
         Parameters
         ----------
@@ -137,8 +139,8 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
 
         Notes
         -----
-        One pass of the (max, +) recursion, then time O(k times leaves times log k) and memory for the cells that these
-        trees pass through only (Huang and Chiang 2005, algorithm 3).
+        One pass of the (max, +) recursion, then time O(k times leaves times log k), with memory only for the cells of
+        these trees (Huang and Chiang 2005, algorithm 3).
         """
         check_count("k", k)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
@@ -147,7 +149,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return BestTrees(trees, draws.log_prior_of_tree + draws.log_score_of_tree)
 
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
-        """Log joint of the best tree of each size, nats.
+        """Returns the log joint probability of the best tree of each size, nats.
 
         Parameters
         ----------
@@ -157,19 +159,19 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         Returns
         -------
         ndarray of shape (max_leaves + 1,)
-            Entry m is for m leaves; -inf where no tree has so many.
+            Entry m is for m leaves; -inf if no tree has m leaves.
 
         Raises
         ------
         ValueError
             If ``max_leaves`` is not positive.
         Intractable
-            If more than 2^28 numbers would be kept: one for each cell and size it can have.
+            If more than 2^28 numbers would be needed: one for each cell and each size that it can have.
 
         Notes
         -----
-        Max-plus convolution: O(leaves times max_leaves) on a fixed design (Scott 2004, figure 4.1), that for each
-        question on a graph.
+        Max-plus convolution: O(leaves times max_leaves) on a fixed design (Scott 2004, figure 4.1), and as much for
+        each split on other graphs.
         """
         check_count("max_leaves", max_leaves)
         sizes = self._sizes(int(max_leaves))
@@ -179,7 +181,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return out
 
     def best_tree_of_size(self, n_leaves: int) -> Tree:
-        """The most probable of the trees with ``n_leaves`` leaves.
+        """Returns the most probable tree with ``n_leaves`` leaves.
 
         Raises
         ------
@@ -207,7 +209,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return self._largest_sizes
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
+        """Distribution of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
         return self._n_leaves_pmf.copy()
 
     @cached_property
@@ -215,11 +217,11 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return size_law(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
-        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        """Distribution of the depth; entry d is P(the deepest leaf has depth d)."""
         return depth_law(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once."""
+        """Probability (p,) that a tree splits on each feature at least once."""
         p = self.model.n_features
         never = mean_products(
             by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
@@ -227,19 +229,19 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return 1.0 - never.clip(0.0, 1.0)
 
     def expected_splits(self) -> np.ndarray:
-        """Mean number (p,) of questions a tree asks about each feature; one pass from the root down."""
+        """Mean number (p,) of splits of a tree on each feature; one pass from the root down."""
         feature = by_feature(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.question, minlength=self.model.n_features)
 
     def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> MeanAndVariance:
-        """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
+        """Returns posterior mean and variance of functions that are sums over the leaves and the splits of a tree.
 
         Parameters
         ----------
         of_leaf : array of shape (n_cells,) or (n_cells, m), optional
             What each cell of ``graph`` adds as a leaf. Default: nothing.
         of_split : array of shape (n_edges,) or (n_edges, m), optional
-            What each question of ``graph`` adds. Default: nothing.
+            What each split of ``graph`` adds. Default: nothing.
 
         Returns
         -------
@@ -253,8 +255,8 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
 
         Notes
         -----
-        One upward pass: given the question, subtrees are independent, so means and variances add, and a cell is the
-        mixture over its questions. Time O(m) times the evidence's.
+        One upward pass: given the split, subtrees are independent, so means and variances add, and a cell is the
+        mixture over its splits. Time O(m) times the evidence's.
 
         Examples
         --------
@@ -292,7 +294,10 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return occurrences(self.graph, self.log_inside)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+        """Distribution of the root split, as a dictionary of probabilities.
+
+        Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left).
+        """
         graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))
         stop = float(np.exp(graph.log_stop[0] - self.log_inside[0]))
@@ -303,7 +308,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return self.name_root_law(stop, np.exp(log_share - self.log_inside[0]))
 
     def name_root_law(self, stop: float, share: np.ndarray) -> dict[RootKey, float]:
-        """A law of the root as `root_split_pmf` gives it, from the probability of each question of the root cell."""
+        """Returns the dictionary of `root_split_pmf` from the probability of each split of the root cell."""
         graph, model = self.graph, self.model
         out: dict[RootKey, float] = {None: stop}
         for e, probability in enumerate(share.tolist()):
@@ -322,17 +327,18 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return graph.first_slot[cells] + 1 - graph.depth[cells] if graph.layered else cells
 
     def cell_probabilities(self) -> CellProbabilities:
-        """Leaf and split probabilities of every cell of ``graph``."""
+        """Returns leaf and split probabilities of every cell of ``graph``."""
         occurs = self._occurrences.slot
         leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]
         return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
 
     def kl_to_prior(self) -> float:
-        """Divergence from the prior over trees, nats: the mean score minus the log of the mean likelihood.
+        """Returns the Kullback-Leibler divergence from the prior over trees, nats.
 
-        The prior is divided by its mass, the same sum with zero scores, which LeafPenalty and conditioned processes
-        that run out of questions need.
+        It is the posterior mean of the score minus the log of the prior mean of the likelihood. The prior is divided by
+        its mass, the same sum with zero scores, which is not one under LeafPenalty, nor under a conditioned process if
+        cells may have no admissible split.
         """
         graph = self.graph
         log_mass = log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
@@ -340,7 +346,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def question_probabilities(self) -> np.ndarray:
-        """How often each question of ``graph`` is asked in a tree of the posterior, (n_edges,)."""
+        """Expected number of times that each split of ``graph`` occurs in a tree of the posterior, (n_edges,)."""
         return self._occurrences.question.copy()
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
@@ -375,13 +381,13 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
 
     @cached_property
     def cell_values(self) -> np.ndarray:
-        """What each cell predicts as a leaf, (n_cells, d)."""
+        """The prediction of each cell as a leaf, (n_cells, d)."""
         refuse_by_row(self.model)
         return np.ascontiguousarray(self.model.leaf.value(self.graph.stats, self.model.target))
 
     @cached_property
     def _router(self) -> Router:
-        """What tells on which side of a question a row lies."""
+        """The data that determine to which side of a split a row goes."""
         model = self.model
         local = told(parts_rows, model.split_prior)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
@@ -410,7 +416,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Posterior means (n, d) of the values by cell (n_cells, d) that rows of numbers reach."""
+        """Returns the posterior means (n, d) of the values (n_cells, d) of the cells that rows of numbers reach."""
         if is_fixed_design(self.model):
             return self._paths_to(np.ascontiguousarray(by_cell))(X)
         return average_rows(
@@ -445,10 +451,10 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         return draws, draws.tree_of_draw[0]
 
     def predict_std_over_trees(self, X: Any) -> np.ndarray:
-        """Standard deviation, over all trees, of what the tree predicts: how far trees disagree.
+        """Returns the standard deviation, over all trees, of the prediction of a tree: how much the trees disagree.
 
-        No spread of a new y, which is `predict_std_new_y`: neither the noise nor what a leaf does not know of its own
-        mean is in it.
+        It includes neither the noise nor the uncertainty of the mean of a leaf; for the standard deviation of a new y
+        see `predict_std_new_y`.
 
         Parameters
         ----------
@@ -458,7 +464,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         Returns
         -------
         ndarray of shape (n,), or (n, K) for class probabilities
-            Of the leaf's predictive mean, or of its class probabilities.
+            Standard deviation of the predictive mean of the leaf, or of its class probabilities.
 
         Raises
         ------
@@ -467,8 +473,8 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
 
         Notes
         -----
-        A row lies in one leaf, so the square of its value is again a sum over leaves: one downward pass, as `predict`.
-        Values are taken relative to the root's; accurate to about 1e-8 of their range.
+        A row is in exactly one leaf, so the square of its value is again a sum over leaves: one downward pass, as for
+        `predict`. Values are taken relative to that of the root; accurate to about 1e-8 of their range.
         """
         numbers = self.model.columns.numbers(X)
         if self.model.leaf.x_columns is not None:
@@ -478,13 +484,15 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
     def to_arviz(
         self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
     ) -> Any:
-        """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
+        """Returns ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
         rng = read_generator(rng)
         given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
         return self.sample(draws, rng).to_arviz(rng=rng, **given)
 
     def summary(self) -> pd.DataFrame:
-        """Table (a DataFrame) of log_evidence, n_leaves, and the most probable tree's leaves and log joint."""
+        """Returns a DataFrame of log_evidence, n_leaves, and the number of leaves and log joint of the most probable
+        tree.
+        """
         import pandas as pd
 
         pmf = self.n_leaves_pmf()
@@ -503,7 +511,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
     def __repr__(self) -> str:
         return (
             f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
-            f"{self.graph.n_edges} questions)"
+            f"{self.graph.n_edges} splits)"
         )
 
 

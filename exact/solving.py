@@ -14,14 +14,14 @@ from .visited import whole
 
 
 def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None = None) -> ExactPosterior:
-    """Sum over all trees of the model by dynamic programming.
+    """Returns the posterior over all trees of the model, by dynamic programming.
 
     Parameters
     ----------
     model : TreeModel
-        Any tree prior and question prior; a leaf whose score separates over the leaves.
+        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     max_cells : int, default 20,000,000
-        Cells allowed; a cell takes some hundred bytes, each of its questions 28.
+        Largest number of cells; a cell takes some hundred bytes, each of its splits 28.
 
     budget : int, optional
         Cells after which to stop, >= 1: cells are looked at best first, and what is not reached by then becomes a bound
@@ -37,18 +37,18 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
     Raises
     ------
     Intractable
-        If the sum needs more cells; most hopeless problems are refused before anything is built. The message, and
-        ``fits`` of the error, say which settings need no more than is allowed.
+        If the sum needs more cells; most intractable problems are refused before anything is built. The message, and
+        ``fits`` of the error, name settings that would be tractable.
     ValueError
-        If the leaf score does not separate, ``max_cells`` is not positive, or the score of a cell is not finite.
+        If the tree score is not a sum over leaves, ``max_cells`` is not positive, or the score of a cell is not finite.
     TypeError
         If the model is not a TreeModel.
 
     Notes
     -----
     Cells are row sets (LocalCuts), boxes (GridCuts, DyadicCuts) or nodes (FixedTree). Time and memory are
-    proportional to the number of (cell, question) pairs, times the depths a cell can lie at when the prior tells
-    them apart (formula sheet, section 6; Goodman 1999 for the semirings).
+    proportional to the number of (cell, split) pairs, times the number of depths at which a cell can occur if the tree
+    prior depends on depth (formula sheet, section 6; Goodman 1999 for the semirings).
 
     Examples
     --------

@@ -46,7 +46,7 @@ def main(folder):
         print(f"\nkernel {kernel!r}: {sampled} in {sampled.seconds:.1f} s", end="\n\n")
         table = exact.compare(truth, sampled)
         print(table)
-    print("\nGrow and prune alone stay with the root question they found first; the local moves find the law.")
+    print("\nGrow and prune alone stay with the root split they found first; the local moves find the distribution.")
     folder.mkdir(parents=True, exist_ok=True)
     table.plot().figure.savefig(folder / "chipman_1998_exact_against_sampled.png", dpi=120)
 

@@ -30,15 +30,15 @@ All functions are in `pt.plots`; they take matplotlib axes and return them. This
 written by `python examples/gallery.py`.
 
 `truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,
-two classes. `regions` and `tempered` are runs, the second with `betas=8`, for the example of Chipman, George and
-McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The pictures over two
-features are of `noisy`, a run for two noisy classes.
+two classes. `regions` and `tempered` are runs (the second with `betas=8`) for the example of Chipman, George and
+McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The plots over two
+features show `noisy`, a run for two noisy classes.
 """
 
 
 @cache
 def posteriors():
-    """The posteriors shown, by the names the pictures ask for."""
+    """The posteriors shown, by the parameter names of the functions below."""
     run = {"draws": 1000, "tune": 500, "chains": 4, "rng": 1, "progress": False}
     rng = np.random.default_rng(3)
     B = rng.integers(0, 2, size=(120, 6))
@@ -60,7 +60,7 @@ def posteriors():
 
 
 def best_tree(post):
-    """The best tree, and beside it the typical one: of all drawn, the one that predicts most as the posterior does."""
+    """The most probable tree, and the typical one: the one drawn whose predictions are closest to the posterior's."""
     _, (left, right) = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
     plots.plot_tree(post.map_tree(), left)
     plots.plot_tree(pt.typical_tree(post), right)
@@ -69,44 +69,46 @@ def best_tree(post):
 
 
 def large_tree():
-    """A tree of 30 leaves and ten classes: a bar for each class, below it the most probable one."""
+    """A tree of 30 leaves and ten classes: a bar for each class in each leaf, and below them the most probable
+    class.
+    """
     cart = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0).fit(*load_digits(return_X_y=True, as_frame=True))
     plots.plot_tree(pt.Tree.from_sklearn(cart))
 
 
 def n_leaves(post, truth):
-    """Number of leaves: draws with two standard errors, and the exact law."""
+    """Distribution of the number of leaves: draws with two standard errors, and exact."""
     plots.plot_n_leaves(post, truth=truth)
 
 
 def depth(post, truth):
-    """Depth of the deepest leaf, likewise."""
+    """Distribution of the depth of the deepest leaf, likewise."""
     plots.plot_depth(post, truth=truth)
 
 
 def inclusion(post, truth):
-    """How probable it is that a tree asks about a feature."""
+    """Probability that a tree splits on a feature."""
     plots.plot_inclusion(post, truth=truth)
 
 
 def partition(noisy):
-    """The cells of the best tree in two dimensions."""
+    """The cells of the most probable tree in two dimensions."""
     plots.plot_partition(noisy)
 
 
 def surface(noisy):
-    """What the posterior predicts, all its trees averaged, with the borders of the best one and the rows."""
+    """Posterior mean prediction over all trees, with the cell boundaries of the most probable tree and the rows."""
     ax = plots.plot_surface(noisy)
     plots.plot_partition(noisy, ax=ax, fill=False)
 
 
 def spread(noisy):
-    """Where its trees disagree: the standard deviation over trees."""
+    """Where the trees disagree: standard deviation of the prediction over trees."""
     plots.plot_surface(noisy, spread=True, points=False)
 
 
 def nominal_surface(regions):
-    """A regression with a nominal feature on an axis."""
+    """A regression with a nominal feature on one axis."""
     plots.plot_surface(regions, ("x1", "x2"))
 
 
@@ -123,7 +125,7 @@ def trace(post):
 
 
 def ranks(post):
-    """Ranks of each chain's draws among those of all: flat when the chains agree."""
+    """Rank histograms of each chain's draws among those of all chains: flat when the chains agree."""
     plots.plot_ranks(post)
 
 
@@ -133,12 +135,12 @@ def four_pictures(post, truth):
 
 
 def comparison(post, truth):
-    """Exact against sampled: every probability both engines know."""
+    """Exact against sampled: every probability that both engines compute."""
     exact.compare(truth, post).plot()
 
 
 def ladder(tempered):
-    """The ladder of a tempered run: exchanges between neighbouring powers, round trips of replicas."""
+    """The ladder of a tempered run: exchanges between neighbouring inverse temperatures, round trips of replicas."""
     plots.plot_ladder(tempered)
 
 
@@ -149,7 +151,7 @@ PICTURES = (
 
 
 def code_of(picture):
-    """The lines of a picture's function behind its docstring."""
+    """The body of a function without its docstring."""
     source = inspect.getsource(picture).split('"""', 2)[2]
     return textwrap.dedent(source.lstrip("\n")).rstrip()
 

@@ -12,11 +12,11 @@ Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
 Mode, Projection.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
-Moves of your own: Move, and moves, a module of what their steps are written with.
-Checks of what you bring: testing, a module.
+Your own moves: Move, and moves, a module of functions with which their steps are written.
+Checks of your own leaves and moves: testing, a module.
 Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
-Pictures: plots, a module of functions that draw on matplotlib axes.
+Plots: plots, a module of functions that draw on matplotlib axes.
 Progressive mixture: progressive_mixture, ProgressiveSample.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """

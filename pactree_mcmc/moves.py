@@ -1,39 +1,39 @@
-"""What the step of a move of one's own is written with; `pactree_mcmc.Move` takes it.
+"""The functions with which you write the step of your own move, for `pactree_mcmc.Move`.
 
-A step is ``step(rng, model, state) -> Proposal``, compiled. ``state`` holds the present tree:
+A step is ``step(rng, model, state) -> Proposal``, compiled. ``state`` describes the present tree:
 
 - ``state.node[i]``, a record: ``parent``, ``left``, ``right`` (-1: none), ``feature`` (-1 in a leaf), ``cut`` (the
   largest code going left), ``categories`` (bits going left, -1 for an ordered feature), ``log_rule`` (log R of its
   split, 0 in a leaf), ``score`` (log score as a leaf, of internal nodes too), ``rows``, ``depth``, ``start``
   and ``stop`` (its merged rows are ``state.order[start:stop]``), ``splittable``. Node 0 is the root.
 - ``state.stats[i]``, the additive statistics of node i; ``state.beta[0]``, the power of the score, 1 unless tempered.
-- three lists to pick from: of the leaves that can be split, ``n_growable(state)`` in number, ``growable(state, i)`` the
-  i-th; likewise `n_prunable` and `prunable`, the nodes whose children are both leaves; `n_internal` and `internal`.
-  Their order is that of the run and means nothing.
+- three lists to pick from: the leaves that can be split, of which there are ``n_growable(state)`` and
+  ``growable(state, i)`` is the i-th; likewise `n_prunable` and `prunable` for the nodes whose children are both leaves,
+  and `n_internal` and `internal`. Their order depends on the history of the chain and has no meaning.
 - ``model.units.codes`` (q, U), the code of each merged row by coordinate.
 
-Chance: ``pick(rng, n)``, ``flip(rng, p)``, ``flip_log(rng, log_p)``, ``pick_weighted(rng, weights, total)``, and what
-draws a split of a cell: ``draw_split(rng, model, state, node)`` from the split prior, ``draw_split_of(rng, model,
-state, node, feature)`` from the split prior among those of one admissible feature. A `Split` has feature, cut,
+Random choices: ``pick(rng, n)``, ``flip(rng, p)``, ``flip_log(rng, log_p)``, ``pick_weighted(rng, weights, total)``. To
+draw a split of a cell: ``draw_split(rng, model, state, node)`` from the split prior, or ``draw_split_of(rng, model,
+state, node, feature)`` from the split prior given one admissible feature. A `Split` has the fields feature, cut,
 categories and log_rule.
 
-What may be proposed:
+Possible proposals:
 
 - to grow: ``attach_children(model, state, leaf, split)``, then ``return growth(model, state, which, leaf, ratio)``;
 - to prune: ``return pruning(model, state, which, node, ratio)``;
-- to give an internal node another split, those below staying as far as they can: ``return replace_split(rng, model,
-  state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` where it comes from the split prior, whose R then
-  belongs into the ratio; else it must be as probable to be proposed as the present one is from the new tree;
+- to give an internal node another split and keep those below as far as possible: ``return replace_split(rng, model,
+  state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` is True if the split was drawn from the split prior,
+  whose R then enters the ratio; otherwise it must be proposed with the same probability as the reverse change;
 - to replace a subtree: ``top = begin(state, node)``, a leaf outside the
   tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `loosen_plan`,
   `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or
   ``withdrawn(which, node, top)``;
-- ``refused(which)``, where the proposal cannot be made and nothing was built; ``nothing()``, where there is nothing to
-  pick from.
+- ``refused(which)`` if the proposal cannot be made and nothing was built; ``nothing()`` if there is nothing to pick
+  from.
 
-``ratio`` is the log probability of proposing the way back minus that of the way there; the prior and score ratios are
-filled in. ``which`` is 0, or 1 for the second of two numbers that the move counts. The loop decides, makes the change
-or takes it back, and counts.
+``ratio`` is the log proposal ratio: the log probability of proposing the present tree from the new one minus that of
+proposing the new one. The prior and score ratios are filled in. ``which`` is 0, or 1 for the second of two numbers that
+the move counts. The loop accepts or rejects, carries out the change or undoes it, and counts.
 """
 
 from .core.compile.jit import jit

@@ -23,7 +23,7 @@ def chipman_1998(options):
             gaps.append(abs((run.post.n_leaves == 5).mean() - five))
             variations.append(total_variation(root_law("chipman_1998"), roots(run.post).law()))
             seconds.append(run.seconds)
-        yield f"{limit.seconds:g} s a chain, |P(5 leaves) - {five:.4f}|: {_row(gaps)}; root law: {_row(variations)}"
+        yield f"{limit.seconds:g} s a chain, |P(5 leaves) - {five:.4f}|: {_row(gaps)}; root split: {_row(variations)}"
         yield Check(f"{limit.seconds:g} s, worst chain, |P(5 leaves) - exact|", max(gaps), asked)
         if limit is not short:
             yield Check(f"{limit.seconds:g} s, worst chain, total variation of the root law", max(variations), 0.01)

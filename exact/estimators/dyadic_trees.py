@@ -19,7 +19,7 @@ from .rows import read_rows
 
 
 class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
-    """What both classifiers share: the tree, prediction."""
+    """Base of both classifiers: the tree, prediction."""
 
     classes_: np.ndarray
     levels_: int
@@ -52,10 +52,10 @@ class DyadicTreeClassifier(_DyadicTree):
     Parameters
     ----------
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
-        As for `minimise_risk`: the spatially adaptive penalty, the square-root penalty, the price of a leaf, or an
-        additive or size penalty of one's own.
+        As for `minimise_risk`: the spatially adaptive penalty, the square-root penalty, a number as the penalty per
+        leaf, or your own additive or size penalty.
     strength : float, default 0.1
-        Multiplies the penalty. 1 is the theory's, whose constants are large; choose it by cross-validation.
+        Multiplies the penalty. The theory has 1, with large constants; choose it by cross-validation.
     levels : int or None, default None
         Splits of one coordinate on the way to a leaf; None: `default_levels`, from n and p.
     cyclic : bool or "auto", default "auto"
@@ -71,14 +71,14 @@ class DyadicTreeClassifier(_DyadicTree):
     classes_ : ndarray of shape (K,)
     tree_ : Tree
     risk_ : float
-        Share of training rows it gets wrong.
+        Error rate on the training rows.
     penalty_ : float
-        ``strength`` times its penalty; with `risk_` the smallest sum of all trees.
+        ``strength`` times the penalty of the tree; the sum with `risk_` is the smallest over all trees.
     levels_ : int
     cyclic_ : bool
         Whether coordinates were taken in turn.
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Splits of the tree about each feature, and their shares.
+        Number of splits of the tree on each feature, and the same normalised to sum 1.
     n_features_in_ : int
 
     Examples
@@ -113,12 +113,12 @@ class DyadicTreeClassifier(_DyadicTree):
         self.max_cells = max_cells
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the tree for rows X (n, p) with labels y (n,), each there ``sample_weight`` (n,) times.
+        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
 
         Raises
         ------
         ValueError
-            If an argument is out of range or the input does not fit.
+            If an argument is out of range or the input is invalid.
         Intractable
             If there are more cells than allowed.
         """
@@ -144,9 +144,9 @@ class DyadicTreeClassifier(_DyadicTree):
         return self
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
-        """Scott's Theorem 2 for the fitted tree, its errors counted on rows X, y, which may be the training rows.
+        """Scott's Theorem 2 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
 
-        ``n_classes``: labels there can be, known before the rows were seen.
+        ``n_classes``: number of possible labels, fixed before the rows were seen.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class DyadicTreeClassifier(_DyadicTree):
 class NeymanPearsonTreeClassifier(_DyadicTree):
     """The dyadic tree with the fewest misses at a false-alarm level ``alpha`` (Scott 2004, chapter 3). Two classes.
 
-    The null class is the smaller label: a false alarm is a row of it called the other.
+    The null class is the smaller label; a false alarm is a row of the null class that is assigned to the other.
 
     Parameters
     ----------
@@ -173,9 +173,10 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     method : {"srm", "erm"}, default "srm"
         As for `neyman_pearson_tree`.
     max_leaves : int or None, default None
-        Leaves allowed; None: as many as can matter. "erm" needs a number.
+        Largest number of leaves; None: as many as can matter. "erm" needs a number.
     tolerance : float, default 0.0
-        Part of the theory's tolerance added to ``alpha``; 0 holds the training rows to ``alpha``.
+        Multiple of the theory's tolerance that is added to ``alpha``; with 0 the false-alarm rate on the training rows
+        is at most ``alpha``.
     strength : float, default 0.5
         Multiplies the penalty of misses; choose it by cross-validation.
     delta0, delta1 : float, default 0.05
@@ -198,7 +199,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         On the training rows.
     levels_ : int
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Splits of the tree about each feature, and their shares.
+        Number of splits of the tree on each feature, and the same normalised to sum 1.
     n_features_in_ : int
 
     Examples
@@ -246,12 +247,12 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the tree for rows X (n, p) with labels y (n,) of two classes, each there ``sample_weight`` (n,) times.
+        """Fit the tree to rows X (n, p) with labels y (n,) of two classes, each counted ``sample_weight`` (n,) times.
 
         Raises
         ------
         ValueError
-            If y has not two classes, an argument is out of range or the input does not fit.
+            If y does not have two classes, an argument is out of range or the input is invalid.
         Intractable
             If the problem is too large.
         """
@@ -272,7 +273,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         return self
 
     def guarantee(self) -> Guarantee:
-        """Scott's Theorem 14 as numbers for the fitted tree.
+        """Returns the bounds of Scott's Theorem 14 for the fitted tree.
 
         Raises
         ------

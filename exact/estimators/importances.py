@@ -1,4 +1,4 @@
-"""How much a classifier of one tree, or of its subtrees, asks about each feature."""
+"""How much a classifier of one tree, or of its subtrees, splits on each feature."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class AsksFeatures:
     n_features_in_: int
 
     def _goes_on(self) -> np.ndarray:
-        """Share (n_nodes,) of the subtrees that ask each node's question: of a single tree 1, and 0 for its leaves."""
+        """Returns the fraction (n_nodes,) of the subtrees in which each node is split: 1 or 0 for a single tree."""
         return (self.tree_.feature != LEAF).astype(np.float64)
 
     @property
     def split_counts_(self) -> np.ndarray:
-        """SplitPrior (p,) about each feature, the mean over subtrees where several vote."""
+        """Number of splits (p,) on each feature, the mean over subtrees where several vote."""
         check_is_fitted(self)
         inner = self.tree_.feature != LEAF
         return np.bincount(self.tree_.feature[inner], weights=self._goes_on()[inner], minlength=self.n_features_in_)

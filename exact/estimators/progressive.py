@@ -24,8 +24,8 @@ from .rows import read_rows
 class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     """Progressive mixture over all subtrees of a KD or dyadic tree, exactly (Blanchard 1999).
 
-    Half of the rows set the class frequencies of every node, the others enter one by one; the prediction is the mean,
-    over the examples that have entered and over random orders and halves, of the posterior's.
+    Half of the rows determine the class frequencies of every node, the others enter one by one; the prediction is the
+    mean of the posterior predictions over the numbers of examples that have entered and over random orders and halves.
 
     Parameters
     ----------
@@ -37,22 +37,22 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     pseudocount : float, default 0.5
         Added to each class in the frequencies of a node, > 0.
     orders : int, default 10
-        Random orders, each with a half of its own, >= 1.
+        Number of random orders, each with its own random half, >= 1.
     max_depth : int or None, default None
         Depth of the deepest leaf, >= 1; None: ``floor(log2(n))``, for a dyadic tree at least the number of features.
     random_state : int, RandomState or None, default None
-        Draws the orders.
+        Source of randomness for the orders.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
         Sorted labels.
     mixture_ : ProgressiveMixture
-        The mixture, with all that can be asked of it.
+        The mixture, with all its methods.
     rows_ : ndarray of shape (n_rows,)
-        Which of the rows given each row of its model is.
+        Index, among the rows given, of each row of its model.
     feature_importances_ : ndarray of shape (p,)
-        Probability that a tree asks about the feature, divided by the sum over features; computed when asked for.
+        Probability that a tree splits on the feature, divided by the sum over features; computed on first access.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (p,)
         Of a frame whose column names are strings.
@@ -66,7 +66,8 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    O(n depth) an order, O(depth) a row to predict. ``pt.progressive_mixture`` has free questions, by Monte Carlo.
+    O(n depth) per order, O(depth) per prediction. ``pt.progressive_mixture`` is not restricted to a fixed tree, but
+    uses Monte Carlo.
 
     References
     ----------
@@ -137,7 +138,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Probability (p,) that a tree asks about the feature, divided by the sum over features."""
+        """Probability (p,) that a tree splits on the feature, divided by the sum over features."""
         check_is_fitted(self, "mixture_")
         return shares(self.mixture_.feature_inclusion())
 

@@ -15,7 +15,7 @@ from ..graph.limits import refuse_bytes
 
 
 class Rows(NamedTuple):
-    """Checked rows, sorted, so that neither their order nor who repeats them matters to what is drawn of them."""
+    """Checked rows, sorted, so that random choices depend neither on their order nor on how repeated rows are given."""
 
     X: np.ndarray
     """(n, p) float64: those of weight 0 left out, the others as often as they weigh."""
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
     @property
     def are_repeated(self) -> bool:
-        """Whether a weight above 1 has made copies, of which no bound for independent rows speaks."""
+        """Whether a weight above 1 has made copies, for which bounds for independent rows do not hold."""
         return len(np.unique(self.place)) < len(self.place)
 
 

@@ -1,4 +1,4 @@
-"""What the voting trees share: the base tree, cross-validation, the vote of its nodes."""
+"""Base of the voting trees: the base tree, cross-validation, the vote of its nodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Fold(NamedTuple):
 
 
 class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
-    """A base tree, weights of its subtrees, and their vote: what differs is the weights, and what a node votes for."""
+    """Base class: a base tree, weights of its subtrees, and their vote. Subclasses define the weights and the votes."""
 
     classes_: np.ndarray
     labels_: np.ndarray
@@ -55,14 +55,14 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _says(self, base: BaseTree) -> Says:
-        """What each node votes for: its label."""
+        """The vote of each node: its label."""
         return Says(np.eye(len(self.classes_)), base.label)
 
     def _check(self) -> None:
         """Refuse parameters out of range."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the base tree, choose parameters left out by cross-validation, weigh the subtrees.
+        """Grow the base tree, choose parameters that are None by cross-validation, and weigh the subtrees.
 
         Parameters
         ----------
@@ -120,14 +120,14 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         return votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *says, abstains)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Share of the votes, (n, K); columns follow ``classes_``. A row costs its one path, O(depth)."""
+        """Returns the fractions of the votes, (n, K); columns follow ``classes_``. Cost O(depth) per row."""
         check_is_fitted(self)
         X = read_data(self, X, dtype=np.float64, order="C", reset=False)
         votes = self._votes[self._base.leaf_number[self._base.routes.leaves(X)]]
         return votes / votes.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class with most votes, (n,); the first of several."""
+        """Returns the class with most votes, (n,); the first of several."""
         share = self.predict_proba(X)
         return self.classes_[np.argmax(share, axis=1)]
 
@@ -207,7 +207,7 @@ def check_penalty(penalty: Any) -> None:
     check_choice("penalty", penalty, ("size", "spatial"))
 
 
-def check_price(name: str, value: Any) -> None:
-    """Refuse a price that is neither None nor a finite number >= 0."""
+def check_factor(name: str, value: Any) -> None:
+    """Refuse a parameter that is neither None nor a finite number >= 0."""
     if value is not None:
-        check_number(name, value, "a finite price >= 0, or None to cross-validate", 0.0, LARGEST_PENALTY)
+        check_number(name, value, "a finite number >= 0, or None to cross-validate", 0.0, LARGEST_PENALTY)

@@ -19,7 +19,7 @@ from ..systems.pac_bayes.subtrees import (
     theoretical_terms,
 )
 from .rows import Rows
-from .voting import VotingTree, check_penalty, check_price
+from .voting import VotingTree, check_factor, check_penalty
 
 
 class PACBayesTreeClassifier(VotingTree):
@@ -31,19 +31,19 @@ class PACBayesTreeClassifier(VotingTree):
         Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
         rows. A cell whose rows have one class is a leaf of T0.
     penalty : {"size", "spatial"}, default "size"
-        For a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)``, the paper's; "spatial", ``sqrt(max(n_A, j) * j)``,
-        as in SN pruning.
+        For a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)`` as in the paper; "spatial", ``sqrt(max(n_A, j) *
+        j)`` as in SN pruning.
     lambda1, lambda2 : float or None, default None
-        Prices >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too), then
-        lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
+        Penalty parameters >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too),
+        then lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
     max_depth : int or None, default None
-        Depth of the deepest leaf of T0, >= 1; None: ``p * floor(log n)`` for a dyadic tree, no limit for a KD tree.
+        Largest depth of a leaf of T0, >= 1; None: ``p * floor(log n)`` for a dyadic tree, no limit for a KD tree.
     bounds : array of shape (p, 2) or None, default None
         Box of a dyadic tree; None: the range of the rows.
     coordinate : {"cycling", "widest"}, default "cycling"
-        Of a KD tree, as in `pactree_mcmc.kd_tree`.
+        For a KD tree, as in `pactree_mcmc.kd_tree`.
     random_state : int, RandomState or None, default None
-        Draws the halves of cross-validation.
+        Source of randomness for the halves of cross-validation.
 
     Attributes
     ----------
@@ -51,17 +51,17 @@ class PACBayesTreeClassifier(VotingTree):
     tree_ : Tree
         T0, its nodes in preorder.
     labels_ : ndarray of shape (n_nodes,), int64
-        Class number of each node: the majority, the smallest of several.
+        Class number of each node: the majority class, the smallest if there are several.
     weights_ : ndarray of shape (n_nodes,)
         w(A): posterior probability of the subtrees in which node A is a leaf.
     split_counts_, feature_importances_ : ndarray of shape (p,)
-        Mean number of questions of a subtree about each feature, and their shares.
+        Mean number of splits of a subtree on each feature, and the same normalised to sum 1.
     gibbs_risk_ : float
-        Mean over subtrees of the share of the counted rows that are wrong.
+        Mean over subtrees of the error rate on the counted rows.
     kl_ : float
         Divergence of the posterior over subtrees from the prior, nats.
     n_counted_ : int
-        Rows that weigh the subtrees, copies counted.
+        Number of rows that weigh the subtrees, including copies.
     lambda1_, lambda2_ : float
         Given or chosen.
     cv_errors_ : dict of name to ndarray of shape (20, 2)
@@ -74,12 +74,13 @@ class PACBayesTreeClassifier(VotingTree):
 
     Notes
     -----
-    A subtree weighs ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``; all rows grow T0,
-    label it and weigh its subtrees, so no bound follows: for that see `PACBayesTheoryClassifier`. A child of T0 without
-    rows is the paper's dummy, a leaf with phi = 0: where new rows reach it, it votes as its parent does.
+    A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows are
+    used to grow T0, to label it and to weigh its subtrees, so that no bound applies; for bounds see
+    `PACBayesTheoryClassifier`. A child of T0 without rows is a dummy in the paper's terms, a leaf with phi = 0: for new
+    rows that reach it, it votes like its parent.
 
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
-    trees of half the rows; O(depth) a row to predict.
+    trees of half the rows; O(depth) per prediction.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class PACBayesTreeClassifier(VotingTree):
     def _check(self) -> None:
         check_penalty(self.penalty)
         for name in self._searched:
-            check_price(name, getattr(self, name))
+            check_factor(name, getattr(self, name))
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))
@@ -134,7 +135,7 @@ class PACBayesTreeClassifier(VotingTree):
 
 
 class PACBayesTheoryClassifier(VotingTree):
-    """Weighted vote of all subtrees whose bound is proved (Nguyen and Kpotufe 2018, Theorem 1).
+    """Weighted vote of all subtrees to which a bound applies (Nguyen and Kpotufe 2018, Theorem 1).
 
     Parameters
     ----------
@@ -149,14 +150,14 @@ class PACBayesTheoryClassifier(VotingTree):
     max_depth, bounds, coordinate
         As for `PACBayesTreeClassifier`.
     random_state : int, RandomState or None, default None
-        Draws the half of the rows that grows T0.
+        Source of randomness for the half of the rows that grows T0.
 
     Attributes
     ----------
     classes_, tree_, labels_, weights_, split_counts_, feature_importances_, gibbs_risk_, kl_, n_counted_
         As for `PACBayesTreeClassifier`.
     counted_rows_ : ndarray of int64
-        Which of the rows given weigh the subtrees, copies as often as they count.
+        Indices, among the rows given, of those that weigh the subtrees, copies repeated.
     prior_depth_ : int
         D0.
 
@@ -169,11 +170,12 @@ class PACBayesTheoryClassifier(VotingTree):
     -----
     One half of the rows, drawn at random, grows T0 and labels its nodes; the other weighs the subtrees, by ``exp(-lam
     * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one half only,
-    ``pactree_mcmc.certificates`` may take ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless ``sample_weight`` has
-    made copies, which are not independent rows, or the first class, that of cells without rows (the paper's Corollary
-    1), occurs in the counted half alone. The vote is meant for that bound and not for accuracy: with a few hundred rows
-    its constants leave hardly more than the root, which is why the scikit-learn tag ``poor_score`` is set. The theorem
-    needs 8 counted rows (`exact.oracle_bound` refuses fewer). Cost: O(n depth), and O(depth) a row to predict.
+    ``pactree_mcmc.certificates`` can be applied to ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless
+    ``sample_weight`` has made copies, which are not independent rows, or the first class, the label of cells without
+    rows (the paper's Corollary 1), occurs only in the counted half. The vote is meant for that bound and not for
+    accuracy: with a few hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag
+    ``poor_score`` is set. The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer). Cost: O(n depth), and
+    O(depth) per prediction.
 
     Examples
     --------

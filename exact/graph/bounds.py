@@ -1,4 +1,4 @@
-"""How many cells a problem has at least, found without building the graph: hopeless ones are refused at once."""
+"""Lower bounds on the number of cells, without building the graph, so that intractable problems are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of cells: every cell that a tree of the model can have, and the questions that lead from cell to cell."""
+"""The graph of cells: every cell that a tree of the model can have, and the splits that lead from cell to cell."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ SLOT_COLUMNS = ("log_stop", "log_split")
 class CellGraph(NamedTuple):
     """Cells in compressed rows, parents before children; cell 0 is the root.
 
-    A cell that can occur at several depths has a *slot* for each when the tree prior tells depths apart, else one.
+    A cell that can occur at several depths has a *slot* for each depth if the tree prior depends on depth, otherwise
+    one.
     """
 
     first_edge: np.ndarray
-    """(n_cells + 1,) int64: the questions of cell c are first_edge[c] to first_edge[c + 1] - 1."""
+    """(n_cells + 1,) int64: the splits of cell c are first_edge[c] to first_edge[c + 1] - 1."""
     left: np.ndarray
     """(n_edges,) int32: child in which the answer is yes."""
     right: np.ndarray
@@ -42,7 +43,7 @@ class CellGraph(NamedTuple):
     question: np.ndarray
     """(n_edges,) int64: packed cut and next code, or categories going left; relative to the box in an empty cell."""
     log_rule: np.ndarray
-    """(n_edges,) float64: log R(question | cell)."""
+    """(n_edges,) float64: log R(split | cell)."""
     rows: np.ndarray
     """(n_cells,) int64 training rows."""
     stats: np.ndarray
@@ -50,7 +51,7 @@ class CellGraph(NamedTuple):
     score: np.ndarray
     """(n_cells,) float64, nats."""
     design: np.ndarray
-    """(n_cells,) int32 node of the fixed tree; 0 for free questions."""
+    """(n_cells,) int32 node of the fixed tree; 0 for free splits."""
     depth: np.ndarray
     """(n_cells,) int64: smallest depth."""
     first_slot: np.ndarray
@@ -68,7 +69,7 @@ class CellGraph(NamedTuple):
         Raises
         ------
         ValueError
-            Naming the first invariant that is broken, and where.
+            Names the first invariant that is violated, and where.
         """
         n, m = len(self.rows), len(self.left)
         for size, columns in ((n, CELL_COLUMNS), (m, EDGE_COLUMNS), (self.n_slots, SLOT_COLUMNS)):
@@ -103,7 +104,7 @@ class CellGraph(NamedTuple):
 
     @property
     def n_edges(self) -> int:
-        """Number of (cell, question) pairs."""
+        """Number of (cell, split) pairs."""
         return len(self.left)
 
     @property
@@ -113,7 +114,7 @@ class CellGraph(NamedTuple):
 
 
 def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """The graph with questions by feature: both coordinates of one count alike, and one beyond them all stays so."""
+    """The graph with splits by feature: both coordinates of one count alike, and one beyond them all stays so."""
     if not model.columns.twins:
         return graph
     feature = np.append(model.columns.source, model.n_features)[graph.feature]
@@ -148,14 +149,14 @@ def is_in_order(
 
 
 def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
-    """Every cell the model's trees can have.
+    """Build the graph of all cells that the trees of a model can have.
 
     Raises
     ------
     ValueError
         If the feature weights are unknown (DirichletWeights).
     Intractable
-        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 questions per
+        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
         cell allowed; the message says which settings would fit.
     """
     check_type("model", model, TreeModel, "a TreeModel")
@@ -338,7 +339,7 @@ def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.nd
 
 
 def is_flat(model: TreeModel) -> bool:
-    """Whether the tree prior treats all depths that questions can reach alike, so that depth need not be kept."""
+    """Whether the tree prior is the same at all depths that splits can reach, so that depth need not be stored."""
     prior = model.prior_tables
     if prior.depth_limit < model.natural_depth:
         return False

@@ -1,4 +1,4 @@
-"""Graph of dyadic cells: only those that hold rows, and one empty cell for each vector of levels that needs one.
+"""Graph of dyadic cells: only non-empty ones, and one empty cell for each vector of levels that needs one.
 
 A cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units with the same
 leading bits. The groups of a vector come from those of a vector one level less by one more bit of each unit, so no
@@ -186,7 +186,7 @@ def link_into(
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Children and question of every edge of a layer; edges by cell, then feature."""
+    """Children and split of every edge of a layer; edges by cell, then feature."""
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
@@ -267,7 +267,7 @@ def count_cells(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, 
 
 
 def sorted_units(model: TreeModel) -> Lowered:
-    """The model with its units in the order of their bits, level by level: what follows reads memory in order."""
+    """Returns the model with its units in the order of their bits, level by level, for sequential memory access."""
     lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))

@@ -1,4 +1,4 @@
-"""Which settings make a problem small enough: bounds on cells and questions from counts of codes, without building."""
+"""Settings that make a problem small enough, from bounds on cells and splits, without building the graph."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class Side(NamedTuple):
 
 
 def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
-    """Settings each of which, changed alone, makes a graph no larger than allowed; the largest value of each.
+    """Returns settings each of which, changed alone, makes the graph no larger than allowed, with their largest values.
 
-    Bounds, so larger values may do too. A cell is a product of ranges, one a coordinate: intervals of codes, sets of
-    categories. Under local cuts several products may be one set of rows, so there are no more cells than products.
+    As they come from bounds, larger values may be enough too. A cell is a product of ranges, one for each coordinate:
+    intervals of codes, or sets of categories. Under local cuts several products may contain the same rows, so the
+    number of products is an upper bound on the number of cells.
     """
     rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
     out: dict[str, int] = {}
@@ -71,7 +72,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that fits, 0 if none does; smaller ones fit as well."""
+    """Returns the largest number up to ``most`` that fits, 0 if none does; smaller ones must fit as well."""
     low, high = 0, max(most, 0)
     while low < high:
         middle = (low + high + 1) // 2
@@ -80,7 +81,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
-    """Cells and questions that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
+    """Cells and splits that trees can have at most, with ``n_codes`` codes an ordered feature and this depth."""
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
     if told(takes_turns, model.split_prior):
@@ -93,7 +94,7 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     cells, splittable = sum(made), sum(made[:depth])
     edges = splittable * sum(side.ways for side in sides)
     if len(made) <= depth:
-        # without the limit the questions are counted, not bounded
+        # without the limit the splits are counted, not bounded
         totals = [sum(side.ranges) for side in sides]
         counted = sum(cells // total * side.all_ways for side, total in zip(sides, totals, strict=True))
         edges = min(edges, counted)

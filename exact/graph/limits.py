@@ -1,4 +1,4 @@
-"""What may be asked for: more cells than allowed, or than memory holds, are refused before they are made."""
+"""Limits on the size of graphs: more cells than allowed, or than fit into memory, are refused before they are made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EDGES_PER_CELL = 32
 MOST_CELLS = 1 << 56
 
 BYTES_PER_CELL = 128
-"""A cell, its slot, one question and what is computed of it: the least that one more cell takes."""
+"""A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
 
 
 class Intractable(ValueError):
@@ -22,20 +22,19 @@ class Intractable(ValueError):
     Attributes
     ----------
     needed : int
-        Cells needed, or a number the need exceeds.
+        Number of cells needed, or a lower bound on it.
     allowed : int
-        The ``max_cells`` given, or the number that memory holds.
+        The ``max_cells`` given, or the number that fits into memory.
     fits : dict of str to int
-        Settings each of which, changed alone, needs no more than is allowed, by bounds found without building anything:
-        ``max_cuts``, ``GridCuts``, ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty where none
-        is known.
+        Settings each of which, changed alone, is enough, according to bounds: ``max_cuts``, ``GridCuts``,
+        ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty if none is known.
     """
 
     def __init__(self, needed: int, allowed: int, what: str = "cells", fits: dict[str, int] | None = None) -> None:
         self.needed, self.allowed, self.what = int(needed), int(allowed), what
         self.fits = {} if fits is None else fits
         advice = (
-            "Give fewer or coarser questions (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
+            "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
             "memory goes, or sample."
         )
         if self.fits:
@@ -56,7 +55,7 @@ def _setting(name: str, value: int) -> str:
 
 
 def check_cells(max_cells: Any) -> int:
-    """Refuse a ``max_cells`` that is no positive integer."""
+    """Refuse a ``max_cells`` that is not a positive integer."""
     return check_count("max_cells", max_cells, 1, MOST_CELLS)
 
 
@@ -71,7 +70,7 @@ class Limit:
         if n_cells > self.cells:
             raise Intractable(n_cells, self.cells)
         if n_edges > EDGES_PER_CELL * self.cells:
-            raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "questions (32 a cell)")
+            raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "splits (32 a cell)")
 
 
 def _rounded(n: int) -> str:

@@ -15,7 +15,7 @@ Parts = dict[str, np.ndarray]
 def refuse_not_finite(model: TreeModel, parts: Parts) -> None:
     """Raise NotFinite, naming the first such cell by a path that leads to it, if a score is not finite.
 
-    ``parts`` are columns of a graph: first_edge, left, right, feature, question, rows, stats, score.
+    ``parts`` are columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
     """
     finite = np.isfinite(parts["score"])
     if not finite.all():
@@ -30,7 +30,7 @@ def _path(model: TreeModel, parts: Parts, cell: int) -> list[Answer]:
     while cell != 0:
         e = int(np.argmax(((parts["left"] == cell) | (parts["right"] == cell)) & (parent != cell)))
         c, question, left = int(parts["feature"][e]), int(parts["question"][e]), int(parts["left"][e]) == cell
-        if c < len(model.scales):  # a graph of stages asks first which stage it is
+        if c < len(model.scales):  # the first split of a graph of stages selects the stage
             out.append(Answer(c, question >> UPPER_BITS, question & 0xFFFFFFFF, question, left))
         cell = int(parent[e])
     return out[::-1]

@@ -12,7 +12,9 @@ _graph = struct(CellGraph)
 
 
 class WithPackedGraph:
-    """What keeps its ``graph`` packed too, as ``_packed``: the pointer is made anew where it is unpickled."""
+    """Base of classes that also keep their ``graph`` packed, as ``_packed``; the pointer is recreated after
+    unpickling.
+    """
 
     graph: CellGraph
     _packed: Any
@@ -60,6 +62,6 @@ def slot_below(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def children(graph: Any, e: int, below: int) -> tuple[int, int]:
-    """Slots at depth ``below`` of the two children of question ``e``."""
+    """Slots at depth ``below`` of the two children of split ``e``."""
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
     return slot_below(graph, left, below), slot_below(graph, right, below)

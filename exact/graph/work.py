@@ -28,7 +28,7 @@ class Cells(NamedTuple):
     hash: np.ndarray
     """(cap, 2) uint64."""
     origin: np.ndarray
-    """(4, cap) int64: the cell, feature, question and side that first led here."""
+    """(4, cap) int64: the cell, feature, split and side that first led here."""
     rows: np.ndarray
     """(cap,) int64 training rows."""
     size: np.ndarray
@@ -57,7 +57,7 @@ class Edges(NamedTuple):
     question: np.ndarray
     """(cap,) int64: ``cut << 32 | upper``, or the bits of the categories going left."""
     log_rule: np.ndarray
-    """(cap,) float64: log R(question | cell)."""
+    """(cap,) float64: log R(split | cell)."""
 
 
 class Scratch(NamedTuple):
@@ -82,7 +82,7 @@ class Scratch(NamedTuple):
     suffix: np.ndarray
     """(C + 1, n_stats) float64: sums from each code on."""
     side_stats: np.ndarray
-    """(2, n_stats) float64: of the two children of a question."""
+    """(2, n_stats) float64: of the two children of a split."""
     side_rows: np.ndarray
     """(2,) int64."""
     side_key: np.ndarray

@@ -1,1 +1,1 @@
-"""The one recursion: sums over trees from the leaves up and from the root down, and draws by it."""
+"""The recursion: sums over trees from the leaves up and from the root down, and draws of trees."""

@@ -17,10 +17,11 @@ from ..semirings.exponential import exp_down
 
 @jit
 def inside(graph: Any, semiring: Any) -> Any:
-    """Sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the semiring.
+    """Computes the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
+    semiring.
 
-    Fills the arrays of ``semiring``, a value for each slot, entry 0 the root's, and returns it. Time O(edges times
-    depths) semiring operations.
+    Fills the arrays of ``semiring``, with a value for each slot (entry 0 is the root), and returns it. Time O(edges
+    times depths) semiring operations.
     """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
@@ -42,20 +43,21 @@ def inside(graph: Any, semiring: Any) -> Any:
 
 
 class Occurrences(NamedTuple):
-    """How often something occurs in a tree of the posterior, on average: outside times inside over the root's inside.
+    """Expected numbers of occurrences in a tree of the posterior: outside times inside over the inside value of the
+    root.
 
-    A cell that holds rows occurs at most once, so for it these are probabilities.
+    A cell with rows occurs at most once, so for it these are probabilities.
     """
 
     slot: np.ndarray
     """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
     question: np.ndarray
-    """(n_edges,) float64: that the cell is split by this question, whatever its depth."""
+    """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
 
 
 @jit
 def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
-    """How often each slot and each question occurs, from the root down. Time as that of `inside`."""
+    """Returns the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
     occurs, asked = np.zeros(len(log_inside)), np.zeros(len(edge_left))
@@ -82,7 +84,7 @@ class Grown(NamedTuple):
     """Trees from the top down, nodes in preorder, end to end."""
 
     nodes: np.ndarray
-    """(n_nodes, 7) int64: columns CELL, FEATURE, QUESTION, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
+    """(n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
     WANTED (of the slot's trees, as the semiring counts them)."""
     offset: np.ndarray
     """(n_trees + 1,) int64."""
@@ -100,7 +102,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
     """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
 
     `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
-    that corner; `Ranked`: of that rank. Time a tree: the questions of its cells.
+    that corner; `Ranked`: of that rank. Time a tree: the splits of its cells.
     """
     n_trees = len(wanted)
     nodes = np.empty((64, 7), dtype=np.int64)
@@ -157,7 +159,7 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 
 @jit
 def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """A question of an empty cell, given relative to the box, for the box it has on the way here."""
+    """A split of an empty cell, given relative to the box, for the box it has on the way here."""
     k, question = nodes[n, FEATURE], nodes[n, QUESTION]
     if not is_relative(model.split_prior, 0):
         return question
@@ -180,7 +182,7 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
 
 
 class Router(NamedTuple):
-    """What tells on which side of a question a new row of numbers lies."""
+    """What tells on which side of a split a new row of numbers lies."""
 
     local: bool
     """Thresholds lie midway between neighbouring values in the cell; else a row's codes decide."""
@@ -198,7 +200,7 @@ class Router(NamedTuple):
 
 @jit
 def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to question ``e`` of ``cell``."""
+    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to split ``e`` of ``cell``."""
     k, question = graph.feature[e], graph.question[e]
     if router.nominal[k]:
         if row[k] < 0.0:
@@ -222,7 +224,7 @@ def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, co
 def average_rows(
     graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """Posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach; time as that of `flow`."""
+    """Returns the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach, by `flow`."""
     out = np.zeros((len(rows), value.shape[1]))
     flowing, ends, share = flow_arrays(graph, log_inside)
     for i in range(len(rows)):
@@ -237,8 +239,9 @@ def average_rows(
 def share_rows(
     graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, start: int, most: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """In which cells, and how probably, rows from ``start`` on end, one after the other: cells and probabilities (k,),
-    and where those of each row begin (m + 1,). It stops at the end, or once it has ``most``. Time as that of `flow`.
+    """Returns the cells in which rows from ``start`` on may be, with their probabilities (k,), one row after the other.
+
+    The third array (m + 1,) says where those of each row begin. Stops at the last row, or once there are ``most``.
     """
     flowing, ends, share = flow_arrays(graph, log_inside)
     cell, weight = np.empty(most + len(ends), dtype=np.int64), np.empty(most + len(ends))
@@ -255,7 +258,7 @@ def share_rows(
 
 
 class Flowing(NamedTuple):
-    """Where the mass of a row is on its way down, between rows all zero."""
+    """The probability mass of a row while it is sent down; all zero between rows."""
 
     mass: np.ndarray
     """(n_slots,)."""
@@ -284,11 +287,11 @@ def flow(
     ends: np.ndarray,
     share_of: np.ndarray,
 ) -> int:
-    """In which cells a new row (p,) ends as that of a leaf, into ``ends``, and how probably, into ``share_of``; their
-    number. A cell stands there once for each depth at which it is reached.
+    """Returns the number of leaf cells that may contain a new row (p,); writes the cells into ``ends``, their
+    probabilities into ``share_of``. A cell occurs once for each depth at which it is reached.
 
-    The mass of the trees in which a row passes through a cell flows down the questions, on the row's side; a heap
-    keeps the cells it has reached in topological order. Time a row: the questions of the cells it may pass.
+    The probability mass of the trees in which a row passes through a cell is sent down the splits, to the side of the
+    row; a heap keeps the cells reached in topological order. Time per row: the splits of the cells that may contain it.
     """
     mass, waiting, heap = flowing.mass, flowing.waiting, flowing.heap
     mass[0], heap[0], n, found = 1.0, 0, 1, 0

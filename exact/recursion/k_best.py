@@ -1,4 +1,4 @@
-"""The k best trees, found lazily: only the lists of slots that the best trees pass through are ever begun.
+"""The k best trees, found lazily: lists are made only for the slots that the best trees pass through.
 
 Huang and Chiang (2005), Better k-best parsing, algorithm 3, over the values of the `Best` semiring.
 """
@@ -41,7 +41,9 @@ class _Trees:
         return self.complete or len(self.found) > rank
 
     def take(self) -> tuple[int, int, int]:
-        """Move the best candidate to those found; its neighbours, each reached in one way only, wait."""
+        """Move the best candidate to those found, and add its neighbours, each from one predecessor only, as
+        candidates.
+        """
         negative, e, i, j = heappop(self.heap)
         self.found.append((-negative, e, i, j))
         if e >= 0:
@@ -50,9 +52,10 @@ class _Trees:
 
 
 def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, Ranked]:
-    """Log weights of the ``k`` best trees (fewer if there are not as many), best first; and how to grow them.
+    """Returns the log weights of the ``k`` best trees (or fewer), best first, and the semiring from which to grow them.
 
-    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k) and a look at the questions of each slot met.
+    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and one pass over the splits of each slot
+    used.
     """
     slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
     asked = [(0, k - 1)]

@@ -1,4 +1,4 @@
-"""Prediction on fixed designs, where all cells that hold a row lie on one path: a lookup at the end of the path."""
+"""Prediction on fixed designs, where all cells that contain a row are on one path: a lookup at the end of the path."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PathSums(NamedTuple):
 
 
 def is_fixed_design(model: TreeModel) -> bool:
-    """Whether each cell of the model has one question, so that a row's cells form a path."""
+    """Whether each cell of the model has at most one split, so that the cells of a row form a path."""
     rule = model.split_prior
     return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
 
@@ -42,7 +42,7 @@ def sum_paths(graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.n
     leaf, split : ndarray of shape (n_cells,)
         Probability that the cell is a leaf, or is split.
     value : ndarray of shape (n_cells, d)
-        What each cell predicts as a leaf.
+        Prediction of each cell as a leaf.
     """
     total = sum_down(graph.first_edge, graph.left, graph.right, graph.rows, leaf, value)
     bare = np.flatnonzero(graph.rows == 0)
@@ -71,7 +71,9 @@ def sum_down(
 
 
 class DyadicPaths:
-    """Prediction on a cyclic dyadic design: the first bits of a row's path look up a cell, the others walk on."""
+    """Prediction on a cyclic dyadic design: the first bits of a row's path index a table of cells, the rest are
+    followed.
+    """
 
     def __init__(self, model: TreeModel, graph: CellGraph, sums: PathSums) -> None:
         self.levels, self.scales = int(model.split_prior.levels), model.scales
@@ -223,7 +225,7 @@ def pass_down_into(
     left: np.ndarray,
     right: np.ndarray,
 ) -> None:
-    """Give nodes without rows, and those below the depth limit, what a row that gets there is predicted."""
+    """Give nodes without rows, and those below the depth limit, the prediction for a row that reaches them."""
     for i in range(len(value)):
         if left[i] == 0:
             continue

@@ -1,4 +1,4 @@
-"""The same graph with other terms, and the part of it that carries the posterior."""
+"""The same graph with other terms, and the part of it that has nearly all of the posterior."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ..graph.cells import CellGraph
 from .inside_outside import Occurrences
 
 LOSS = 1e-14
-"""Posterior mass that expectations of bounded functions may leave out."""
+"""Posterior mass that expectations of bounded functions may neglect."""
 
 
 def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
-    """The graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
+    """Returns the graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
 
-    The arrays of cells and questions are shared, not copied. What is not given stays.
+    The arrays of cells and splits are shared, not copied. Terms that are not given stay.
 
     Parameters
     ----------
     graph : CellGraph
         As `build_graph` makes it.
     log_stop : array of shape (n_slots,) or float, optional
-        Log weight of a leaf there, its score included; `by_slot` turns values by cell into this. -inf: no leaf.
+        Log weight of a leaf, its score included; `by_slot` converts values by cell. -inf: no leaf.
     log_split : array of shape (n_slots,) or float, optional
-        Log weight of a split there, its question apart. Slots that cannot be split stay so.
+        Log weight of splitting, without that of the particular split. Slots that cannot be split stay so.
     log_rule : array of shape (n_edges,) or float, optional
-        Log weight of each question.
+        Log weight of each split.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
     >>> from pactree_mcmc import TreeModel
     >>> graph = build_graph(TreeModel([[0.0], [1.0], [2.0]], [0, 0, 1]))
     >>> errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
-    >>> priced = with_terms(graph, log_stop=by_slot(graph, -errors - 2.0), log_split=0.0, log_rule=0.0)
-    >>> float(best_log_weight(priced))
+    >>> penalised = with_terms(graph, log_stop=by_slot(graph, -errors - 2.0), log_split=0.0, log_rule=0.0)
+    >>> float(best_log_weight(penalised))
     -3.0
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
@@ -71,7 +71,7 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
 
 
 def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
-    """Values by cell (n_cells, ...) repeated for each of the cell's slots (n_slots, ...).
+    """Returns values by cell (n_cells, ...) repeated for each slot of the cell (n_slots, ...).
 
     Raises
     ------
@@ -93,7 +93,7 @@ def counting_terms(graph: CellGraph) -> CellGraph:
 
 
 class LikelyPart(NamedTuple):
-    """A graph without the cells and questions that hardly any tree of the posterior has."""
+    """A graph without the cells and splits that hardly any tree of the posterior has."""
 
     graph: CellGraph
     slots: np.ndarray
@@ -101,10 +101,11 @@ class LikelyPart(NamedTuple):
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Leave out the rarest questions, as many as occur ``loss`` times in a tree on average, and the cells then without.
+    """Returns the graph without the rarest splits, together expected ``loss`` times in a tree, and cells used only by
+    these.
 
-    So a mean of something between 0 and 1, taken over this part with the inside values of the whole, falls short by at
-    most ``loss``.
+    So the mean of a function with values in [0, 1], taken over this part with the inside values of the whole, is too
+    small by at most ``loss``.
     """
     asked = occurrences.question
     _, exponent = np.frexp(asked)

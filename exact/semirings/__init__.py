@@ -1,1 +1,1 @@
-"""The algebras in which the recursion runs."""
+"""The semirings in which the recursion is computed."""

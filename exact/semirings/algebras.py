@@ -1,8 +1,8 @@
-"""The algebras in which the one bottom-up recursion runs.
+"""The semirings in which the bottom-up recursion is computed.
 
-A semiring is a NamedTuple of arrays that holds a value for each slot of the graph, and three functions: `leaf` begins a
-slot's value with what a leaf there is worth, `add_split` adds the trees that ask one question there, `store` keeps the
-sum. A fourth, `choose`, goes back down: which of the summands a tree is taken from.
+A semiring is a NamedTuple of arrays with a value for each slot of the graph, and three functions: `leaf` starts the
+value of a slot with that of a leaf, `add_split` adds the trees with a given split there, `store` keeps the sum. A
+fourth, `choose`, is for the way down: it selects the summand from which a tree is taken.
 
 ==============  ======================  ==========================================  ================================
 class           plus                    times                                       value of the root
@@ -10,17 +10,17 @@ class           plus                    times                                   
 `LogSum`        log(e^a + e^b)          a + b                                       log evidence
 `Best`          max(a, b)               a + b                                       log joint of the best tree
 `Residue`       a + b mod prime         a b mod prime                               number of trees, mod prime
-`BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and tally)
-`Hull`          hull of both            sum, edge by edge                           best trees for each price of a leaf
-`SizeLaw`       a + b                   product of polynomials in the leaves        law of the number of leaves
-`DepthLaw`      a + b                   product, one level up                       law of the depth
+`BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and counts)
+`Hull`          hull of both            sum, edge by edge                           best trees for each alpha per leaf
+`SizeLaw`       a + b                   product of polynomials in the leaves        distribution of the number of leaves
+`DepthLaw`      a + b                   product, one level up                       distribution of the depth
 `Products`      a + b                   a b                                         mean of products over a tree
-`Moments`       mixture of two laws     sum of independent variables                mean and variance of sums
+`Moments`       mixture of two distributions     sum of independent variables                mean and variance of sums
 `Ranked`        merge of sorted lists   the largest sums of two lists (`k_best`)    the k best trees
 ==============  ======================  ==========================================  ================================
 
 `SizeLaw`, `DepthLaw`, `Products` and `Moments` are expectations under the posterior and carry the values of `LogSum`.
-A new answer is a new class here, or in a file of its own as `Hull` in `_hulls.py`, and nothing else.
+A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
 """
 
 from math import log
@@ -34,7 +34,7 @@ from ..graph.packed import children
 from .exponential import exp_down
 
 NEGLIGIBLE = 1e-3
-"""Part of a slot's spare mass below which a question may be left out."""
+"""Part of a slot's spare mass below which a split may be left out."""
 
 
 @by_class
@@ -45,7 +45,7 @@ def leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
 
 @by_class
 def add_split(semiring: Any, so_far: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
-    """The sum ``so_far`` and the trees that split by question ``e``, whose children are the slots left and right."""
+    """The sum ``so_far`` and the trees that split by split ``e``, whose children are the slots left and right."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
@@ -57,7 +57,7 @@ def store(semiring: Any, slot: int, total: Any) -> None:
 
 @by_class
 def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, wanted: int) -> Any:
-    """The question a slot splits by, -1 if it stops; and what is wanted of the two children, in their slots' terms.
+    """The split a slot splits by, -1 if it stops; and what is wanted of the two children, in their slots' terms.
 
     ``wanted`` tells which of a slot's trees is meant where it has several: a rank, or a place among the coefficients.
     """
@@ -66,7 +66,7 @@ def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int
 
 @jit
 def share(log_term: float, log_total: float) -> float:
-    """Part of a total that one of its terms is; 0 of nothing."""
+    """Returns the fraction of a total that one of its terms is; 0 if the total is 0."""
     return exp_down(log_term - log_total)
 
 
@@ -76,7 +76,7 @@ class LogSum(NamedTuple):
     value: np.ndarray
     """(n_slots,) float64."""
     term: np.ndarray
-    """(most questions of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known."""
+    """(most splits of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known."""
 
 
 @leaf.register(LogSum)
@@ -188,21 +188,21 @@ def _(semiring, slot, total):
 
 
 class BestBySize(NamedTuple):
-    """(max, +) polynomials: the largest weight for each number of leaves and each tally.
+    """(max, +) polynomials: the largest weight for each number of leaves and each count.
 
-    A tally is an integer that adds over the leaves, such as the false alarms of the labels a leaf may be given; a
-    leaf may have several options, each with its tally and its weight. Without tallies all are 0.
+    A count is an integer that is summed over the leaves, such as the number of false alarms; a leaf may have several
+    options, such as its labels, each with its count and its weight. Without counts all are 0.
     """
 
     start: np.ndarray
     """(n_slots + 1,) int64: where a slot's coefficients begin."""
     wide: np.ndarray
-    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot no tree in question reaches."""
+    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches."""
     tall: np.ndarray
-    """(n_slots,) int64: tallies kept, 0 to tall - 1."""
+    """(n_slots,) int64: counts kept, 0 to tall - 1."""
     value: np.ndarray
-    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and tally t."""
-    tally: np.ndarray
+    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t."""
+    counts: np.ndarray
     """(n_slots, n_options) int64 of each option of a leaf."""
     gain: np.ndarray
     """(n_slots, n_options) float64: weight of the option, added to the leaf's."""
@@ -214,8 +214,8 @@ def _(semiring, cell, slot, log_stop):
     for i in range(start, semiring.start[slot + 1]):
         semiring.value[i] = -np.inf
     if wide > 0:
-        for option in range(semiring.tally.shape[1]):
-            t = semiring.tally[slot, option]
+        for option in range(semiring.counts.shape[1]):
+            t = semiring.counts[slot, option]
             if t < semiring.tall[slot]:
                 at = start + t * wide
                 semiring.value[at] = max(semiring.value[at], log_stop + semiring.gain[slot, option])
@@ -281,7 +281,7 @@ class SizeLaw(NamedTuple):
     log_inside: np.ndarray
     """(n_slots,) float64."""
     spare: np.ndarray
-    """(n_slots,) float64: mass that may be cut off the slot's law; where it is one or more, all of it."""
+    """(n_slots,) float64: mass that may be cut off the slot's distribution; where it is one or more, all of it."""
 
 
 @leaf.register(SizeLaw)
@@ -356,7 +356,7 @@ def _(semiring, slot, total):
 
 
 class Products(NamedTuple):
-    """Posterior means of products over a tree: ``worth[j]`` for each leaf, 0 for a question that column j bans."""
+    """Posterior means of products over a tree: ``worth[j]`` for each leaf, 0 for a split that column j bans."""
 
     value: np.ndarray
     """(n_slots, m) float64."""
@@ -365,7 +365,7 @@ class Products(NamedTuple):
     banned_by: np.ndarray
     """(p,) int64: the column that bans a feature, -1 if none does."""
     feature: np.ndarray
-    """(n_edges,) int32: that a question is about."""
+    """(n_edges,) int32: that a split is about."""
     log_inside: np.ndarray
     """(n_slots,) float64."""
     spare: np.ndarray
@@ -403,8 +403,8 @@ def _(semiring, slot, total):
 class Moments(NamedTuple):
     """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
 
-    Given the question, the two subtrees are independent: means and variances add. A slot's law is the mixture over its
-    questions, summed up by West's (1979) weighted updates, which do not cancel.
+    Given the split, the two subtrees are independent: means and variances add. A slot's distribution is the mixture
+    over its splits, summed up by West's (1979) weighted updates, which do not cancel.
     """
 
     mean: np.ndarray
@@ -458,7 +458,7 @@ class Ranked(NamedTuple):
     first: np.ndarray
     """(n_slots,) int64: where a slot's list begins, -1 if it has none."""
     question: np.ndarray
-    """int64: of each tree in a list, the question of its root, -1 for a leaf."""
+    """int64: of each tree in a list, the split of its root, -1 for a leaf."""
     left: np.ndarray
     """int64: rank of its left subtree among those of the left child."""
     right: np.ndarray

@@ -1,4 +1,5 @@
-"""exp of numbers that are not positive, in compiled code: the shares of a total, where the recursions spend their time.
+"""exp of numbers that are not positive, in compiled code: the fractions of a total, where the recursions spend their
+time.
 
 The library's exp costs ten times as much in a loop. With ``x = k log(2) / 32 + r`` and ``k = 32 i + j``, exp(x) is
 ``2^i * 2^(j / 32)``, two table entries, times a polynomial in ``|r| < 0.011``; within two units in the last place.

@@ -1,4 +1,4 @@
-"""The semiring of the best trees for every price of a leaf."""
+"""The semiring of the best trees for every penalty alpha per leaf."""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ from .algebras import add_split, choose, leaf, store
 
 
 class Hull(NamedTuple):
-    """The largest of weight minus price times leaves, for every price >= 0 of a leaf at once.
+    """The maximum over trees of weight minus alpha times the number of leaves, for all alpha >= 0.
 
-    It is a maximum of lines, kept as the corners of the upper hull of the points (leaves, weight) of a slot's trees,
-    from the fewest leaves to the largest weight. The sum of two independent subtrees joins the edges of two hulls in
-    order of slope. At the root of a fixed tree the corners are the trees of weakest-link pruning.
+    It is a maximum of lines, stored as the vertices of the upper hull of the points (leaves, weight) of a slot's trees,
+    from the fewest leaves to the largest weight. The sum over two independent subtrees merges the edges of two hulls in
+    order of slope. At the root of a fixed tree the vertices are the trees of weakest-link pruning.
     """
 
     start: np.ndarray
@@ -27,7 +27,7 @@ class Hull(NamedTuple):
     weight: np.ndarray
     """float64 of each corner, ascending too."""
     row: np.ndarray
-    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one question, and of both."""
+    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one split, and of both."""
     used: np.ndarray
     """(1,) int64: corners to store so far."""
 

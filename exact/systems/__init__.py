@@ -1,1 +1,1 @@
-"""The systems of five papers, a folder for each school."""
+"""The methods of five papers, in one folder for each line of work."""

@@ -1,11 +1,11 @@
-"""Risk certificates: upper bounds on true error rates, each with the terms it is made of.
+"""Risk certificates: upper bounds on true error rates, each with the terms of its formula.
 
 Of a posterior: ``post.certificate`` and ``post.holdout_certificate``.
 PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem, vote_cantelli,
 vote_disagreement, c_bound.
 One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
 occam_discrete, occam_continuous, dyadic_length (Shah); dyadic_tree_bound, dyadic_penalty, dyadic_bits (Scott).
-Fresh rows: holdout, holdout_gibbs.
+Held-out rows: holdout, holdout_gibbs.
 Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 

@@ -1,4 +1,4 @@
-"""What every bound returns, and the checks of what goes into one."""
+"""The result of every bound, and checks of the arguments of bounds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LARGEST_KL = 1e300
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound on a risk, and what it is made of.
+    """An upper bound on a risk, with the terms of its formula.
 
     Attributes
     ----------
     name : str
     raw : float
-        The bound as the formula gives it; above 1 it says nothing.
+        The bound as the formula gives it; above 1 it is vacuous.
     delta : float
-        Probability, over the counted rows, that the bound does not hold.
+        Probability, over the counted rows, that the bound fails.
     terms : dict of str to float
         The parts of the formula, by name.
     """
@@ -57,12 +57,12 @@ def check_share(name: str, value: float) -> float:
 
 
 def check_kl(kl: float) -> float:
-    """Refuse a divergence that is negative or no number."""
+    """Refuse a divergence that is negative or not a number."""
     return check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, LARGEST_KL)
 
 
 def check_errors(errors: Any, n: Any) -> None:
-    """Refuse ``errors`` that are no count among ``n`` rows."""
+    """Refuse ``errors`` that are not between 0 and ``n``."""
     check_count("n", n, 1)
     check_count("errors", errors, 0)
     if errors > n:

@@ -60,7 +60,7 @@ def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float
 
     ``1 - exp(-[ln C(n - d, errors) + ln(1 / (P_I P_M delta))] / (n - d - errors))`` with ``d = n_nodes``.
 
-    Parameters, returns, errors raised as for `compression_tail`, which it never beats.
+    Parameters, returns and errors as for `compression_tail`, whose bound is never larger.
 
     Notes
     -----
@@ -76,14 +76,15 @@ def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float
 
 
 def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, errors: int, delta: float = 0.05) -> Bound:
-    """Risk of a tree whose thresholds come from a list made beforehand, in closed form.
+    """Risk of a tree whose thresholds come from a list fixed in advance, in closed form.
 
-    ``1 - exp(-[ln C(n, errors) + ln(1 / (P_M delta))] / (n - errors))``, with ``1 / n_thresholds`` a node in ``P_M``.
+    ``1 - exp(-[ln C(n, errors) + ln(1 / (P_M delta))] / (n - errors))``, with a factor ``1 / n_thresholds`` per node in
+    ``P_M``.
 
     Parameters
     ----------
     n_nodes, n_features, n_thresholds, n : int
-        Nodes of the tree, leaves included; features; thresholds a feature may have; rows.
+        Nodes of the tree, leaves included; features; possible thresholds per feature; rows.
     errors : int
         Training errors.
     delta : float, default 0.05
@@ -116,7 +117,7 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
 def occam_continuous(
     n_nodes: int, n_features: int, lengths: Any, n: int, errors: int, delta: float = 0.05, *, halvings: Any = 0
 ) -> Bound:
-    """Risk of a tree whose thresholds are coded dyadically, by the binomial tail inversion.
+    """Risk of a tree whose thresholds are encoded dyadically, by the binomial tail inversion.
 
     A threshold costs ``-ln[zeta(kappa) zeta(kappa') zeta(l) 2^-l]``, ``zeta(a) = 6 / (pi^2 (a + 1)^2)``.
 
@@ -170,7 +171,7 @@ def occam_continuous(
 
 
 def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
-    """Fewest bits that code a threshold in ``[low, high]``, a part of the interval ``[lower, upper]``.
+    """Returns the smallest number of bits that encode a threshold in ``[low, high]``, within ``[lower, upper]``.
 
     l bits code the points ``lower + (2j - 1) / 2^(l+1) * (upper - lower)``, j = 1, ..., 2^l.
 
@@ -193,7 +194,7 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
     if upper - lower > LARGEST:
         raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:
-        raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is no interval of thresholds; give the smaller first.")
+        raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is not an interval of thresholds; give low < high.")
     for length in range(61):
         scale = 2.0 ** (length + 1)
         first = math.ceil(((low - lower) / (upper - lower) * scale + 1.0) / 2.0)

@@ -1,4 +1,4 @@
-"""Bounds from rows that had no part in the posterior: nothing is chosen by them, so nothing but their number counts."""
+"""Bounds from held-out rows: no choice depends on them, so the bounds depend only on their number and the errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .inversions import binomial_tail_inversion, kl_inverse
 
 
 def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
-    """Risk of a fixed classifier from its errors on ``n`` fresh rows, by the binomial tail inversion.
+    """Risk of a fixed classifier from its errors on ``n`` held-out rows, by the binomial tail inversion.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
 
 
 def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
-    """Mean of losses in [0, 1] from that of ``n`` fresh rows: ``kl(risk || R) <= ln(1/delta) / n``.
+    """Expected loss in [0, 1] from its mean over ``n`` held-out rows: ``kl(risk || R) <= ln(1/delta) / n``.
 
     Raises
     ------

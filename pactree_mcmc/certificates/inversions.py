@@ -1,4 +1,4 @@
-"""Risks found from their tails: the inverse of the binary divergence and that of the binomial tail."""
+"""Inverses of the binary divergence and of the binomial tail."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     errors, n : int
         0 <= errors <= n.
     log_delta : float
-        Log of a probability, <= 0; probabilities too small for a float are no trouble.
+        Log of a probability, <= 0; the probability itself may be too small for a float.
 
     Returns
     -------

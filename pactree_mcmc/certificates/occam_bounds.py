@@ -1,7 +1,8 @@
-"""Bounds on the risk of one tree, for all trees of a prefix code at once: the tree may be chosen by the counted rows.
+"""Bounds on the risk of one tree that hold simultaneously for all trees of a prefix code, so that the counted rows may
+choose the tree.
 
-A question costs as many bits as the prefix code of the questions gives it; the code must not depend on the rows.
-A list of N questions made beforehand codes each with ``log2(N)`` bits; lengths need not be whole.
+The code length of a split is given by a prefix code for splits, which must not depend on the rows. With a list of N
+splits fixed in advance, each takes ``log2(N)`` bits; lengths need not be integers.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ class _Counted(NamedTuple):
 def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
     """Code length of the subtree below each node, bits.
 
-    ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m questions and K classes; ``2 + 3 m + sum |B|`` for two classes.
+    ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m splits and K classes; ``2 + 3 m + sum |B|`` for two classes.
 
     Parameters
     ----------
     tree : Tree
         Any tree.
     question_bits : float, or array of shape (n_nodes,)
-        Code length of a question, >= 0; entries of leaves do not count.
+        Code length of each split, >= 0; entries of leaves are ignored.
     n_classes : int, default 2
         Labels a leaf can have.
 
     Returns
     -------
     ndarray of shape (n_nodes,)
-        Entry 0 is that of the tree.
+        Entry 0 is the code length of the whole tree.
 
     Raises
     ------
@@ -81,15 +82,15 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: in
     Parameters
     ----------
     tree : Tree
-        With values and classes, as a posterior gives it.
+        A classification tree with leaf values, as posteriors return it.
     X : table of shape (n, p)
-        The counted rows; they may have chosen the tree.
+        The counted rows; the tree may depend on them.
     y : array-like of shape (n,)
         Their labels.
     question_bits : float, or array of shape (n_nodes,)
-        Code length of the questions, bits.
+        Code length of the splits, bits.
     n_classes : int, default 2
-        Labels a leaf can have, known before the rows were seen: the code must not depend on them.
+        Number of possible labels, fixed before the rows were seen: the code must not depend on them.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1).
 
@@ -129,9 +130,9 @@ class RootFragment(NamedTuple):
     leaves: np.ndarray
     """Nodes of the tree at which the fragment ends, in preorder."""
     subtrees: float
-    """The part of the penalty that codes the subtrees below them."""
+    """The part of the penalty from the code lengths of the subtrees below them."""
     paths: float
-    """The part that codes the ways to them."""
+    """The part from the code lengths of the paths to them."""
     confidence: float
     """The part due to delta."""
 
@@ -144,9 +145,9 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     tree : Tree
         Any tree.
     rows : array of shape (n_nodes,)
-        Rows that pass through each node, >= 1: the bound is for trees in which every node holds data.
+        Number of rows that pass through each node, >= 1: the bound is for trees without empty nodes.
     question_bits : float, or array of shape (n_nodes,)
-        Code length of the questions, bits.
+        Code length of the splits, bits.
     n_classes : int, default 2
         Labels a leaf can have, >= 2.
     delta : float, default 0.05
@@ -159,7 +160,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     Raises
     ------
     ValueError
-        If a node holds no row, a child more than its parent, or an argument is out of range.
+        If a node has no rows, or a child has more rows than its parent, or an argument is out of range.
 
     Notes
     -----
@@ -260,15 +261,15 @@ def dyadic_penalty(
     Parameters
     ----------
     rows, depth : array-like of the same shape
-        Rows that each cell holds, and its depth.
+        Number of rows of each cell, and its depth.
     n, n_features : int
         Rows and features.
     delta : float
-        The paper's, in (0, 1): the bound fails with probability at most ``2 delta``.
+        As in the paper, in (0, 1): the bound fails with probability at most ``2 delta``.
     n_classes : int, default 2
         K above; the paper has 2.
     cyclic : bool, default False
-        Whether depth tells the coordinate.
+        Whether the depth determines the coordinate.
 
     Returns
     -------
@@ -306,11 +307,11 @@ def dyadic_tree_bound(
     Parameters
     ----------
     tree : Tree
-        Its questions must be midpoints of a dyadic partition whose bounds do not depend on the rows.
+        Its splits must be midpoints of a dyadic partition whose bounds do not depend on the rows.
     X, y, n_classes, delta
         As for `naive_occam`; each of the two events of the theorem takes half of delta.
     cyclic : bool, default False
-        Whether depth tells the coordinate.
+        Whether the depth determines the coordinate.
 
     Returns
     -------

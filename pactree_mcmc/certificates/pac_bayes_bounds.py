@@ -1,7 +1,8 @@
 """PAC-Bayes bounds: the risk of a tree drawn from Q, and of the vote of all trees.
 
-All hold at once for every Q with the stated probability over ``n`` counted rows, which the prior P must not depend on.
-The losses may be anything in [0, 1]. ``2 sqrt(n)`` bounds Maurer's constant for every n >= 1 (equality at n = 1).
+Each holds, with the stated probability over ``n`` counted rows, simultaneously for all Q; the prior P must not depend
+on these rows. The losses may be anything in [0, 1]. ``2 sqrt(n)`` bounds Maurer's constant for every n >= 1 (equality
+at n = 1).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
 
 
 def optimal_lambda(risk: float, kl: float, n: int, delta: float = 0.05) -> float:
-    """The lambda at which `pac_bayes_lambda` is smallest.
+    """Returns the lambda at which `pac_bayes_lambda` is smallest.
 
     ``2 / (sqrt(2 n risk / (KL + log(2 sqrt(n) / delta)) + 1) + 1)``.
 
@@ -86,7 +87,7 @@ def optimal_lambda(risk: float, kl: float, n: int, delta: float = 0.05) -> float
 def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: float | None = None) -> Bound:
     """Risk of a tree drawn from Q, relaxed to a sum.
 
-    ``R(Q) <= risk / (1 - lam/2) + (KL + log(2 sqrt(n) / delta)) / (lam (1 - lam/2) n)``, for all lambda at once.
+    ``R(Q) <= risk / (1 - lam/2) + (KL + log(2 sqrt(n) / delta)) / (lam (1 - lam/2) n)``, for all lambda simultaneously.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: f
 
 
 def vote_factor_two(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
-    """Risk of the vote: twice that of a tree drawn from Q, for a wrong vote takes half of the trees.
+    """Risk of the vote: twice that of a tree drawn from Q, since the vote errs only if half of the trees do.
 
     Parameters, errors and cost as for `pac_bayes_kl`.
 
@@ -225,8 +226,8 @@ def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 
     """Risk of the vote by the Chebyshev-Cantelli inequality, the PAC-Bayes form of the C-bound.
 
     ``R(vote) <= (T+ - 2 mu R + mu^2) / (1/2 - mu)^2`` at the best mu < 1/2, where T+ is the upper bound on the tandem
-    loss and R the lower bound on the risk of Q when mu >= 0, the upper one when mu < 0. Each of the bounds takes half
-    of delta. mu = 0 is the tandem bound.
+    loss and R the lower bound on the risk of Q when mu >= 0, the upper one when mu < 0. Each of the bounds uses half of
+    delta. mu = 0 is the tandem bound.
 
     Parameters
     ----------
@@ -276,7 +277,9 @@ def vote_disagreement(
 ) -> Bound:
     """Risk of the vote between two classes: ``R(vote) <= 4 R(Q) - 2 D(Q)``, D the disagreement of two trees from Q.
 
-    The disagreement needs no labels, so rows without may be counted for it. Each of the two bounds takes half of delta.
+    The disagreement needs no labels, so it can also be estimated on unlabelled rows. Each of the two bounds uses half
+    of
+    delta.
 
     Parameters
     ----------
@@ -287,7 +290,7 @@ def vote_disagreement(
     kl, n, delta
         As for `pac_bayes_kl`.
     n_unlabelled : int, optional
-        Rows the disagreement was counted on. Default: ``n``.
+        Number of rows on which the disagreement was estimated. Default: ``n``.
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""What knows nothing of trees: checks, bits, special functions, compilation."""
+"""Utilities that are independent of trees: checks, bits, special functions, compilation."""

@@ -10,7 +10,7 @@ from .compile.jit import jit
 
 @jit
 def mixed(x: int) -> int:
-    """A number that looks random, for each number another (the last steps of SplitMix64)."""
+    """Returns a pseudo-random number, a bijection of the given one (the last steps of SplitMix64)."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -25,7 +25,7 @@ def goes_left(code: int, cut: int, categories: int) -> int:
 
 @jit
 def n_bits(mask: int) -> int:
-    """How many bits are set."""
+    """Returns the number of bits set."""
     n = 0
     while mask:
         mask &= mask - 1
@@ -35,7 +35,7 @@ def n_bits(mask: int) -> int:
 
 @jit
 def spread_bits(mask: int, pattern: int) -> int:
-    """The bits set in ``mask`` that ``pattern`` selects, its bit j standing for the j-th of them."""
+    """The bits set in ``mask`` that ``pattern`` selects, whose bit j stands for the j-th of them."""
     out = np.int64(0)
     while mask:
         lowest = mask & -mask
@@ -55,7 +55,9 @@ def all_bits(n: int) -> int:
 
 @jit
 def low_sums(rows: np.ndarray, least: int) -> np.ndarray:
-    """Entry (j, t): how many subsets of the categories j, j + 1, ... have fewer than t rows in all."""
+    """Returns an array whose entry (j, t) is the number of subsets of the categories j, j + 1, ... with fewer than t
+    rows.
+    """
     n = len(rows)
     out = np.zeros((n + 1, least + 1), dtype=np.int64)
     for j in range(n, -1, -1):

@@ -1,7 +1,6 @@
 """Checks of arguments that many public functions share.
 
-What a caller gives may be anything, so no check compares or converts before it knows the type, and none relies on how
-a value describes itself.
+Arguments may be of any type, so no check compares or converts a value before its type is known, or relies on its repr.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 """A source of randomness, as callers give it."""
 MOST = 2**31 - 1
-"""The largest count that means something: draws, rows and cells are numbered with 31 bits."""
+"""The largest meaningful count: draws, rows and cells are numbered with 31 bits."""
 
 BELOW_ONE = 1.0 - 2.0**-53
 
@@ -35,12 +34,12 @@ def in_words(value: Any) -> str:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer, and no boolean."""
+    """Whether a value is an integer and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_none: bool = False) -> int:
-    """Refuse what is no integer from ``least`` to ``most``; the integer otherwise."""
+    """Returns an integer from ``least`` to ``most`` and refuses anything else."""
     if not is_integer(value) or not least <= int(value) <= most:
         allowed = f"an integer >= {least}" if most >= MOST else f"an integer {least}..{most}"
         if most == MOST and is_integer(value) and int(value) > most:
@@ -56,7 +55,9 @@ def settle(made: Any, name: str, value: Any) -> None:
 
 
 def as_number(value: Any) -> float | None:
-    """A real number as float, infinite if it is too large for one; None for anything else, booleans included."""
+    """Returns a real number as float, infinite if it is too large for one; None for anything else, booleans
+    included.
+    """
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     try:
@@ -69,7 +70,9 @@ def as_number(value: Any) -> float | None:
 
 
 def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Refuse what is no finite number in [``least``, ``most``]; ``allowed`` says in words what to give."""
+    """Returns a finite number in [``least``, ``most``] and refuses anything else; ``allowed`` says in words what to
+    give.
+    """
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
         raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
@@ -77,14 +80,14 @@ def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, mo
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Refuse what is neither True nor False."""
+    """Refuse a value that is neither True nor False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={in_words(value)} is no boolean; give True or False.")
+        raise ValueError(f"{name}={in_words(value)} is not a boolean; give True or False.")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Refuse what is none of the ``choices``."""
+    """Refuse a value that is not among the ``choices``."""
     choices = list(choices)
     if not isinstance(value, str) or str(value) not in choices:
         raise ValueError(f"{name}={in_words(value)} is unknown; give one of {choices}.")
@@ -92,7 +95,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def check_type(name: str, value: Any, kind: Any, allowed: str) -> None:
-    """Refuse what is no instance of ``kind``; ``allowed`` says in words what to give."""
+    """Refuse a value that is not an instance of ``kind``; ``allowed`` says in words what to give."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} is {in_words(value)}, a {type(value).__name__}; give {allowed}.")
 
@@ -104,12 +107,12 @@ def refuse_endless(name: str, value: Any) -> None:
 
 
 def read_array(name: str, value: Any) -> np.ndarray:
-    """What a caller gives as an array, of whatever dtype.
+    """Returns an argument as an array, of any dtype.
 
     Raises
     ------
     ValueError
-        If it is ragged or no array at all, or entries of it are masked, which an array cannot tell.
+        If it is ragged or cannot be an array, or has masked entries, which a plain array cannot represent.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
@@ -130,7 +133,7 @@ def read_labels(y: Any) -> np.ndarray:
 
 
 def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Where the labels of two arrays differ, which they do wherever they cannot be compared."""
+    """Where the labels of two arrays differ; labels that cannot be compared count as different."""
     text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
     try:
         unlike = one != other if len(text) < 2 else None
@@ -141,19 +144,19 @@ def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def read_numbers(name: str, value: Any) -> np.ndarray:
-    """What a caller gives as an array of real numbers, booleans included, as float64; it may hold NaN.
+    """Returns an argument as a float64 array of real numbers, booleans included; it may contain NaN.
 
     Raises
     ------
     ValueError
-        If an entry is no real number.
+        If an entry is not a real number.
     """
     array = read_array(name, value)
     if array.dtype.kind == "O":
         entries = [as_number(entry) for entry in array.ravel().tolist()]
         if None in entries:
             odd = in_words(array.ravel()[entries.index(None)])
-            raise ValueError(f"{name} holds {odd}, which is no real number; give numbers.")
+            raise ValueError(f"{name} holds {odd}, which is not a real number; give numbers.")
         return np.array(entries, dtype=np.float64).reshape(array.shape)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} has dtype {array.dtype}; give real numbers.")
@@ -162,12 +165,14 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def read_generator(rng: Any) -> np.random.Generator:
-    """A generator from a seed, or the one given; `numpy.random.default_rng` with an error that says what to give."""
+    """Returns a generator from a seed, or the one given: `numpy.random.default_rng` with an error that says what to
+    give.
+    """
     seeds = rng if isinstance(rng, list | tuple) else [rng]
     known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
     if not known and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):
         raise ValueError(
-            f"rng={in_words(rng)} is no source of randomness; give None, an integer >= 0, a SeedSequence or a "
+            f"rng={in_words(rng)} is not a source of randomness; give None, an integer >= 0, a SeedSequence or a "
             "Generator."
         )
     return np.random.default_rng(rng if known else [int(seed) for seed in seeds] if seeds is rng else int(rng))

@@ -1,1 +1,1 @@
-"""Ways in for people and programs: scikit-learn, pictures, the command line."""
+"""User interfaces: scikit-learn estimators, plots, the command line."""

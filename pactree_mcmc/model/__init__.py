@@ -1,4 +1,4 @@
-"""The four parts of a model: data, tree prior, question prior, leaf score."""
+"""The four parts of a model: data, tree prior, split prior, leaf score."""
 
 from .compiled import Lowered, pack_model
 from .leaf.base import Leaf

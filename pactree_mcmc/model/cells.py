@@ -1,4 +1,4 @@
-"""A cell, plainly: the units in it and its box. The engines have their own, faster forms."""
+"""A cell in plain form: its merged rows and its box. The engines have their own, faster forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .data import Units
 
 
 class Question(NamedTuple):
-    """One way to part a cell in two."""
+    """A split of a cell in two."""
 
     feature: int
     cut: int
@@ -23,22 +23,22 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlainCell:
-    """A cell of feature space with the training units it holds."""
+    """A cell of feature space with its merged training rows."""
 
     units: Units
     index: np.ndarray
-    """Units in the cell."""
+    """Numbers of the merged rows in the cell."""
     columns: Columns
     low: np.ndarray
     """(q,) int64: first code of each ordered coordinate in the box; a nominal feature's categories as bits."""
     high: np.ndarray
-    """(q,) int64: one behind the last code; -1 for a nominal feature."""
+    """(q,) int64: last code plus one; -1 for a nominal feature."""
     depth: int = 0
     node: int = 0
     """Node of the fixed tree, for a fixed design."""
 
     def span(self, feature: int) -> tuple[int, int]:
-        """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
+        """First code of an ordered coordinate in the box and the last plus one, by both coordinates of its feature."""
         both = [feature, self.columns.twin[feature]]
         return int(self.low[both].max()), int(self.high[both].min())
 
@@ -76,15 +76,15 @@ class PlainCell:
             return (question.categories >> codes) & 1 == 1
         return codes <= question.cut
 
-    def split(self, question: Question, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
+    def split(self, by: Question, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
         """The two children."""
-        left, k = self.goes_left(question), question.feature
+        left, k = self.goes_left(by), by.feature
         ends = {"left": (self.low.copy(), self.high.copy()), "right": (self.low.copy(), self.high.copy())}
-        if question.categories >= 0:
-            ends["left"][0][k] &= question.categories
-            ends["right"][0][k] &= ~question.categories
+        if by.categories >= 0:
+            ends["left"][0][k] &= by.categories
+            ends["right"][0][k] &= ~by.categories
         else:
-            ends["left"][1][k] = ends["right"][0][k] = question.cut + 1
+            ends["left"][1][k] = ends["right"][0][k] = by.cut + 1
         deeper = self.depth + 1
         return (
             replace(
@@ -97,7 +97,7 @@ class PlainCell:
 
 
 def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
-    """The cell that holds everything."""
+    """The cell that contains all rows."""
     is_nominal = columns.is_nominal[columns.source]
     low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
     high = np.where(is_nominal, -1, n_codes).astype(np.int64)

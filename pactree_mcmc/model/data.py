@@ -1,4 +1,4 @@
-"""Checked y and weights, and the units: rows that no question can separate, merged."""
+"""Checked y and weights, and the units: merged rows that no split can separate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .leaf.normal import NormalInverseGamma
 from .leaf.target import Target
 
 MOST_WHOLE_CLASSES = 20
-"""Different whole numbers above which they are more likely amounts than labels."""
+"""Number of distinct integers above which they are more likely quantities than labels."""
 
 
 @kept

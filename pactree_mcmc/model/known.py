@@ -1,7 +1,8 @@
-"""Which tree priors, questions and leaves both engines know, and what of them may be changed by a subclass.
+"""Which tree priors, splits and leaves both engines know, and what of them may be changed by a subclass.
 
-A part is there twice: plainly, as methods of its class, and compiled, under the code of its class. A part that only has
-the plain form, or another one than its code says, would be answered by the compiled form of something else.
+Each part exists in two forms: plainly, as methods of its class, and compiled, selected by the code of its class. For a
+part that has only the plain form, or a plain form that differs from the compiled one, compiled code would silently
+compute something else.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ FREE = frozenset({"resolve", "value", "predictive", "log_density", "log_density_
 
 
 def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
-    """Refuse, with a TypeError, parts of a model that compiled code would take for something else."""
+    """Refuse, with a TypeError, parts of a model that compiled code would mistake for something else."""
     _check(tree_prior, TREE_PRIORS, "tree_prior")
     _check(split_prior, SPLIT_PRIORS, "split_prior")
     if leaf is not None:

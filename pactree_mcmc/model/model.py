@@ -1,4 +1,4 @@
-"""TreeModel: data + tree prior + question prior + leaf score, and the plain posterior of any tree."""
+"""TreeModel: data, tree prior, split prior and leaf model, and the posterior of any tree without compiled code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .tree_prior.leaf_penalty import LeafPenalty
 
 
 class Visit(NamedTuple):
-    """One node of a tree met on the way down."""
+    """A node of a tree, with its cell."""
 
     number: int
     cell: PlainCell
@@ -45,7 +45,7 @@ class Visit(NamedTuple):
 
 @kept
 class ModelParts(NamedTuple):
-    """What a model is, as files keep it: parts that were checked, and the data in codes."""
+    """A model in the form in which files hold it: checked parts, and the coded data."""
 
     tree_prior: Any
     split_prior: SplitPrior
@@ -60,19 +60,19 @@ class ModelParts(NamedTuple):
 
 
 class TreeModel:
-    """What is believed about a table: the posterior of trees that both engines answer.
+    """A Bayesian model of a table: it defines the posterior over trees that both engines compute.
 
-    ``log post(T) = sum over internal nodes [log_split + log R(question | cell)]
+    ``log post(T) = sum over internal nodes [log_split + log R(split | cell)]
     + sum over leaves [log_stop + score] - log Z`` (formula sheet, section 0).
 
     Parameters
     ----------
     X : table of shape (n, p)
-        Array, pandas or polars frame; at least two rows. Columns of a frame that hold text or categories are nominal;
-        dates (datetime64) are ordered numbers, days since 1970.
+        Array, pandas or polars frame; at least two rows. Columns of a frame with text or categories are nominal; dates
+        (datetime64) are ordered numbers, days since 1970.
     y : array-like of shape (n,)
-        Integers, booleans or strings are class labels; floats are a regression, unless ``leaf`` says otherwise. More
-        than 20 different integers are taken as classes with a warning.
+        Integers, booleans or strings are class labels; floats make a regression, unless ``leaf`` says otherwise. More
+        than 20 distinct integers are treated as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
     split_prior : LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits, optional
@@ -82,15 +82,16 @@ class TreeModel:
     nominal : column names or indices, optional
         Further nominal columns; at most 63 categories each.
     missing : {"error", "branch"}, default "error"
-        "branch" allows missing values: each question also says where they go, either side with probability one half.
-        Under local cuts they may part from all others, as if they were -inf or +inf. In a nominal column they are one
-        more category, in new rows too. A missing value in a column that had none in X follows the larger branch.
+        "branch" allows missing values: each split also says where they go, to either side with probability one half.
+        Under local cuts a split can separate them from all other values, as if they were -inf or +inf. In a nominal
+        column they are an additional category, in new rows too. A missing value in a column that had none in X
+        follows the larger branch.
     sample_weight : array-like of shape (n,), optional
-        Weights >= 0 that multiply the leaf statistics: weight 2 scores as the row twice. The prior does not see them:
-        where questions count rows (``min_leaf``, quantiles) each row counts one, whatever it weighs.
+        Weights >= 0 that multiply the leaf statistics: a row of weight 2 has the score of two such rows. The prior does
+        not depend on them: where splits count rows (``min_leaf``, quantiles) each row counts once, whatever its weight.
     estimation : bool array of shape (n,), or float, optional
-        Rows of E, which freeze leaf parameters; the rest is S. For FrozenLaplace and PacBayesLoss. A float is the
-        fraction of the rows, the last ones, that are E: shuffle a sorted table first.
+        Rows of E, which determine the leaf parameters; the other rows are S. For FrozenLaplace and PacBayesLoss. A
+        float is the fraction of the rows in E, which are the last ones: shuffle a sorted table first.
 
     Attributes
     ----------
@@ -99,24 +100,24 @@ class TreeModel:
     columns : Columns
         Names and categories of the features.
     leaf : leaf model
-        With the parameters left out set from the data.
+        With the parameters that were not given set from the data.
 
     Raises
     ------
     ValueError
-        If an input cannot be used; the message says what was received and what is allowed, and of columns names all.
+        If an input is invalid; the message says what was received and what is allowed, and names all invalid columns.
     TypeError
         If a part of the model has the wrong type.
 
     Warns
     -----
     UserWarning
-        If y holds more than 20 different whole numbers and no ``leaf`` is given.
+        If y has more than 20 distinct integers and no ``leaf`` is given.
 
     Notes
     -----
-    Building costs O(n p log n); memory beside the caller's arrays is one to four bytes a value. Prior, questions and
-    leaf are checked before the table is coded.
+    Building costs O(n p log n); memory in addition to the caller's arrays is one to four bytes a value. Tree prior,
+    split prior and leaf are checked before the table is coded.
 
     Examples
     --------
@@ -152,7 +153,7 @@ class TreeModel:
             )
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
-            raise ValueError("LocalCuts(trivial=True) never runs out of questions; give the tree prior a max_depth.")
+            raise ValueError("LocalCuts(trivial=True) never runs out of splits; give the tree prior a max_depth.")
         table = Table(X)
         self.columns = learn_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features
@@ -173,7 +174,7 @@ class TreeModel:
         self._rules = self.split_prior.bind(self.scales)
 
     def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
-        """The columns of X that the leaf looks at, (n, c)."""
+        """The columns of X that the leaf uses, (n, c)."""
         if leaf.x_columns is None:
             return None
         return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_places(leaf)])
@@ -182,7 +183,7 @@ class TreeModel:
         return self.columns.ordered_places("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Of rows of numbers (n, p) the columns that the leaf looks at, (n, c); None: it looks at none."""
+        """Returns the columns (n, c) of rows of numbers (n, p) that the leaf uses; None: it uses none."""
         if self.leaf.x_columns is None:
             return None
         chosen = numbers[:, self._x_places(self.leaf)]
@@ -197,7 +198,7 @@ class TreeModel:
 
     @property
     def parts(self) -> ModelParts:
-        """What the model is made of, for `from_parts`."""
+        """The parts of the model, for `from_parts`."""
         return ModelParts(*(getattr(self, name) for name in ModelParts._fields))
 
     @property
@@ -222,7 +223,7 @@ class TreeModel:
         write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> Merged:
-        """Rows no question can separate, merged: by their codes, or by their finest cell before they are coded."""
+        """Merged rows that no split can separate: by their codes, or by their finest cell before they are coded."""
         cells = self.split_prior.finest_cells(table, self.columns)
         if cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
@@ -239,7 +240,7 @@ class TreeModel:
 
     @cached_property
     def counted_rows(self) -> np.ndarray:
-        """Rows (m,) that the score of a tree counts: of positive weight, and not in E where E freezes the leaves."""
+        """Rows (m,) that enter the score of a tree: of positive weight, and not in E where E determines the leaves."""
         counted = self.target.weights > 0.0
         if self.leaf.uses_estimation and self.target.estimation is not None:
             counted = counted & ~self.target.estimation
@@ -252,7 +253,7 @@ class TreeModel:
 
     @cached_property
     def natural_depth(self) -> int:
-        """No tree can be deeper, for want of questions."""
+        """The largest depth that the splits allow."""
         return self._rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
@@ -284,30 +285,32 @@ class TreeModel:
         return out
 
     def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
-        """Why posteriors of this model have no certificate: what in the prior may depend on the rows counted.
+        """Returns why posteriors of this model have no certificate: what in the prior may depend on the counted rows.
 
-        The same reason with which `Posterior.certificate` refuses, known before anything is summed or sampled: leaves
-        that learn from counted rows, questions that look at them, classes, categories or missing values that only they
-        have, weights, prices of empty leaves.
+        This is the reason with which `Posterior.certificate` refuses, available before anything is summed or sampled:
+        leaves or splits that depend on counted rows, classes, categories or missing values that only these have,
+        weights, costs of empty leaves.
 
         Parameters
         ----------
         sampled : bool, default False
-            Ask for draws, which do not tell the constant of LeafPenalty; ``exact.solve`` sums it.
+            Whether the certificate is for draws, from which the normalising constant of LeafPenalty is not known;
+            ``exact.solve`` computes it.
 
         Returns
         -------
         str or None
-            The first reason found and what to give instead; None: nothing is in the way.
+            The first reason found and what to give instead; None if there is none.
 
         Raises
         ------
         ValueError
-            If ``sampled`` is no flag.
+            If ``sampled`` is not a boolean.
 
         Notes
         -----
-        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are taken at the caller's word.
+        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are assumed not to depend on the counted
+        rows.
 
         Examples
         --------
@@ -319,24 +322,24 @@ class TreeModel:
         return obstacle_to_certificate(self, bool(sampled))
 
     def root_cell(self) -> PlainCell:
-        """The cell that holds every row."""
+        """The cell that contains all rows."""
         return root_cell(self.units, self.columns, self.n_codes)
 
     def log_posterior(self, tree: Tree, *, feature_weights: Any = None) -> float:
-        """Unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
+        """Returns the unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
 
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks; about ``feature_weights`` as `log_prior`.
+            If the tree splits on a feature X lacks; about ``feature_weights`` as `log_prior`.
         """
         prior = self.log_prior(tree, feature_weights=feature_weights)
         return prior + self.log_score(tree) if prior > -math.inf else prior
 
     def log_prior(self, tree: Tree, *, feature_weights: Any = None) -> float:
-        """Log prior of ``tree`` in nats, ``-inf`` when it cannot occur; unnormalised under LeafPenalty.
+        """Returns the log prior of ``tree`` in nats, ``-inf`` if it cannot occur; unnormalised under LeafPenalty.
 
-        Under LocalCuts all thresholds that part the cell's rows alike are the same question.
+        Under LocalCuts all thresholds that separate the rows of a cell in the same way are the same split.
 
         Parameters
         ----------
@@ -349,11 +352,11 @@ class TreeModel:
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks, or ``feature_weights`` are missing, out of place or no weights.
+            If the tree splits on a feature X lacks, or ``feature_weights`` are missing, out of place or not weights.
 
         Notes
         -----
-        Plain NumPy, independent of both engines; O(n p) a level of the tree.
+        Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
         total, given = self.prior_tables.log_constant, self._given(tree, feature_weights)
         for number, cell, question in self.visit(tree):
@@ -388,13 +391,13 @@ class TreeModel:
         return weight
 
     def log_score(self, tree: Tree) -> float:
-        """Score of ``tree`` in nats: the sum of its leaf scores, if the leaf model separates.
+        """Returns the score of ``tree`` in nats, for most leaf models the sum of its leaf scores.
 
         Raises
         ------
         ValueError
-            If the tree asks about a feature X lacks, its thresholds part rows that the model's questions cannot, or the
-            score of a leaf is not finite.
+            If the tree splits on a feature that X lacks, if its thresholds separate rows that the model's splits
+            cannot, or if the score of a leaf is not finite.
         """
         stats, leaves = [], []
         for number, cell, question in self.visit(tree):
@@ -414,23 +417,23 @@ class TreeModel:
         return score
 
     def is_forced(self, cell: PlainCell) -> bool:
-        """Whether a cell must be a leaf: at the depth limit, or without admissible question."""
+        """Whether a cell must be a leaf: at the depth limit, or without admissible split."""
         if self._is_joint(cell):
             return False
         return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
 
     def ways(self, cell: PlainCell, feature: int) -> int:
-        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+        """Returns the number of splits of the cell on ``feature``; 0 if it is not admissible."""
         return self._rules.ways(cell, feature)
 
     def draw_question(
         self, rng: np.random.Generator, cell: PlainCell, log_weight: np.ndarray | None = None
     ) -> Question:
-        """A question of a cell that admits one, from the question prior; by feature weights (p,), in logs, if given."""
+        """Returns a split of a cell that admits one, drawn from the split prior, by log feature weights (p,) if given."""
         return self._rules.draw(rng, cell, log_weight)
 
     def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
-        """The two cells ``question`` makes."""
+        """Returns the two children of the cell under ``split``."""
         return self._rules.children(cell, question)
 
     def log_split(self, cell: PlainCell) -> float:
@@ -440,7 +443,7 @@ class TreeModel:
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Bits of the categories a nominal question of the cell parts; 0 when any part will do."""
+        """Bits of the categories that a nominal split of the cell divides; 0 if any subset is allowed."""
         if told(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
@@ -458,7 +461,7 @@ class TreeModel:
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Nodes of ``tree`` in preorder with their cells; a question that the coding lacks is None, a dead end."""
+        """Nodes of ``tree`` in preorder with their cells; a split that the coding lacks is None and not followed."""
         check_tree(tree, self.n_features)
         todo = [(0, self.root_cell())]
         while todo:

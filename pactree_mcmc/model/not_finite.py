@@ -1,4 +1,4 @@
-"""A leaf score that is NaN or infinite stops whoever computes it, with the cell it is of."""
+"""The error for a leaf score that is NaN or infinite, which names the cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotFinite(ValueError):
 
 
 class Answer(NamedTuple):
-    """A question on the way to a cell, in codes, and its answer."""
+    """A split on the way to a cell, in codes, and its answer."""
 
     coordinate: int
     cut: int

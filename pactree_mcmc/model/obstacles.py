@@ -1,4 +1,4 @@
-"""Why a model can have no certificate: what in its prior over classifiers may depend on the rows that are counted."""
+"""Reasons why a model can have no certificate: what in its prior over classifiers may depend on the counted rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
-    """The first reason why posteriors of the model have no certificate, and what to give instead; None: they have."""
+    """Returns the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
     reason = _of_leaf(model) or model.split_prior.use_of_rows or _of_prior(model) or _of_classes(model)
     return reason or _of_columns(model) or (unknown_constant(model) if sampled else None)
 
@@ -27,14 +27,14 @@ def unknown_weights(model: TreeModel) -> str:
 
 
 def unknown_constant(model: TreeModel) -> str | None:
-    """Why draws do not tell their divergence from the prior; None: they do."""
+    """Returns why the divergence from the prior cannot be computed from draws, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
     if not isinstance(model.tree_prior, LeafPenalty):
         return None
     return (
-        "LeafPenalty is not normalised, and draws do not tell its constant; use ChipmanPrior or BranchingProcess, or "
-        "exact.solve"
+        "LeafPenalty is not normalised, and draws do not determine its constant; use ChipmanPrior or BranchingProcess, "
+        "or exact.solve"
     )
 
 
@@ -61,7 +61,7 @@ def _of_prior(model: TreeModel) -> str | None:
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
     if model.prior_tables.empty_bonus != 0.0:
-        return "the price of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
+        return "the cost of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
     return None
 
 
@@ -94,7 +94,7 @@ def _of_columns(model: TreeModel) -> str | None:
             assert categories is not None
             name, category = columns.names[j], categories.tolist()[missing[0]]
             return (
-                f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over ways to part "
+                f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over splits of "
                 "the categories depends on them; merge it with another, or choose E so that it holds all"
             )
     lacks = np.isnan(model.unit_numbers(np.flatnonzero(known)))

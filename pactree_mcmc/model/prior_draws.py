@@ -1,4 +1,4 @@
-"""Trees grown from the root by plain decisions, cell by cell: prior draws, and data simulated from them."""
+"""Trees grown from the root cell by cell, without compiled code: draws from the prior, and data simulated from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Grown(NamedTuple):
 
 
 def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Grown:
-    """The tree that splits each cell by the question ``decide`` returns, and stops where it returns None."""
+    """Returns the tree that splits each cell by the split ``decide`` returns, and stops where it returns None."""
     nodes: list[list] = []
     leaves = []
     todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
@@ -73,10 +73,10 @@ def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, defaul
 
 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
-    """A tree from the prior; None if the prior is no branching process, or rejection finds no tree.
+    """Returns a tree from the prior; None if the prior is not a branching process, or rejection finds no tree.
 
-    A conditioned process is drawn by rejecting trees too deep, or that run out of questions. Unknown feature weights
-    are drawn with each try.
+    A conditioned process is drawn by rejecting trees that are too deep or reach cells without admissible split. Unknown
+    feature weights are drawn with each try.
     """
     prior = model.tree_prior
     if isinstance(prior, LeafPenalty):

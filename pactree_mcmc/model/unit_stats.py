@@ -1,7 +1,7 @@
 """What merged rows add to the statistics of the cell that holds them: the one place that adds.
 
-Whole loops stand here: compiled code counts the arrays that it hands to a function, which inside the innermost loop
-takes longer than the work.
+These functions contain whole loops, because compiled code counts references to the arrays it passes to a function,
+which would take longer than the work if it happened in the innermost loop.
 """
 
 from typing import Any, NamedTuple

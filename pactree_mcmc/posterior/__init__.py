@@ -1,1 +1,1 @@
-"""What every posterior can be asked, the sampled posterior, and whether its draws can be trusted."""
+"""The methods common to all posteriors, the sampled posterior, and the diagnosis of its draws."""

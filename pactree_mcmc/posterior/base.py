@@ -1,4 +1,4 @@
-"""What every posterior can be asked, sampled or exact."""
+"""The methods common to all posteriors, sampled or exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Posterior(ExploresTrees, PredictsNewY):
-    """A posterior over trees, sampled or exact; both answer the same questions."""
+    """A posterior over trees, sampled or exact; both have the same methods."""
 
     model: TreeModel
 
@@ -32,15 +32,18 @@ class Posterior(ExploresTrees, PredictsNewY):
 
     @abstractmethod
     def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves; entry m is P(m leaves)."""
+        """Distribution of the number of leaves; entry m is P(m leaves)."""
 
     @abstractmethod
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once."""
+        """Probability (p,) that a tree splits on each feature at least once."""
 
     @abstractmethod
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Law of the root: None (no split), (feature, threshold), or (feature, frozenset going left) -> probability."""
+        """Distribution of the root split, as a dictionary of probabilities.
+
+        Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left).
+        """
 
     @abstractmethod
     def map_tree(self) -> Tree:
@@ -51,37 +54,38 @@ class Posterior(ExploresTrees, PredictsNewY):
         """``n`` trees drawn from the posterior."""
 
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
-        """Write a sampled posterior to one file; of another kind save the model, or draws."""
+        """Write a sampled posterior to one file; for other posteriors save the model, or draws."""
         raise ValueError(
-            f"a {type(self).__name__} is not saved: save its model, post.model.save(path), and find the posterior "
-            "of pt.load(path) again; or, of an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
+            f"a {type(self).__name__} cannot be saved: save its model, post.model.save(path), and compute the "
+            "posterior of pt.load(path) again; or, for an exact posterior, save draws: "
+            "post.sample(1000, rng=1).save(path)."
         )
 
     @abstractmethod
     def _values(self, X: np.ndarray) -> np.ndarray:
-        """Mean (n, d) of the leaf values that rows of numbers reach."""
+        """Returns the posterior mean (n, d) of the leaf values that rows of numbers reach."""
 
     def kl_to_prior(self) -> float:
-        """Divergence of the posterior from the prior over trees, nats.
+        """Returns the Kullback-Leibler divergence of the posterior from the prior over trees, nats.
 
         Raises
         ------
         ValueError
-            If it is not known; the message says why.
+            If it cannot be computed; the message says why.
         """
         raise ValueError(f"{type(self).__name__} does not know its divergence from the prior over trees.")
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
 
-        Counted are the rows that ``estimation=`` left out (S). They may shape the posterior, not the prior: questions,
-        leaf values and tree prior must come from the other rows (E) or from none. What the caller gave (cuts, bounds, a
-        fixed tree, parameters of the prior, the choice of E) is taken at the caller's word.
+        The counted rows are those not selected by ``estimation=`` (S). The posterior may depend on them, but not the
+        prior: splits, leaf values and tree prior must be determined by the other rows (E) or by none. What the caller
+        gave (cuts, bounds, a fixed tree, parameters of the prior, the choice of E) is assumed to satisfy this.
 
         Parameters
         ----------
         delta : float, default 0.05
-            Probability, over the counted rows, that one of the bounds does not hold; in (0, 1).
+            Probability, over the counted rows, that one of the bounds fails; in (0, 1).
 
         Returns
         -------
@@ -91,14 +95,16 @@ class Posterior(ExploresTrees, PredictsNewY):
         ------
         ValueError
             If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
-            `TreeModel.certificate_obstacle` says so before anything is sampled.
+            `TreeModel.certificate_obstacle` returns the same reason before anything is sampled.
 
         Notes
         -----
         Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
-        distinct trees drawn, weighted by how often each was; so the bounds hold whether or not the chains converged.
-        A ``sample_weight`` that all counted rows share is a power of their likelihood, or a factor of lambda: it makes
-        another posterior, nearer to the prior below 1, and each row counts once all the same.
+        distinct trees drawn, weighted by their frequencies; so the bounds hold whether or not the chains converged.
+
+        A constant ``sample_weight`` of the counted rows is a power of their likelihood, or a factor of lambda: it
+        changes the posterior, which is closer to the prior below 1, but each row still counts once.
+
         Cost: that of predicting the counted rows. Formula sheet, section 9.
 
         Examples
@@ -114,18 +120,18 @@ class Posterior(ExploresTrees, PredictsNewY):
         return certify(self, delta)
 
     def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
-        """Bounds on the risk of a drawn tree and of ``predict`` from rows that had no part in the model.
+        """Bounds on the risk of a drawn tree and of ``predict`` from held-out rows.
 
-        For any classification model: nothing may have been chosen by the rows given, which is at the caller's word.
+        For any classification model. The rows must not have been used for any choice, which cannot be checked.
 
         Parameters
         ----------
         X : table of shape (n, p)
-            Fresh rows.
+            Held-out rows.
         y : array-like of shape (n,)
             Labels; one that the model does not know counts as an error.
         delta : float, default 0.05
-            Probability, over these rows, that one of the two bounds does not hold; in (0, 1).
+            Probability, over these rows, that one of the two bounds fails; in (0, 1).
 
         Returns
         -------
@@ -158,8 +164,8 @@ class Posterior(ExploresTrees, PredictsNewY):
         Parameters
         ----------
         X : table of shape (n, p)
-            As the model's; columns of a frame are taken by name. A category unseen in training follows the branch
-            that more training rows took.
+            With the columns of the model; columns of a frame are taken by name. A category not seen in training follows
+            the branch of the majority of the training rows.
 
         Returns
         -------
@@ -169,7 +175,7 @@ class Posterior(ExploresTrees, PredictsNewY):
         Raises
         ------
         ValueError
-            If the model is a regression, or X does not fit the model's columns.
+            If the model is a regression, or X does not have the model's columns.
         """
         if self.model.classes_ is None:
             raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")

@@ -1,15 +1,15 @@
-"""The PAC-Bayes certificate of a posterior: what it may count, and what it finds.
+"""The PAC-Bayes certificate of a posterior, and the conditions for it.
 
-Counted are the rows of S. The prior over classifiers - tree prior, questions, leaf values - must be a function of the
-rows of E alone; the posterior may depend on S as it likes, prices such as ``lambda1`` chosen on S too.
+The counted rows are those of S. The prior over classifiers - tree prior, splits, leaf values - must be a function of
+the rows of E alone; the posterior may depend on S in any way, also through parameters such as ``lambda1`` chosen on S.
 
 The loss of a tree at a row is one minus the probability its leaf gives to the row's label: 0 or 1 under PacBayesLoss,
 the chance of a wrong label drawn from the leaf under FrozenLaplace. Its posterior mean is one minus ``predict_proba``,
 so the risk of a drawn tree and the tandem loss are exact from the predictions. ``predict`` errs only where that mean is
 at least 1/2, hence all bounds on the vote hold for ``predict``.
 
-Where a tree sends a category that no row has depends on the rows of S. The certificate holds nevertheless: it holds
-for the loss that counts every such row as an error, which is no smaller, and equal on the rows of S.
+The side to which a tree sends a category that no row has depends on the rows of S. The certificate holds nevertheless:
+it bounds the loss that counts every such row as an error, which is no smaller, and is the same on the rows of S.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Certificate:
-    """PAC-Bayes bounds on the risks of a posterior; all hold at once with probability 1 - delta.
+    """PAC-Bayes bounds on the risks of a posterior, which hold simultaneously with probability 1 - delta.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Certificate:
 
     @property
     def vote(self) -> Bound:
-        """The smallest bound on the risk of ``predict``; no price for the choice, they hold together."""
+        """The smallest bound on the risk of ``predict``, which is valid since all hold simultaneously."""
         return min((self.factor_two, self.tandem, self.cantelli), key=lambda bound: bound.raw)
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ def losses(post: Posterior) -> Losses:
 
 
 def counted_rows(model: TreeModel) -> Counted:
-    """The rows of S, with values that all questions of a box prior answer as those of the rows."""
+    """The rows of S, with values that all splits of a box prior answer as those of the rows."""
     units, k = model.units, model.target.n_classes
     chosen = np.flatnonzero(units.label >= k)
     rows = units.rows[chosen & units.rows_all].astype(np.int64)
@@ -144,7 +144,7 @@ def refuse_if_seen(model: TreeModel) -> None:
 
 @dataclass(frozen=True)
 class HoldoutCertificate:
-    """Bounds on the risks of a posterior from rows it never saw; both hold at once with probability 1 - delta.
+    """Bounds on the risks of a posterior from held-out rows, which hold simultaneously with probability 1 - delta.
 
     Attributes
     ----------
@@ -168,7 +168,9 @@ class HoldoutCertificate:
 
 
 def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Certificate of any posterior over classification trees from fresh rows; see `Posterior.holdout_certificate`."""
+    """Certificate of any posterior over classification trees from held-out rows; see
+    `Posterior.holdout_certificate`.
+    """
     delta = check_delta(delta)
     classes = post.model.classes_
     if classes is None:

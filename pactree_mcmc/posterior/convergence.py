@@ -1,4 +1,4 @@
-"""Whether chains agree and have moved enough: split R-hat and bulk effective sample size, and what to do about them.
+"""Convergence of chains: split R-hat and bulk effective sample size, and advice if they are not good enough.
 
 After Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and localization: an improved R-hat
 for assessing convergence of MCMC*, Bayesian Analysis 16 (2021).
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_RHAT = 1.01
 LEAST_ESS = 400.0
 FEWEST_DRAWS = 100
-"""Fewer draws in all are not judged."""
+"""With fewer draws in all nothing is diagnosed."""
 N_CLASSES = 3
 """Classes whose probability is checked, at most."""
 SCALARS = ("log posterior", "number of leaves", "depth")
@@ -32,20 +32,22 @@ SCALARS = ("log posterior", "number of leaves", "depth")
 N_FOCAL = 12
 """Trees from which distances are checked, at most."""
 RARE = 0.02
-"""Features at the root, or in the tree, with a probability below this or above one less this are not judged."""
+"""Features at the root, or in the tree, with a probability below this or above one minus this are not checked."""
 N_LISTED = 3
 """Of the root features, the inclusions, the distances and the predictions, the worst that a warning lists."""
 DRIFT_RHAT = 1.05
 """R-hat between the first halves of all chains and the second halves, above which there is a trend."""
 APART = 10.0
-"""Chains are apart when the variance of their means is so many times what their own errors explain."""
+"""Chains are apart if the variance of their means exceeds by this factor what their own errors explain."""
 SLOW = 20.0
-"""A run that must be so many times longer is advised to be tempered instead."""
+"""If the run would have to be this many times longer, tempering is advised instead."""
 LOST, LOST_TIMES = 0.05, 50.0
-"""A root feature is lost if its trees have this share of the evidence, and the draws so many times less."""
+"""A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
+less."""
 FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
-"""Two fits disagree where both have so many effective draws and their log evidences differ by more than so many
-standard errors and so many nats; or where the one with the smaller evidence has, and the other finds so many times it.
+"""Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
+standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
+larger.
 """
 
 
@@ -56,7 +58,7 @@ HEADER = (
 
 
 NO_PROOF = (
-    "No proof of convergence: chains that all sit in the same wrong mode look the same. Compare with another rng=, "
+    "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
 )
 
@@ -72,16 +74,16 @@ class ConvergenceWarning(UserWarning):
 
 
 def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, levels: int = 1) -> None:
-    """Warn once, with a ConvergenceWarning, of all that `check_convergence` finds.
+    """Give one ConvergenceWarning that lists all that `check_convergence` finds.
 
     Parameters
     ----------
     post : SampledPosterior
         Draws of chains.
     stacklevel : int, default 1
-        As of ``warnings.warn`` where this function is called: 1 blames the line that calls it, 2 the caller's caller.
+        As for ``warnings.warn``, relative to the caller: 1 is the line that calls this function, 2 the caller's caller.
     max_points, levels : int
-        As of `check_convergence`.
+        As for `check_convergence`.
 
     Raises
     ------
@@ -106,36 +108,36 @@ def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_poin
 
 
 def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: int = 1) -> list[str]:
-    """What speaks against the draws of chains, and what to try.
+    """Returns the convergence criteria that the draws of chains fail, and what to try.
 
-    Checked are the log posterior, the number of leaves, the depth, which feature is at the root and which features are
-    in the tree (each as a trace of 0 and 1, if in some chain its probability exceeds 0.02 and in some it is below
-    0.98), how far the tree is from each of up to 12 trees drawn (in cells that only one of the two has, if more than
-    0.02 of the draws of some chain are not at the commonest distance), the predictions at training rows, and where
-    feature weights are drawn their concentration and those of the features in the tree: R-hat must not exceed 1.01, the
-    bulk effective sample size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Trees of
-    equal posterior with other features at the root are what chains pass between most rarely, and neither the log
-    posterior nor the leaves show it. Of a run that learned whole trees two things more: whether the chains lost a root
-    feature that draws of the learned density find likely, and whether densities fitted to one half of the chains and to
-    the other find the same evidence.
+    Checked are the log posterior, the number of leaves, the depth, the feature at the root and the features in the tree
+    (each as an indicator, if in some chain its probability exceeds 0.02 and in some it is below 0.98), the distances
+    from up to 12 trees drawn (in cells that only one of the two trees has, if in some chain more than 0.02 of the draws
+    are not at the commonest distance), the predictions at training rows, and where feature weights are drawn their
+    concentration and the weights of the features in the tree: R-hat must not exceed 1.01, the bulk effective sample
+    size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Chains most rarely move
+    between trees of similar posterior probability with different features at the root, and neither the log posterior
+    nor the number of leaves shows this. For a run that learned whole trees two more things are checked: whether the
+    chains lost a root feature that is probable according to draws from the learned density, and whether densities
+    fitted separately to two halves of the chains find the same evidence.
 
     Parameters
     ----------
     post : SampledPosterior
         Draws of chains; independent draws need no check.
     max_points : int, default 50
-        Training rows whose predictions are checked, at most, >= 1; evenly spaced, rows with equal features once. Of a
-        classifier the probabilities of the classes that vary most at the row, at most 3 and never of all.
+        Largest number of training rows whose predictions are checked, >= 1; evenly spaced, rows with equal features
+        once. For a classifier the probabilities of the classes that vary most at the row, at most 3 and never all.
     levels : int, default 1
-        How many the run had; the advice starts there.
+        Number of levels of the run's ladder, for the advice.
 
     Returns
     -------
     list of str
-        Empty when nothing speaks against them, which is no proof: chains that all sit in the same wrong mode agree.
-        Else the lines of a warning: what is wanted, the quantities that fail with their figures (the worst three of the
-        root features, of the features in the tree, of the distances, of the predictions), what was lost, advice. One
-        line for fewer than 100 draws.
+        Empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. Otherwise
+        the lines of a warning: the criteria, the quantities that fail with their values (the worst three of the root
+        features, of the features in the tree, of the distances, of the predictions), what was lost, and advice. One
+        line if there are fewer than 100 draws.
 
     Raises
     ------
@@ -146,8 +148,9 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     -----
     O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
     for 4 x 1000 draws a few tenths of a second.
-    Of 4 x 1000 independent draws fewer than one in a hundred is warned of (tests/posterior/test_convergence.py).
-    Predictions that differ by a 1e-9th of their range count as equal: rounding is no news.
+    For 4 x 1000 independent draws a warning has a probability below one in a hundred
+    (tests/posterior/test_convergence.py). Predictions that differ by a 1e-9th of their range count as equal, as such
+    differences are rounding.
 
     Examples
     --------
@@ -170,7 +173,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
 
 
 def objections(post: SampledPosterior) -> list[str]:
-    """What `check_convergence` finds, without what to do about it."""
+    """Returns what `check_convergence` finds, without the advice."""
     if _are_too_few(post):
         return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
     found, lost = _figures(post, max_points=50), [*lost_roots(post), *fits_apart(post)]
@@ -182,10 +185,11 @@ def _are_too_few(post: SampledPosterior) -> bool:
 
 
 def lost_roots(post: SampledPosterior) -> list[str]:
-    """Root features that draws of the learned density find likely and the chains hardly ever have, in words.
+    """Returns, in words, root features that are probable according to the learned density but rare in the chains.
 
-    The mean weight of independent draws of a stratum is its evidence, seldom many times too large, often too small. So
-    the evidence of all trees is the sum over strata, or what a stratum and its part of the draws make it, if more.
+    The mean weight of independent draws of a stratum estimates its evidence; it is seldom many times too large, but
+    often too small. So the evidence of all trees is taken as the sum over strata, or as the evidence of a stratum over
+    its fraction of the draws, whichever is larger.
     """
     strata = None if post.course is None else post.course.strata
     if strata is None or not np.isfinite(strata).any():
@@ -204,13 +208,14 @@ def lost_roots(post: SampledPosterior) -> list[str]:
 
 
 def fits_apart(post: SampledPosterior) -> list[str]:
-    """That densities fitted to one half of the chains and to the other find different evidence, in words.
+    """Returns, in words, that densities fitted separately to two halves of the chains find different evidence, if they
+    do.
 
-    Both are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of the
-    posterior, which its own weights, nearly constant then, do not show. Where they are worth fewer than 10 draws
-    without weights its error is not known, and nothing is said; nor where both lost the same. The error of the larger
-    one need not be known where it is 50 times the smaller: were that right, it would be so with a probability below 1
-    in 50 (Markov).
+    Both estimates are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of
+    the posterior, which its own weights, nearly constant then, do not show. If their effective sample size is below 10
+    the error of the smaller one is not known, and nothing is reported; nor is it if both lost the same. The error of
+    the larger one need not be known if it is 50 times the smaller: were the smaller one right, this would happen with a
+    probability below 1 in 50 (Markov).
     """
     fits = None if post.course is None else post.course.fits
     if fits is None:
@@ -223,14 +228,14 @@ def fits_apart(post: SampledPosterior) -> list[str]:
     if low[2] < FIT_EFFECTIVE or high[0] - low[0] <= bound:
         return []
     return [
-        "the trees of half of the chains in tuning and those of the other half were fitted apart: by draws of the two "
-        f"fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of the "
-        "posterior, and so may the chains have: try another rng=, or more chains="
+        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
+        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of "
+        "the posterior, and so may the chains have: try another rng=, or more chains="
     ]
 
 
 def verdict(post: SampledPosterior) -> str:
-    """What `check_convergence` finds, in one text; else that it finds nothing, and what that does not mean."""
+    """Returns what `check_convergence` finds as one text, or that it finds nothing and that this is no proof."""
     found = check_convergence(post)
     if found:
         return "\n  ".join(found)
@@ -239,7 +244,7 @@ def verdict(post: SampledPosterior) -> str:
 
 
 class Quantities(NamedTuple):
-    """Numbers by which chains are judged, of each distinct tree."""
+    """The quantities by which convergence is diagnosed, for each distinct tree."""
 
     names: list[str]
     group: list[str]
@@ -249,7 +254,7 @@ class Quantities(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The quantities checked and how well the chains know them; `SCALARS` come first."""
+    """The quantities checked, with their R-hat and effective sample size; `SCALARS` come first."""
 
     names: list[str]
     group: np.ndarray
@@ -267,7 +272,7 @@ class Figures(NamedTuple):
 
     @property
     def failed(self) -> np.ndarray:
-        """(quantities,) bool; what is not known fails."""
+        """(quantities,) bool; a quantity fails if its R-hat or ESS is unknown."""
         return ~((self.rhat <= MOST_RHAT) & (self.ess >= LEAST_ESS))
 
     @property
@@ -307,9 +312,9 @@ def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:
 
 
 def features_judged(post: SampledPosterior) -> Quantities:
-    """Whether a feature is at the root, and whether the tree asks about it, unless rarely, or mostly, in all chains.
+    """Whether a feature is at the root, and whether the tree splits on it, unless rarely, or mostly, in all chains.
 
-    What is rare in one and not in another is what chains disagree about.
+    A feature that is rare in one chain and not in another is one about which the chains disagree.
     """
     p, names, group, rows = post.model.n_features, [], [], []
     by_chain = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
@@ -424,7 +429,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     remedy = _remedy(found_length, levels)
     out = []
     if apart:
-        out.append(f"The chains sit in different places and stay there: try {remedy}.")
+        out.append(f"The chains are in different modes and stay there: try {remedy}.")
     if drifts and not found_length:
         halves = "half of the chain differs" if post.n_chains == 1 else "halves of the chains differ"
         out.append(f"The second {halves} from the first: raise tune by {post.n_draws} or more.")
@@ -440,7 +445,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
 
 
 def _remedy(found_length: bool, levels: int) -> str:
-    """What helps chains that hardly move."""
+    """Advice for chains that hardly move."""
     if levels > 1:
         return f"betas={2 * levels}"
     if found_length:
@@ -449,7 +454,7 @@ def _remedy(found_length: bool, levels: int) -> str:
 
 
 def _more(post: SampledPosterior, found_length: bool, times: float) -> str:
-    """So many times the draws, or the steps of a run that finds its own length, in words and figures."""
+    """The advice to make this many times as many draws, or steps of a run that finds its own length."""
     what, done = ("steps", post.course.steps) if found_length and post.course else ("draws", post.n_draws)
     if times > 1000.0:
         return f"more than 1000 times as many {what}"
@@ -461,8 +466,8 @@ def _more(post: SampledPosterior, found_length: bool, times: float) -> str:
 def chains_apart(values: np.ndarray) -> bool:
     """Whether two or more chains differ in some quantity by far more than their own errors explain.
 
-    So they do when each mixes well by itself, or stands nearly still, but where others are not. ``values``:
-    (quantities, chains, draws).
+    This happens if each mixes well by itself, or hardly moves, in a part of the space that the others do not visit.
+    ``values``: (quantities, chains, draws).
     """
     quantities, chains, draws = values.shape
     z = normal_scores(values)[0]

@@ -1,4 +1,4 @@
-"""Divergences from the prior, and which trees are one tree: those that ask the same questions, however written."""
+"""Divergences from the prior, and equality of trees: trees with the same splits are equal, however they are written."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def as_divergence(found: float, size: float) -> float:
 
 
 def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
-    """Which of the different trees each one is, (n_trees,) int64, numbered by first occurrence.
+    """Returns the number of the distinct tree that each tree is, (n_trees,) int64, by first occurrence.
 
-    Under local questions a question is the way it parts the rows of its cell; under the others its cut, or which
-    categories of its box it takes out. The two sides of a nominal question may have changed places.
+    Under local cuts two splits of a cell are equal if they divide its rows in the same way; otherwise if they have the
+    same cut, or the same set of categories. The two sides of a nominal split may be exchanged.
     """
     local = told(parts_rows, model.split_prior)
     nominal = model.columns.is_nominal[model.columns.source]
@@ -73,10 +73,10 @@ def told_nodes(
     local: bool,
     turns: bool,
 ) -> np.ndarray:
-    """Nodes (n_nodes, 3) in preorder with questions in the one form that equal ones share; leaves are (LEAF, 0, 0).
+    """Returns nodes (n_nodes, 3) in preorder with splits in a canonical form; leaves are (LEAF, 0, 0).
 
-    ``n_categories`` is 0 for an ordered coordinate; where nominal questions may be turned round, ``turns``, the side
-    with the smallest category of the cell comes first.
+    ``n_categories`` is 0 for an ordered coordinate; if the sides of nominal splits may be exchanged, ``turns``, the
+    side with the smallest category of the cell comes first.
     """
     out, n_units = np.zeros((len(coordinate), 3), dtype=np.int64), codes.shape[1]
     longest = 1
@@ -144,7 +144,7 @@ def _categories_of_box(
     coordinate: np.ndarray,
     categories: np.ndarray,
 ) -> np.int64:
-    """Bits of the categories that the questions above leave in the box of a node, for the feature it asks about."""
+    """Bits of the categories that the splits above leave in the box of a node, for the feature it splits on."""
     k, out, at = coordinate[start + node], np.int64(whole), node
     while parent[at] >= 0:
         above = start + parent[at]

@@ -1,4 +1,4 @@
-"""Split R-hat and bulk effective sample size of quantities, ranks normalised.
+"""Rank-normalised split R-hat and bulk effective sample size of quantities.
 
 After Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and localization: an improved R-hat
 for assessing convergence of MCMC*, Bayesian Analysis 16 (2021).
@@ -27,8 +27,8 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     rhat : ndarray of shape (quantities,)
-        The larger of that of the ranks and that of the ranks of the distance from the median, each over the halves of
-        all chains; 1 for a constant, infinite when all halves stand still in different places.
+        The larger of the R-hat of the ranks and of the ranks of the distance from the median, each over the halves of
+        all chains; 1 for a constant, infinite if all halves are constant and not all equal.
     ess : ndarray of shape (quantities,)
         In (0, draws * log10(draws)] counting all chains; the number of draws for a constant.
         Both are NaN with fewer than 4 draws a chain or a value that is not finite.

@@ -22,49 +22,49 @@ if TYPE_CHECKING:
 BLOCK_TIMES = 2.0
 """Length of a block of draws in autocorrelation times, at least."""
 FEWEST_BLOCKS = 10
-"""Blocks of all chains below which no error is stated."""
+"""Number of blocks of all chains below which no error is reported."""
 MOST_BLOCKS = 100
-"""Blocks of all chains; longer ones forgive an autocorrelation time that was told too short."""
+"""Number of blocks of all chains; with longer ones an underestimated autocorrelation time matters less."""
 FEWEST_STUMPS = 10.0
-"""Stumps at power 0, counted by what they are worth, below which no error is stated."""
+"""Effective number of stumps at power 0 below which no error is reported."""
 APART = 0.05
-"""Chains are apart when their own errors make their distance less probable than this."""
+"""Chains are apart if their distance is less probable than this given their own errors."""
 bridges: list[Callable[[Any], Any]] = []
-"""Ways to the evidence of a run without a ladder, from its posterior; the sampler enters the one it knows."""
+"""Functions that compute the evidence of a run without a ladder from its posterior; the sampler registers its own."""
 COVERED = 0.95
 """Of intervals of two standard errors to both sides."""
 
 
 @kept
 class Tempering(NamedTuple):
-    """What tempered chains found out about their ladders, and the evidence."""
+    """Diagnostics of the ladders of tempered chains, and the evidence."""
 
     betas: np.ndarray
     """(chains, n): powers of the score, decreasing from 1."""
     scores: np.ndarray
     """(chains, draws, n): log score at each level, nats."""
     swap_rates: np.ndarray
-    """(chains, n - 1): share of exchanges accepted between neighbours."""
+    """(chains, n - 1): fraction of exchanges accepted between neighbours."""
     round_trips: np.ndarray
     """(chains,): trips of a replica from the last level to the first and back."""
     log_evidence: float | None
-    """None where the ladder does not reach 0, or the prior's own mass is out of reach."""
+    """None if the ladder does not reach 0, or the mass of the prior cannot be estimated."""
     log_evidence_se: float | None
-    """Two of them to both sides cover 95 %; None where the draws are too few to tell."""
+    """Plus or minus two of it cover 95 %; None if the draws are too few to estimate it."""
     is_stump: np.ndarray
     """(chains, draws) bool: whether the tree at the last level had one leaf."""
 
 
 class PriorMass(NamedTuple):
-    """The sum of a prior over all trees, or what tells it from draws of the prior."""
+    """The sum of a prior over all trees, or what is needed to estimate it from draws of the prior."""
 
     log_mass: float | None
-    """None: to be told from how often a tree drawn from the prior is the stump."""
+    """None: to be estimated from how often a tree drawn from the prior is the stump."""
     log_stump: float
     """Log prior of the stump, the tree of one leaf."""
 
     def log_from(self, stump_share: float) -> float | None:
-        """Log mass, given the share of stumps among draws of the prior; None where there is none.
+        """Log mass, given the fraction of stumps among draws of the prior; None where there is none.
 
         Examples
         --------
@@ -101,20 +101,20 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     reports : sequence of LadderReport
         One a chain, with equal numbers of draws and levels.
     mass : PriorMass
-        Of the prior, the law at power 0.
+        Of the prior, the distribution at power 0.
 
     Warns
     -----
     ConvergenceWarning
-        If the evidence is known but the draws are too few to tell its error.
+        If the evidence is known but the draws are too few to estimate its error.
 
     Notes
     -----
     The evidence is the mean over chains. To first order its log is a mean over draws, of a number that each draw adds
     at all levels together. The error of that mean comes from blocks of draws, each at least twice as long as the
-    longest autocorrelation time of that number and of the scores at each level; from the spread of the chains where an
-    F test finds them further apart than their blocks explain. It is multiplied by half the quantile of Student's t
-    for the blocks or chains there are, so that two standard errors to both sides cover 95 %.
+    longest autocorrelation time of that number and of the scores at each level; or from the variance between chains if
+    an F test finds them further apart than their blocks explain. It is multiplied by half the quantile of Student's t
+    for the number of blocks or chains, so that plus or minus two standard errors cover 95 %.
     """
     scores = np.array([report.scores for report in reports])
     is_stump = np.array([report.is_stump for report in reports])
@@ -185,9 +185,7 @@ def _error(
         time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
         worth = is_stump.sum() / time_of_stumps
         if worth < FEWEST_STUMPS:
-            why = (
-                f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, tell the prior's mass"
-            )
+            why = f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, for the prior's mass"
             _not_stated(draws, why, FEWEST_STUMPS / worth)
             return None
     means = np.add.reduceat(gain, np.arange(n_blocks) * draws // n_blocks, axis=1)
@@ -199,7 +197,7 @@ def _error(
 
 
 def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
-    """Standard error of the mean of ``each`` (chains,), two of which to both sides cover 95 %.
+    """Returns the standard error of the mean of ``each`` (chains,), such that plus or minus two of it cover 95 %.
 
     Parameters
     ----------
@@ -227,7 +225,7 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 
 
 def _not_stated(draws: int, why: str, times: float) -> None:
-    """Warn that no error is stated, and why."""
+    """Warn that no error is reported, and why."""
     more = max(math.ceil(1.5 * times * draws), draws + 1)
     warnings.warn(
         f"log_evidence has no standard error: {why}; give about draws={more}, or a larger proposals=.",
@@ -237,12 +235,12 @@ def _not_stated(draws: int, why: str, times: float) -> None:
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
-    """Log ratio of the normalisers of two laws, from draws of both (Bennett 1976, equal numbers of draws).
+    """Log ratio of the normalisers of two distributions, from draws of both (Bennett 1976, equal numbers of draws).
 
     Parameters
     ----------
     high, low : ndarray of shape (n,)
-        Log density of the first law relative to the second, at draws of the first and of the second.
+        Log density of the first distribution relative to the second, at draws of the first and of the second.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The ArviZ face: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x), effective sample size, R-hat, summary."""
+"""Interface to ArviZ: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x), effective sample size, R-hat, summary."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ def to_arviz(
     posterior : SampledPosterior
         Draws of chains, or independent ones.
     log_likelihood : bool, default False
-        Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
+        Add the log density of each row given all other rows, for leave-one-out cross-validation; chains * draws * n
+        numbers.
     posterior_predictive : bool, default False
-        Add a new y of each training row by each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
+        Add a new y of each training row from each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
     rng : int, SeedSequence, Generator or None, default 0
         Source of randomness of the new y.
 
@@ -68,14 +69,15 @@ def to_arviz(
         1, whether the tree has each of up to 20 cells whose probability is nearest to one half, and tree_distance
         (chain, draw, focal), in how many cells the tree differs from each of up to 12 trees drawn.
         ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
-        proposals (chain, draw, move), since the draw before; the rate is 0 where nothing was proposed. Independent
-        draws know no moves.
+        proposals (chain, draw, move), since the previous draw; the rate is 0 if nothing was proposed. Independent draws
+        have neither.
         ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
-        ``log_likelihood``: y (chain, draw, row), on request, of the rows that count: not those of weight zero, nor
-        under FrozenLaplace those of E, which set the leaves and are not scored; ``row`` says which they are.
+        ``log_likelihood``: y (chain, draw, row), on request, of the rows that enter the score: not those of weight
+        zero, nor under FrozenLaplace those of E, which determine the leaves; ``row`` says which rows they are.
         ``posterior_predictive``: y (chain, draw, row), on request: for the tree of each draw the parameters of its
-        leaves given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels that are
-        no numbers stand here, and beside y in ``observed_data``, as class_number, their place among the sorted classes.
+        leaves are drawn given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels
+        that are not numbers appear here, and beside y in ``observed_data``, as class_number, their position among the
+        sorted classes.
 
     Raises
     ------
@@ -85,13 +87,12 @@ def to_arviz(
 
     Notes
     -----
-    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: what row i adds to the score of the tree,
-    its own statistics taken out of its leaf, parameters integrated out given the other rows (or frozen on E). So
-    ``1 / p(y_i | y_-i)`` is the mean over draws of ``1 / p(y_i | y_-i, T)``, which is what ``arviz.loo`` estimates. A
-    row of weight w counts w times: its density is that of y_i observed so often. A variance that all leaves share is
-    integrated out given the other rows of the whole tree. Draws that tie at the least value of a row are set apart by
-    less than 1e-10 max(1, its size): ArviZ 1 refuses a tail that is one value. Cost O(distinct trees * (units * depth
-    + n * statistics)).
+    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: the difference that row i makes to the
+    score of the tree, with parameters integrated out given the other rows (or frozen on E). So ``1 / p(y_i | y_-i)`` is
+    the mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo`` estimates. A row of weight w counts w times:
+    its density is that of y_i observed w times. A variance common to all leaves is integrated out given the other rows
+    of the whole tree. Ties at the smallest value of a row are broken by differences below 1e-10 max(1, its size),
+    because ArviZ 1 refuses a tail with a single value. Cost O(distinct trees * (units * depth + n * statistics)).
 
     Examples
     --------
@@ -133,7 +134,7 @@ def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], 
     """Groups as the installed ArviZ holds them, each with all attributes."""
     az = load_arviz()
     with warnings.catch_warnings():
-        # fewer draws than chains is no mistake here
+        # fewer draws than chains are not an error here
         warnings.filterwarnings("ignore", message="(More chains|Found chain dimension)", category=UserWarning)
         if az.__version__.startswith("0."):
             sampled = {f"{name}_attrs": attrs for name in groups if not name.endswith("_data")}
@@ -260,7 +261,8 @@ def ess(values: Any) -> float:
 def rhat(values: Any) -> float:
     """Rank-normalised split R-hat of a number drawn by chains (Vehtari et al. 2021).
 
-    As ``ess``; 1 when all draws are equal, infinite when chains stand still in different places, NaN with one chain.
+    As for ``ess``; 1 if all draws are equal, infinite if each chain is constant and not all are equal, NaN with one
+    chain.
 
     Examples
     --------
@@ -290,7 +292,7 @@ def _diagnose(name: str, values: np.ndarray) -> float:
 
 
 def summary(posterior: SampledPosterior) -> pd.DataFrame:
-    """Table of the scalars and features of the draws, and how well the chains know them.
+    """Returns a table of the scalars and features of the draws, with effective sample size and R-hat.
 
     Parameters
     ----------
@@ -301,15 +303,15 @@ def summary(posterior: SampledPosterior) -> pd.DataFrame:
     -------
     DataFrame
         Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
-        "inclusion of feature 'x'", as traces of 0 and 1, of the features for which the probability lies between 0.02
-        and 0.98, then "tree distance", in how many cells two draws differ, with the tree effective sample size
+        "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98, then
+        "tree distance", in how many cells two draws differ, with the tree effective sample size
         (``SampledPosterior.tree_ess().frechet``) and the largest R-hat of the distances from focal trees, and where
-        feature weights are drawn "concentration", if it is, and "weight of feature 'x'" of features that more than 0.02
-        of the trees of some chain ask about; columns mean, sd, ess_bulk, rhat, infinite where chains stand still in
-        different places.
-        ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 of none. ``attrs["verdict"]``
-        is what `check_convergence` finds, in one text, or that it finds nothing, which is no proof.
-        ``attrs["asdsf"]`` and ``attrs["tree_ess"]`` hold what the methods of that name find, as dicts.
+        feature weights are drawn "concentration", if it is, and "weight of feature 'x'" of features on which more than
+        0.02 of the trees of some chain split; columns mean, sd, ess_bulk, and rhat, which is infinite if each chain is
+        constant and not all are equal.
+        ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 if there were none.
+        ``attrs["verdict"]`` is what `check_convergence` finds, as one text, or that it finds nothing, which is no
+        proof. ``attrs["asdsf"]`` and ``attrs["tree_ess"]`` hold what the methods of that name find, as dicts.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Every row left out: its density given all other rows and a tree (formula sheet, section 12.6)."""
+"""Leave-one-out: the density of each row given all other rows and a tree (formula sheet, section 12.6)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LeftOut(NamedTuple):
     """Rows left out, one by one: of what a row counts, one, or all if it is less."""
 
     gained: np.ndarray
-    """(draws, m): what the score of the tree gains by the row, nats."""
+    """(draws, m): the difference that the row makes to the score of the tree, nats."""
     density: np.ndarray
     """(draws, m): log density of its y, nats."""
     count: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name

@@ -1,4 +1,6 @@
-"""The law of a new y under a posterior over trees: a mixture of the laws in the leaves that a row reaches."""
+"""The distribution of a new y under a posterior over trees: a mixture of the distributions in the leaves that a row
+reaches.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
 BLOCK = 1 << 19
-"""Leaf laws weighed at a time."""
+"""Leaf distributions weighed at a time."""
 
 
 class PredictsNewY(ABC):
-    """What every posterior can be asked about a new y; a part of `Posterior`."""
+    """Methods for the predictive distribution of a new y; a part of `Posterior`."""
 
     model: TreeModel
     _stats_by_place: np.ndarray
-    """Statistics (k, n_stats) of the places that a row may reach: nodes of trees, or cells."""
+    """Statistics (k, n_stats) of the nodes of trees, or cells, that a row may reach."""
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
         """Quantiles of a new y, for regressions and counts.
@@ -41,20 +43,20 @@ class PredictsNewY(ABC):
         Returns
         -------
         ndarray of shape (n, m); (n,) for a single number q
-            Under PoissonGamma whole numbers, the least of which a count at exposure 1 is at most with probability q.
+            Under PoissonGamma integers: the smallest y such that a count at exposure 1 is at most y with probability q.
 
         Raises
         ------
         ValueError
-            If the leaf is one of classes, q is out of range, or X does not fit the model's columns.
+            If the model is a classification, q is out of range, or X does not have the model's columns.
 
         Notes
         -----
-        The law of a new y is a mixture: over trees (the distinct ones drawn; all trees, for an exact posterior) of the
-        law in the leaf that the row reaches, its parameters integrated out. That is a Student law, a normal one
-        where the variance is known, a negative binomial one for counts, for a row of weight 1. The quantile is that of
-        the mixture, to nine digits; a law on few atoms it is not, so nothing is drawn. A row costs the leaves it may
-        lie in, times some ten steps; rows in the same leaves are answered once, 2^19 leaf laws are held at a time.
+        The distribution of a new y is a mixture: over trees (the distinct ones drawn; all trees, for an exact
+        posterior) of the predictive distribution of the leaf that the row reaches, for a row of weight 1: Student's t,
+        normal if the variance is known, negative binomial for counts. The quantile of this mixture is computed to nine
+        digits, without random draws. The cost of a row is the number of leaves that may contain it, times about ten
+        steps; rows in the same leaves are computed once, with 2^19 leaf distributions in memory at a time.
 
         Examples
         --------
@@ -68,37 +70,38 @@ class PredictsNewY(ABC):
         return Predictive(self).quantiles(self.model.columns.numbers(X), q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Ends (n, 2) of the central interval that holds a new y with probability ``coverage``, at least so for counts.
+        """Returns the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
 
         Parameters
         ----------
         X : table of shape (n, p)
             As the model's.
         coverage : float, default 0.9
-            In (0, 1); as much of the rest lies below as above.
+            In (0, 1); the rest is divided equally between both sides. For counts the probability is at least this.
 
         Raises
         ------
         ValueError
-            As `predict_quantiles`, of which these are two; so are the law and the cost.
+            As for `predict_quantiles`, two of which are the ends; distribution and cost are the same.
         """
         return Predictive(self).interval(self.model.columns.numbers(X), coverage)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
-        """Standard deviation (n,) of a new y: of the mixture that `predict_quantiles` describes, noise and all.
+        """Returns the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles`
+        describes.
 
-        Infinite where a leaf's law has no variance, which takes ``a0`` of at most 1 and a leaf of few rows. The part
-        that the trees' disagreement has in it is `predict_std_over_trees`.
+        Infinite if the predictive distribution of a leaf has no variance, as can happen with ``a0`` of at most 1 and
+        few rows in the leaf. `predict_std_over_trees` is the part due to disagreement between trees.
 
         Raises
         ------
         ValueError
-            If the leaf is one of classes, or X does not fit the model's columns.
+            If the model is a classification, or X does not have the model's columns.
         """
         return np.sqrt(Predictive(self).mean_and_variance(self.model.columns.numbers(X))[1])
 
     def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
-        """Draws of a new y for each row, from the posterior predictive law.
+        """Draws of a new y for each row, from the posterior predictive distribution.
 
         Parameters
         ----------
@@ -112,19 +115,19 @@ class PredictsNewY(ABC):
         Returns
         -------
         ndarray of shape (draws, n)
-            Labels of ``model.classes_``; float64 of a regression, whole numbers at exposure 1 under PoissonGamma.
+            Labels of ``model.classes_``; float64 for a regression, integers at exposure 1 under PoissonGamma.
 
         Raises
         ------
         ValueError
-            If ``draws`` is not positive, the leaf is a loss (PacBayesLoss), or X does not fit the model's columns.
+            If ``draws`` is not positive, the leaf is a loss (PacBayesLoss), or X does not have the model's columns.
 
         Notes
         -----
-        For each draw a tree (one of the draws, with replacement; of an exact posterior a tree of its own), then the
-        parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw have their
-        joint law, as sums over rows need it, and each row alone the mixture that `predict_quantiles` describes. Cost
-        O(draws * n * depth); beside the answer a draw holds O(n) numbers.
+        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), draws
+        the parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw are
+        drawn jointly, as is needed for sums over rows, and each row by itself has the mixture distribution that
+        `predict_quantiles` describes. Cost O(draws * n * depth); memory O(n) in addition to the result.
 
         Examples
         --------
@@ -153,7 +156,9 @@ class PredictsNewY(ABC):
         """``n`` trees: a sampled posterior, and the numbers (n,) of its distinct trees."""
 
     def _values_by_row(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and mean square (n, d) of what rows of numbers are predicted by leaves that look at the row too."""
+        """Returns mean and mean square (n, d) of the predictions at rows of numbers, for leaves that depend on the
+        row.
+        """
         leaf, target, regressors = self.model.leaf, self.model.target, self.model.regressors(X)
         assert regressors is not None
         means, squares = [], []
@@ -166,19 +171,21 @@ class PredictsNewY(ABC):
 
     @abstractmethod
     def _leaf_laws(self) -> StudentT | NegativeBinomial:
-        """Laws of a new y in the places that a row may reach: nodes of trees, or cells."""
+        """Distributions of a new y in the places that a row may reach: nodes of trees, or cells."""
 
     @abstractmethod
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        """For some rows of numbers at a time, about ``BLOCK`` laws, which places they reach and how probably."""
+        """For some rows of numbers at a time, about ``BLOCK`` distributions, which places they reach and how
+        probably.
+        """
 
     @abstractmethod
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Posterior means (n, d) of the values by place (m, d) that rows of numbers reach."""
+        """Returns the posterior means (n, d) of the values (m, d) of the nodes or cells that rows of numbers reach."""
 
 
 class Predictive:
-    """The law of a new y at rows of numbers, as ``model.columns.numbers`` gives them.
+    """The distribution of a new y at rows of numbers, as ``model.columns.numbers`` gives them.
 
     Parameters
     ----------
@@ -187,7 +194,7 @@ class Predictive:
     Raises
     ------
     ValueError
-        If the leaf is one of classes, or the posterior keeps no such laws.
+        If the model is a classification, or the posterior does not keep these distributions.
     """
 
     def __init__(self, post: PredictsNewY) -> None:
@@ -198,14 +205,14 @@ class Predictive:
             )
         self._post, self._law = post, post._leaf_laws()
         self._by_row = post.model.leaf.x_columns is not None
-        # equal laws of many places are weighed once: a place of each, and which of them every place has
+        # equal distributions of many places are weighed once: a place of each, and which of them every place has
         table = np.ascontiguousarray(np.column_stack(tuple(self._law)))
         by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
         self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
         self._number = number.reshape(-1)
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (n,) and variance (n,) of a new y at rows of X; the variance is infinite where a law's is."""
+        """Mean (n,) and variance (n,) of a new y at rows of X; the variance is infinite where a distribution's is."""
         center = self._post.model.target.center
         if self._by_row:
             return self._mean_and_variance_by_row(X, center)
@@ -247,7 +254,7 @@ class Predictive:
         return out
 
     def _laws_at(self, X: np.ndarray, mix: Mixture) -> Any:
-        """The laws of a mixture, of leaves that look at the row too."""
+        """The distributions of a mixture, of leaves that look at the row too."""
         regressors, laws = self._post.model.regressors(X), cast(Any, self._law.take(mix.place))
         assert regressors is not None
         return laws.at(np.repeat(regressors, np.diff(mix.first), axis=0))
@@ -261,7 +268,7 @@ class Predictive:
         return center + mean, np.maximum(variance, 0.0)
 
     def _merged(self, mix: Mixture) -> Mixture:
-        """Equal laws of a row as one, by their numbers, which increase in each row; the weights sum to one."""
+        """Equal distributions of a row as one, by their numbers, which increase in each row; the weights sum to one."""
         row = np.repeat(np.arange(len(mix.first) - 1), np.diff(mix.first))
         key, at = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
         weight, row = np.bincount(at, weights=mix.weight), key // len(self._first)
@@ -288,7 +295,7 @@ def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
 
 
 def refuse_loss(model: TreeModel) -> None:
-    """Refuse a loss, which has no law of y."""
+    """Refuse a loss, which has no distribution of y."""
     if not model.leaf.has_likelihood:
         raise ValueError(
             f"{type(model.leaf).__name__} is a loss, not a model of y: there is nothing to draw. predict_proba gives "

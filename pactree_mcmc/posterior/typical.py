@@ -1,4 +1,4 @@
-"""The typical tree: the one drawn that predicts most nearly as the posterior does."""
+"""The typical tree: the one drawn whose predictions are closest to those of the posterior."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ AT_ONCE = 256
 
 
 def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0, *, distance: str = "predictions") -> Tree:
-    """The tree of the posterior that is nearest to all others.
+    """Returns the tree of the posterior that is closest to all others.
 
-    Where the best tree is the peak, this is the middle. By predictions it is the one that predicts most nearly as the
-    posterior does: nearest in mean square over up to 200 training rows, which is to say that its mean squared distance
-    from all draws is least. By cells it differs from a draw in the fewest cells on average, by partitions its leaves
-    part the training rows most nearly as those of a draw do.
+    A central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions are
+    closest to those of the posterior, in mean square over up to 200 training rows; among the trees drawn it is also the
+    one with the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
+    fewest cells on average, by partitions the one whose leaves divide the training rows most nearly as those of a draw
+    do.
 
     Parameters
     ----------
     posterior : Posterior
-        Of a sampled one, all trees drawn are candidates.
+        For a sampled one, all trees drawn are candidates.
     n_draws : int, default 1000
-        Candidates drawn from another posterior.
+        Number of candidates drawn from an exact posterior.
     rng : int, SeedSequence, Generator or None
-        For those draws.
+        Source of randomness for those draws.
     distance : {"predictions", "cells", "partitions"}, default "predictions"
         As of `SampledPosterior.tree_distances`.
 
@@ -50,7 +51,7 @@ def typical_tree(posterior: Posterior, n_draws: int = 1000, rng: Seed = 0, *, di
 
     Notes
     -----
-    Cost: the candidates' predictions of 200 rows; their cells; for partitions, the distances of 400 draws, evenly
+    Cost: predictions of 200 rows by every candidate; their cells; for partitions, the distances of 400 draws, evenly
     spaced, which are then the candidates.
 
     Examples

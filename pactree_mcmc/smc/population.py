@@ -1,7 +1,7 @@
 """Chains and populations of trees while examples enter: the engines of the progressive mixture.
 
-The rows of S weigh nothing at first. An example that enters adds its weight to its unit and to the statistics of the
-nodes on its way down each tree, whose scores follow; the questions look at the rows alone and stay what they are.
+The rows of S have weight zero at first. An example that enters adds its weight to its merged row and to the statistics
+of the nodes on its path in each tree, whose scores are updated; splits depend only on the rows and do not change.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class StageResult(NamedTuple):
     log_evidence: np.ndarray
     """(stages,) of a population: log evidence of the examples that had entered; else empty."""
     stump_share: float
-    """Share of stumps in the population at the first stage."""
+    """Fraction of stumps in the population at the first stage."""
     n_resampled: int
 
 
@@ -254,7 +254,9 @@ class Stages:
             self._list_walks()
 
     def _propose(self, n: int) -> None:
-        """Make ``n`` proposals in each tree, shared out so that over time each step of the kernel makes its share."""
+        """Make ``n`` proposals in each tree, allocated so that in the long run each step of the kernel makes its
+        fraction.
+        """
         shares = self.plan.kernel.shares_of(self.n_proposed, n)
         for chain in self.chains:
             for step, share in enumerate(shares):
@@ -273,7 +275,7 @@ class Stages:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make ``n`` proposals, saving draws at the given shares of them."""
+        """Make ``n`` proposals, saving draws at the given fractions of them."""
         made = 0
         for at in (times * n).astype(int).tolist():
             self._propose(at - made)

@@ -47,35 +47,37 @@ def progressive_mixture(
 ) -> ProgressiveSample:
     """Mean of the posteriors after 0, 1, ..., all test examples, by Monte Carlo (Blanchard 1999, section 6).
 
-    With a frozen leaf the rows of E (``estimation=`` of the model) set the leaves, and those of S enter one by one;
-    rows of weight zero make no stage. Other leaves have no E: all rows enter, and a stage predicts with the leaves
-    that its examples make. Where the exact engine can, `exact.progressive_mixture` does the same without error.
+    With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
+    by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
+    with leaves estimated from the examples so far. `exact.progressive_mixture` does the same without Monte-Carlo error,
+    where it is tractable.
 
     Parameters
     ----------
     model : TreeModel
-        Any question prior, tree prior and leaf whose score separates.
+        With any split prior and tree prior, and a leaf model whose tree score is a sum over leaves.
     engine : {"smc", "mcmc"}, default "smc"
         "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
-        have become too unequal it is resampled and moved (Chopin 2002). "mcmc": the paper's: one tree, moved equally
-        often after each example; biased, for it is never quite in equilibrium, see docs/progressive.md.
+        have become too unequal it is resampled and moved (Chopin 2002). "mcmc": the method of the paper: a single
+        tree, moved a fixed number of times after each example; biased, because it never quite reaches equilibrium,
+        see docs/progressive.md.
     chains : int, default 8
         Independent repetitions, >= 2, whose spread is the Monte-Carlo error.
     draws : int, default 1000
         Trees kept per repetition, >= 1, spread evenly over the stages.
     steps : int, optional
-        Proposals, >= 1: for "mcmc" after each example, default 20; for "smc" for each tree after resampling, default
-        100.
+        Number of proposals, >= 1: for "mcmc" after each example, default 20; for "smc" in each tree after resampling,
+        default 100.
     particles : int, default 200
-        Trees of a population, >= 2; "smc" only.
+        Number of trees in a population, >= 2; "smc" only.
     threshold : float, default 0.5
-        Resample when the effective sample size is below this share of the particles, in (0, 1]; "smc" only.
+        Resample when the effective sample size is below this fraction of the particles, in (0, 1]; "smc" only.
     block : int, optional
-        Examples that enter at a time, >= 1. The stages within a block are all taken as the one before it, an error of
-        the order of ``block`` over the number of examples. Default: 1 up to 2,000 examples, then as many as leave
-        2,000 stages.
+        Number of examples that enter at a time, >= 1. All stages within a block are approximated by the one before it,
+        with an error of the order of ``block`` over the number of examples. Default: 1 up to 2,000 examples, above
+        that such that there are 2,000 stages.
     shuffle : bool, default False
-        Let the examples enter in a random order in each repetition (the symmetric version); else in that of the data.
+        Whether the examples enter in a random order in each repetition (the symmetric version) or in that of the data.
     kernel : str or {move: weight}, default "default"
         The moves, as for `sample`; "default" is "local".
     rng : int, SeedSequence, Generator, sequence of these, or None
@@ -90,8 +92,8 @@ def progressive_mixture(
     Raises
     ------
     ValueError
-        If an argument is out of range, the engine or kernel is unknown, the leaf does not separate, no row is left in
-        S, or the model's fixed tree has joint nodes.
+        If an argument is out of range, the engine or kernel is unknown, the tree score is not a sum over leaves, no row
+        is left in S, or the model's fixed tree has joint nodes.
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt
@@ -99,7 +101,7 @@ def progressive_mixture(
 
     Notes
     -----
-    An example that enters costs O(depth) a tree. Memory a particle: 4 bytes a row, 250 bytes a node.
+    An example that enters costs O(depth) per tree. Memory per particle: 4 bytes a row, 250 bytes a node.
 
     References
     ----------
@@ -199,22 +201,21 @@ def _shortened(result: StageResult, draws: int) -> StageResult:
 
 
 class ProgressiveSample(SampledPosterior):
-    """Trees from all stages of the progressive mixture; made by `progressive_mixture`.
+    """Trees from all stages of the progressive mixture, returned by `progressive_mixture`.
 
-    All answers of a SampledPosterior are means over the stages, those with a Monte-Carlo error from the spread of the
+    All results of a SampledPosterior are means over the stages; Monte-Carlo errors come from the variance between
     repetitions. Leaf values, statistics and ``log_score`` of a draw are those of its stage (equal trees of
-    two stages are two distinct trees); `map_tree` is the most
-    probable of the trees found at the last stage.
+    two stages count as two distinct trees); `map_tree` is the most probable of the trees found at the last stage.
 
     Attributes
     ----------
     stage : ndarray of shape (chains, draws), int64
-        Examples that had entered at each draw.
+        Number of examples that had entered at each draw.
     stage_log_evidence : ndarray of shape (chains, stages), float64
-        Log evidence of the examples that had entered at each stage, the log mass of the prior (0 but for a conditioned
-        process and LeafPenalty) at the first; NaN where that is not known; no stages with engine "mcmc".
+        Log evidence of the examples that had entered at each stage; at the first stage the log mass of the prior (0
+        except for a conditioned process and LeafPenalty). NaN where that is unknown; no stages with engine "mcmc".
     n_resampled : ndarray of shape (chains,), int64
-        How often each population was resampled and moved.
+        Number of times that each population was resampled and moved.
     """
 
     sees_all_rows = False
@@ -249,10 +250,10 @@ class ProgressiveSample(SampledPosterior):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence, from the spread of the repetitions; None where it was not estimated.
+        """Standard error of the log evidence, from the variance between repetitions; None where it was not estimated.
 
-        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t, which for few
-        repetitions (``chains``) is large, 6.4 for two of them, 1.2 for eight.
+        It is multiplied by half the quantile of Student's t, so that plus or minus two of it cover 95 %; the factor is
+        large for few repetitions (``chains``), 6.4 for two of them, 1.2 for eight.
         """
         return self._log_evidence_se
 
@@ -269,7 +270,7 @@ class ProgressiveSample(SampledPosterior):
         return self._best.map_tree()
 
     def predict_proba_se(self, X: Any) -> np.ndarray:
-        """Monte-Carlo standard error (n, K) of `predict_proba`, from the spread of the repetitions.
+        """Returns the Monte-Carlo standard error (n, K) of `predict_proba`, from the variance between repetitions.
 
         Raises
         ------
@@ -281,7 +282,7 @@ class ProgressiveSample(SampledPosterior):
         return self._values_se(self.model.columns.numbers(X))
 
     def predict_se(self, X: Any) -> np.ndarray:
-        """Monte-Carlo standard error (n,) of the predictive means of a regression.
+        """Returns the Monte-Carlo standard error (n,) of the predictive means of a regression.
 
         Raises
         ------
@@ -302,7 +303,7 @@ class ProgressiveSample(SampledPosterior):
 def _joined_evidence(
     model: TreeModel, by_stage: np.ndarray, stump_share: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """Log of the mean evidence of the repetitions, and its standard error."""
+    """Returns the log of the mean evidence of the repetitions, and its standard error."""
     if by_stage.shape[1] == 0:
         return None, None
     mass, share = prior_mass(model), float(stump_share.mean())

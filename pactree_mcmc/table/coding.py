@@ -4,8 +4,8 @@ Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut `
 ``x <= cuts[a]`` and ``code <= a`` say the same. The code of a nominal feature is the index of its category.
 
 A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
-Under local cuts they have a code of their own there, so that a cut may lie between them and all others; else they share
-the outermost code.
+Under local cuts they have a code of their own there, so that a cut may separate them from all other values; otherwise
+they have the outermost code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Scale(NamedTuple):
     n_codes: int
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Thresholds of questions ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
+        """Thresholds of splits ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
         out = np.full(len(cut), np.inf)
         out[cut < 0] = -np.inf
         inner = (cut >= 0) & (upper < self.n_codes)
@@ -81,7 +81,7 @@ class DyadicScale:
         return 1 << self.levels
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Thresholds of questions ``code <= cut``."""
+        """Thresholds of splits ``code <= cut``."""
         share = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
         return self.lower * (1.0 - share) + self.upper * share
 
@@ -103,7 +103,8 @@ class DyadicScale:
     def encode(self, x: np.ndarray) -> np.ndarray:
         """Codes of values ``x``, those outside the bounds in the outermost cells.
 
-        One midpoint after another, as a tree asks: codes and thresholds agree where rounding makes thresholds equal.
+        One midpoint after another, as down a tree, so that codes and thresholds agree where rounding makes thresholds
+        equal.
         """
         return dyadic_codes(x, self.lower, self.upper, self.levels)
 
@@ -184,7 +185,7 @@ def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def code_type(n_codes: int, n_rows: int) -> type:
     """The smallest unsigned integers that fit, but of two bytes at least below ``MANY_ROWS``.
 
-    Each width is compiled for on its own, which takes longer than a small table can win back.
+    Code is compiled separately for each width, which costs more time than a small table can save.
     """
     if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
         return np.uint8

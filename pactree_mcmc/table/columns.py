@@ -1,4 +1,6 @@
-"""The columns of X: names, which are nominal, their categories, and how raw input becomes numbers."""
+"""The columns of X: their names, which of them are nominal, their categories, and the conversion of input to
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,18 @@ class Columns:
     names : tuple of str
         Column names; ``x0, x1, ...`` when X has none.
     named : bool
-        Whether the names come from the table, so that prediction may select by name.
+        Whether the names come from the table, so that prediction can select columns by name.
     categories : tuple
-        Per feature the sorted array of its categories, or None when it is ordered; a missing value is the category
-        None, the last one.
+        For each feature the sorted array of its categories, or None if it is ordered; a missing value is the category
+        None, which comes last.
     branches : bool
-        Whether values may be missing: each question then says which side they go.
+        Whether values may be missing: each split then says which side they go.
     twins : tuple of int
-        Ordered features with missing values in the training table. Such a feature has two *coordinates*: one in which
-        missing values lie below all others, its own, and one in which they lie above, behind those of all features.
+        Ordered features with missing values in the training table. Such a feature has two *coordinates*: its own, in
+        which missing values are below all others, and a second one, after those of all features, in which they are
+        above.
     kinds : tuple of str
-        What each feature holds if it is ordered, one of `KINDS`; () where all are numbers.
+        The kind of data of each ordered feature, one of `KINDS`; () if all are numbers.
     """
 
     names: tuple[str, ...]
@@ -80,7 +83,7 @@ class Columns:
         return out
 
     def coordinate(self, feature: Any, missing_left: Any) -> np.ndarray:
-        """Coordinate of ordered questions about ``feature`` that send missing values left, or right; arrays too."""
+        """Coordinate of ordered splits on ``feature`` that send missing values left, or right; arrays too."""
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
         return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
 
@@ -97,7 +100,7 @@ class Columns:
             known = self.names.index(column) if column in self.names else column
             if not is_integer(known) or not 0 <= known < self.n_features:
                 raise ValueError(
-                    f"{argument}: {column!r} is no column; X has {self.n_features}: {in_words(self.names)}."
+                    f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
                 )
             if self.categories[known] is not None:
                 raise ValueError(f"{argument}: column {self.names[known]!r} is nominal; give columns of numbers.")
@@ -145,13 +148,13 @@ class Columns:
 
         Missing ordered values are NaN, if values may be missing.
 
-        An array that is so already is returned itself: do not write to it.
+        An array that is already in this form is returned itself: do not write to it.
 
         Raises
         ------
         ValueError
-            If columns are missing, X has another number of columns, or columns hold NaN (but see ``branches``),
-            infinity or dates where the model has numbers; the message names all of these columns.
+            If columns are missing, X has another number of columns, or columns contain NaN (but see ``branches``),
+            infinity, or dates where the model has numbers; the message names all of these columns.
         """
         table = Table(X)
         where = self._places(table)
@@ -238,7 +241,7 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
 
 
 def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
-    """What each of these calls, one a column, returns; one ValueError says what is wrong with all that raise one."""
+    """Returns the results of these calls, one a column; the errors of all that fail are joined in one ValueError."""
     out, wrong = [], []
     for read in reads:
         try:

@@ -10,7 +10,7 @@ from ..core.checks import in_words, read_array
 
 
 def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
-    """A nominal column as an array of labels (n,); None where one is missing, if one may be."""
+    """Returns a nominal column as an array of labels (n,); missing ones are None if they are allowed."""
     if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
         missing = np.asarray(raw.is_null().to_list(), dtype=bool)
         labels = np.array(raw.to_list(), dtype=object)
@@ -41,7 +41,9 @@ def is_missing(label: Any) -> bool:
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse labels or numbers of which one is missing: None, NaN, NA; names its row. None alone is no y at all."""
+    """Refuse labels or numbers with a missing one (None, NaN, NA), naming its row. None alone means that y is
+    missing.
+    """
     if y is None:
         return
     labels = read_array("y", y)
@@ -81,7 +83,7 @@ def hashable(labels: list) -> list:
             hash(label)
         except Exception as error:
             raise ValueError(
-                f"a {type(label).__name__}, {in_words(label)}, is no category; give strings or numbers."
+                f"a {type(label).__name__}, {in_words(label)}, cannot be a category; give strings or numbers."
             ) from error
     return labels
 

@@ -1,4 +1,4 @@
-"""scikit-learn's checks of what an estimator is given, with one kind of error for what they do not foresee."""
+"""scikit-learn's checks of the arguments of an estimator; unexpected errors become a ValueError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from .labels import refuse_missing
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """`validate_data`; what is too large or no table at all is a ValueError, and one says which row of y is missing."""
+    """`validate_data`, with a ValueError for values that are too large or not a table, and for the row of a missing
+    y.
+    """
     for labels in y:
         refuse_missing(labels)
     return _checked(validate_data, estimator, X, *y, given=(X, *y), **settings)

@@ -1,10 +1,9 @@
-"""Checks for what others bring: moves, leaves and split priors that are not the library's.
+"""Checks of your own moves and leaves, and of split priors.
 
-They are to this library what ``check_estimator`` is to scikit-learn: each tries its subject on small problems against
-what it must be by definition, returns a report where all is well, and raises an error, an AssertionError, that names
-what is wrong and where.
+They correspond to scikit-learn's ``check_estimator``: each tests its subject on small problems against its definition,
+returns a report if everything is correct, and otherwise raises an AssertionError that says what is wrong and where.
 
-A copy of the library that runs as plain Python, without compilation, is made when first needed; it takes seconds.
+A copy of the library that runs as plain Python, without compilation, is made when first needed, which takes seconds.
 """
 
 from .balance import BalanceError, BalanceReport, check_balance

@@ -1,4 +1,4 @@
-"""check_balance: whether a move leaves the posterior as it is, by its whole transition matrix."""
+"""check_balance: whether a move leaves the posterior invariant, by its full transition matrix."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ SLIVERS = 1e-15
 
 
 class BalanceError(AssertionError):
-    """A move does not leave the posterior as it is, or breaks the arrays of the chain."""
+    """A move does not leave the posterior invariant, or corrupts the arrays of the chain."""
 
 
 class BalanceReport(NamedTuple):
-    """What was found of a move on a model."""
+    """The result of `check_balance` for a move on a model."""
 
     move: str
     n_trees: int
-    """Trees of the model with positive prior, all of them."""
+    """Number of all trees of the model with positive prior."""
     moving: float
     """Probability under the posterior that a step leads to another tree."""
     reaches_all: bool
-    """Whether the move by itself leads from every tree to every other; one that does not needs others beside it."""
+    """Whether the move by itself is irreducible; one that is not must be mixed with other moves."""
     imbalance: float
-    """Largest difference of the flows both ways between two trees, relative to the larger of the two."""
+    """Largest difference of the two flows between two trees, relative to the larger of the two."""
     trees: list[Tree]
     posterior: np.ndarray
     """(n_trees,) their posterior probabilities."""
@@ -50,23 +50,23 @@ def check_balance(
     """Prove on a small model that a move is reversible with respect to the posterior.
 
     All trees of the model are enumerated, by growing and pruning from the stump. From each of them the step runs, as
-    plain Python, once for every outcome of every random choice it makes; this gives the probability of every next tree
-    to the last digits, so that no statistics are needed and nothing escapes by luck. Then every pair of trees must
-    exchange equal flows, ``pi(T) P(T, T') = pi(T') P(T', T)``, with the posterior ``pi`` by the model's plain formula.
+    plain Python, once for every outcome of every random choice it makes. This gives the probability of every next tree
+    up to rounding, so that the check involves no chance. Then every pair of trees must exchange equal flows, ``pi(T)
+    P(T, T') = pi(T') P(T', T)``, with the posterior ``pi`` by the model's plain formula.
 
     Parameters
     ----------
     move : Move or str
         A move of your own, or the name of one of the library's.
     model : TreeModel
-        A small one: some five rows of two features, with a ``max_depth`` of 2 or 3. Try several: ordered and nominal
-        features, merged rows, ``min_leaf`` above 1, each split prior and tree prior the move is to be used with.
+        A small one: about five rows of two features, with a ``max_depth`` of 2 or 3. Try several: ordered and nominal
+        features, merged rows, ``min_leaf`` above 1, each split prior and tree prior with which the move will be used.
     beta : float, default 1.0
         Power of the score, from 0 to 1, as for a replica of a tempered chain.
     most_trees : int, default 500
-        Trees to be enumerated at most, 1 to 20,000.
+        Largest number of trees to enumerate, 1 to 20,000.
     tolerance : float, default 1e-10
-        Relative difference of flows that counts as rounding, > 0.
+        Relative difference of flows that is attributed to rounding, > 0.
 
     Returns
     -------
@@ -76,8 +76,8 @@ def check_balance(
     ------
     BalanceError
         An AssertionError. If two trees exchange unequal flows: it names both, the flows, and which of the three terms
-        of the ratio is not what the model says. If a prior or score ratio is wrong even where flows agree, a tree is
-        reached that the model does not have, or the arrays of the chain are not those of the tree after a step.
+        of the ratio disagrees with the model. Also if a prior or score ratio is wrong although flows agree, if a tree
+        is reached that the model does not have, or if the arrays of the chain do not match the tree after a step.
     ValueError
         If the move is unknown, an argument is out of range, or the model has more trees than ``most_trees``.
     TypeError
@@ -86,7 +86,7 @@ def check_balance(
     Notes
     -----
     Cost: the number of trees times the outcomes of a step, each some fraction of a millisecond; seconds to a minute.
-    A step whose choices depend on the chain's past cannot be checked so.
+    A step whose choices depend on the chain's past cannot be checked in this way.
 
     Examples
     --------

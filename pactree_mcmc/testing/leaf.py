@@ -1,4 +1,4 @@
-"""check_leaf: whether a leaf's plain and compiled forms agree, and its parts fit together."""
+"""check_leaf: whether the plain and compiled forms of a leaf model agree, and its parts are consistent."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ FEWEST_ROWS, MOST_CELLS = 8, 100_000
 
 
 class LeafError(AssertionError):
-    """A leaf is not what it must be."""
+    """A leaf model violates its definition."""
 
 
 class LeafReport(NamedTuple):
-    """What was found of a leaf."""
+    """The result of `check_leaf` for a leaf model."""
 
     leaf: Leaf
-    """With every parameter set."""
+    """The leaf model with every parameter set."""
     n_cells: int
-    """Cells tried."""
-    apart: float
+    """Number of cells tested."""
+    max_difference: float
     """Largest difference of plain and compiled scores, relative to the larger of the score and 1."""
     offered: tuple[str, ...]
-    """What beside the score was tried: "value", "log_density", "draw"."""
+    """Which of the optional parts were tested: "value", "log_density", "draw"."""
 
 
 def check_leaf(
@@ -41,27 +41,27 @@ def check_leaf(
     tolerance: float = 1e-9,
     rng: Any = 0,
 ) -> LeafReport:
-    """Try a leaf on random cells against what a leaf must be.
+    """Test a leaf model on random cells against its definition.
 
-    Statistics are sums over rows; the plain score, ``log_score``, is the compiled one, finite, and 0 in a cell without
-    rows; the score of a tree is the sum over its leaves, unless the leaf says otherwise (``separates``); predictions
-    have their shapes, probabilities sum to 1; the predictive density of a row is what the score gains by the row, of a
-    leaf that has a likelihood; draws are finite.
+    Checked are: statistics are sums over rows; the plain score, ``log_score``, agrees with the compiled one, is finite,
+    and is 0 in a cell without rows; the score of a tree is the sum over its leaves, unless ``separates`` is False;
+    predictions have the right shapes, and probabilities sum to 1; for a leaf with a likelihood, the predictive density
+    of a row is the difference it makes to the score; draws are finite.
 
     Parameters
     ----------
     leaf : Leaf
-        Of any kind, with or without parameters.
+        Any leaf model, with parameters given or not.
     y : array of shape (n,) or as the leaf takes it, optional
-        What the cells hold, n >= 8. Default: 40 labels of three classes, or small counts, for leaves of numbers.
+        Data for the cells, n >= 8. Default: 40 labels of three classes, or small counts for leaves of numbers.
     sample_weight : array of shape (n,), optional
         Weights of the rows.
     n_cells : int, default 60
-        Random cells, >= 1, from single rows to all, beside the empty one.
+        Number of random cells, >= 1, from single rows to all rows; the empty cell is tested in addition.
     tolerance : float, default 1e-9
-        Difference of two scores, relative to the larger of the score and 1, that counts as rounding, > 0.
+        Difference of two scores, relative to the larger of the score and 1, that is attributed to rounding, > 0.
     rng : int, Generator or None, default 0
-        Source of the cells.
+        Source of randomness for the cells.
 
     Returns
     -------
@@ -70,11 +70,11 @@ def check_leaf(
     Raises
     ------
     LeafError
-        An AssertionError that names the cell by its statistics, what was found and what must be.
+        An AssertionError with the statistics of the cell, the value found and the value required.
     TypeError
-        If ``leaf`` is no Leaf, or one that compiled code does not know.
+        If ``leaf`` is not a Leaf, or is one that has no compiled form.
     ValueError
-        If an argument is out of range, or ``y`` is none for the leaf.
+        If an argument is out of range, or ``y`` does not suit the leaf.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class _Check:
         self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
         self.rows = self.leaf.row_stats(self.target)
         self.names = [self._some_rows() for _ in range(n_cells)]
-        self.apart = 0.0
+        self.max_difference = 0.0
 
     def report(self) -> LeafReport:
         """What was found; raises LeafError."""
@@ -134,7 +134,7 @@ class _Check:
             if not np.isclose(whole, parts, rtol=self.tolerance, atol=self.tolerance):
                 raise LeafError(f"log_tree_score is {whole!r} for leaves whose log_score is {parts!r} in all.")
         offered = [name for name in ("value", "log_density", "draw") if self._try(name, stats)]
-        return LeafReport(self.leaf, len(stats) + 1, self.apart, tuple(offered))
+        return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(offered))
 
     def _some_rows(self) -> np.ndarray:
         n = len(self.rows)
@@ -167,7 +167,7 @@ class _Check:
                 f"the score of a cell is {plain!r}, compiled {compiled!r}; its statistics: {cell.tolist()}."
             )
         apart = abs(plain - compiled) / max(abs(plain), abs(compiled), 1.0)
-        self.apart = max(self.apart, apart)
+        self.max_difference = max(self.max_difference, apart)
         if apart > self.tolerance:
             raise LeafError(
                 f"log_score is {plain!r} and the compiled score {compiled!r}, {compiled - plain:.3g} more, of a cell "
@@ -191,7 +191,7 @@ class _Check:
         if self.leaf.is_classifier:
             classes = len(self.model.classes_)
             if value.shape[1] != classes or (value < 0.0).any() or not np.allclose(value.sum(axis=1), 1.0):
-                raise LeafError(f"value, {value[0].tolist()}, is no distribution over {classes} classes.")
+                raise LeafError(f"value, {value[0].tolist()}, is not a distribution over {classes} classes.")
 
     def _check_log_density(self, stats: np.ndarray) -> None:
         if not self.leaf.has_likelihood:

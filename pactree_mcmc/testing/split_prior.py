@@ -1,4 +1,4 @@
-"""check_split_prior: whether cells have the splits that a split prior says, plainly and as compiled code draws them."""
+"""check_split_prior: whether the plain and compiled forms of a split prior agree about the splits of cells."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ MOST_DEPTH, MOST_WALKS = 20, 1000
 
 
 class SplitPriorError(AssertionError):
-    """A split prior is not what it must be."""
+    """A split prior violates its definition."""
 
 
 class SplitPriorReport(NamedTuple):
-    """What was found of a split prior."""
+    """The result of `check_split_prior` for a split prior."""
 
     split_prior: SplitPrior
     n_cells: int
-    """Cells tried."""
+    """Number of cells tested."""
     n_splits: int
-    """Splits of all of them."""
-    apart: float
+    """Number of splits of all these cells."""
+    max_difference: float
     """Largest distance of a sum of probabilities from 1."""
 
 
 def check_split_prior(
     split_prior: SplitPrior, X: Any = None, *, nominal: Any = None, max_depth: int = 3, n_walks: int = 6, rng: Any = 0
 ) -> SplitPriorReport:
-    """Try a split prior on random cells against what a split prior must be.
+    """Test a split prior on random cells against its definition.
 
-    On random ways down from the root, in every cell met: the probabilities of all its splits sum to 1; ``ways`` counts
-    those of each feature, and ``mass`` sums their weights; every split parts the cell into two children that hold its
-    rows between them and have the boxes that the split says; the code that is compiled draws these splits, with these
-    probabilities, says so in ``log_rule``, and makes these children. Each draw is followed through every outcome of
-    every random choice.
+    Checked in every cell on random paths down from the root: the probabilities of all its splits sum to 1; ``ways`` is
+    their number for each feature, and ``mass`` sums their weights; every split divides the rows of the cell between two
+    children, with the boxes that follow from the split; the compiled code draws these splits with these probabilities,
+    reports them in ``log_rule``, and makes these children. Each draw is followed through every outcome of every random
+    choice.
 
     Parameters
     ----------
     split_prior : SplitPrior
-        One that the library knows.
+        A split prior of the library.
     X : array of shape (n, p), optional
-        Rows; nominal columns with at most 8 categories, of which all parts are tried. Default: 12 rows of four values,
-        three values and, where the prior takes them, four categories.
+        Rows; nominal columns may have at most 8 categories, as all their subsets are tested. Default: 12 rows of a
+        column with four values, one with three and, if the prior allows it, one with four categories.
     nominal : sequence of int or str, optional
         Nominal columns, as for `TreeModel`.
     max_depth : int, default 3
-        Depth of the cells at most, >= 1.
+        Largest depth of the cells, >= 1.
     n_walks : int, default 6
-        Ways down from the root, >= 1.
+        Number of paths down from the root, >= 1.
     rng : int, Generator or None, default 0
-        Chooses the ways.
+        Source of randomness for the paths.
 
     Returns
     -------
@@ -72,16 +72,16 @@ def check_split_prior(
     Raises
     ------
     SplitPriorError
-        An AssertionError that names the cell, the split, what was found and what must be.
+        An AssertionError with the cell, the split, the value found and the value required.
     TypeError
-        If ``split_prior`` is none, or one that compiled code does not know.
+        If ``split_prior`` is not a split prior, or is one that has no compiled form.
     ValueError
-        If an argument is out of range or the prior does not fit to X.
+        If an argument is out of range or the prior does not suit X.
 
     Examples
     --------
     >>> import pactree_mcmc as pt
-    >>> pt.testing.check_split_prior(pt.LocalCuts(min_leaf=2)).apart < 1e-12
+    >>> pt.testing.check_split_prior(pt.LocalCuts(min_leaf=2)).max_difference < 1e-12
     True
     """
     if not isinstance(split_prior, SplitPrior):
@@ -100,7 +100,7 @@ def check_split_prior(
     check = _Check(model)
     for _ in range(int(n_walks)):
         check.walk(generator)
-    return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.apart)
+    return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.max_difference)
 
 
 class _Check:
@@ -114,7 +114,7 @@ class _Check:
             )
         plain = plain_package()
         self.splits, self.grow = plain.module("mcmc.state.splits"), plain.module("mcmc.edits.grow")
-        self.n_cells, self.n_splits, self.apart = 0, 0, 0.0
+        self.n_cells, self.n_splits, self.max_difference = 0, 0, 0.0
 
     def walk(self, rng: np.random.Generator) -> None:
         """One way down from the root, every cell on it looked at."""
@@ -147,7 +147,7 @@ class _Check:
                 plainly[self._key(cell, split)] = log_p
                 self._check_parts(cell, split)
         total = math.fsum(math.exp(log_p) for log_p in plainly.values())
-        self.apart, self.n_splits = max(self.apart, abs(total - 1.0)), self.n_splits + len(plainly)
+        self.max_difference, self.n_splits = max(self.max_difference, abs(total - 1.0)), self.n_splits + len(plainly)
         self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
         for k in range(len(cell.low)):
             found = sum(key[0] == k for key in plainly)  # type: ignore[index]

@@ -110,7 +110,7 @@ def test_table_1(row):
         (lambda: pc.occam_continuous(1, 3, [1, 2], 50, 1), "at most 1 of them"),
         (lambda: pc.occam_continuous(5, 3, [1.5], 50, 1), "give integers 0"),
         (lambda: pc.occam_continuous(5, 3, [-1], 50, 1), "give integers 0"),
-        (lambda: pc.dyadic_length(0.5, 0.2, 0.0, 1.0), "no interval of thresholds"),
+        (lambda: pc.dyadic_length(0.5, 0.2, 0.0, 1.0), "not an interval of thresholds"),
         (lambda: pc.dyadic_length(0.3, 0.3 + 6e-17, 0.0, 1e9), "too short"),
     ],
 )

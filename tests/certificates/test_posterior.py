@@ -320,8 +320,8 @@ def test_obstacles_are_known_before_anything_is_sampled():
         X, y, tree_prior=pt.LeafPenalty(1.0, max_depth=2), split_prior=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E
     )
     assert penalised.certificate_obstacle() is None
-    assert "draws do not tell its constant" in penalised.certificate_obstacle(sampled=True)
-    with pytest.raises(ValueError, match="sampled=1 is no boolean"):
+    assert "draws do not determine its constant" in penalised.certificate_obstacle(sampled=True)
+    with pytest.raises(ValueError, match="sampled=1 is not a boolean"):
         penalised.certificate_obstacle(sampled=1)
     gap = X.copy()
     gap[np.flatnonzero(~E)[0], 1] = np.nan
@@ -351,7 +351,7 @@ def test_penalty_is_normalised_where_it_can_be():
     model = pt.TreeModel(X, y, tree_prior=prior, split_prior=CUTS, leaf=pt.PacBayesLoss(0.2), estimation=E)
     post = exact.solve(model)
     assert 0.0 < post.certificate().kl < 20.0
-    with pytest.raises(ValueError, match="LeafPenalty is not normalised, and draws do not tell its constant"):
+    with pytest.raises(ValueError, match="LeafPenalty is not normalised, and draws do not determine its constant"):
         post.sample(100, rng=0).certificate()
 
 

@@ -109,8 +109,8 @@ def test_counts_survive_a_pickle():
 @pytest.mark.parametrize(
     ("split_prior", "message"),
     [
-        (pt.LocalCuts(), "looks at the data"),
-        (pt.GridCuts(4), "looks at the data"),
+        (pt.LocalCuts(), "depends on the data"),
+        (pt.GridCuts(4), "depends on the data"),
         (pt.DyadicCuts(2), "give DyadicCuts with bounds"),
     ],
 )

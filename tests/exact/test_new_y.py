@@ -165,7 +165,7 @@ def test_progressive_mixture():
     model, X = regression()
     mixture = exact.progressive_mixture(model)
     for ask in (mixture.predict_interval, mixture.predict_std_new_y, mixture.sample_predictive):
-        with pytest.raises(ValueError, match=r"another law at every stage.*pt\.progressive_mixture\(model\)"):
+        with pytest.raises(ValueError, match=r"of a cell differs between stages.*pt\.progressive_mixture\(model\)"):
             ask(X)
     drawn = pt.progressive_mixture(model, particles=20, draws=10, chains=2, rng=1)
     assert drawn.predict_interval(X).shape == (24, 2)
@@ -175,7 +175,7 @@ def test_progressive_mixture():
     p = mixture.predict_proba(X)[:, 1]
     found = (mixture.sample_predictive(X, 4000, rng=1)).mean(axis=0)
     assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
-    with pytest.raises(ValueError, match="another law at every stage"):
+    with pytest.raises(ValueError, match="of a cell differs between stages"):
         exact.progressive_mixture(frozen, orders=2, resplit=True, rng=1).sample_predictive(X)
 
 

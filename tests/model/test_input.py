@@ -243,7 +243,7 @@ BAD_ARGUMENTS = [
     (pt.ChipmanPrior, {"beta": np.inf}, "beta=inf is out of range"),
     (pt.ChipmanPrior, {"max_depth": 2.5}, r"max_depth=2\.5 is out of range"),
     (pt.ChipmanPrior, {"max_depth": True}, "max_depth=True is out of range"),
-    (pt.LeafPenalty, {"cost": -1.0}, r"cost=-1\.0 is out of range; give a finite price >= 0"),
+    (pt.LeafPenalty, {"cost": -1.0}, r"cost=-1\.0 is out of range; give a finite number >= 0"),
     (pt.LeafPenalty, {"empty_cost": np.inf}, "empty_cost=inf is out of range"),
     (pt.LocalCuts, {"min_leaf": 0}, "min_leaf=0 is out of range; give an integer >= 1"),
     (pt.LocalCuts, {"max_cuts": 0}, "max_cuts=0 is out of range"),
@@ -282,7 +282,7 @@ BAD_ARGUMENTS = [
     (pt.PoissonGamma, {"shape": 0.0}, r"shape=0\.0 is out of range"),
     (pt.PoissonGamma, {"rate": -1.0}, r"rate=-1\.0 is out of range"),
     (pt.PoissonGamma, {"exposure": [1.0, 0.0]}, r"exposure=0\.0 is out of range"),
-    (pt.PacBayesLoss, {"lambda1": -1.0}, r"lambda1=-1\.0 is out of range; give a finite price >= 0"),
+    (pt.PacBayesLoss, {"lambda1": -1.0}, r"lambda1=-1\.0 is out of range; give a finite number >= 0"),
     (pt.PacBayesLoss, {"lambda1": 1.0, "lambda2": np.inf}, "lambda2=inf is out of range"),
 ]
 

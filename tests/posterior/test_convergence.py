@@ -27,7 +27,7 @@ pd = pytest.importorskip("pandas")
 N = 60
 
 STAY = (
-    "The chains sit in different places and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
+    "The chains are in different modes and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
     "draws whole trees until the chains agree."
 )
 
@@ -306,7 +306,7 @@ def test_slow_chains_are_told_how_much_longer():
 def test_very_slow_chains_are_not_told_to_draw_on():
     walk = np.cumsum(np.random.default_rng(5).choice([-1, 1], (4, 2000)), axis=1) // 12 % len(TREES)
     lines = check_convergence(by_hand(model_of("regression"), TREES, np.repeat(walk[:, :200], 10, axis=1)))
-    assert any(line.startswith(("The chains move slowly, ", "The chains sit in different")) for line in lines)
+    assert any(line.startswith(("The chains move slowly, ", "The chains are in different")) for line in lines)
     assert not any(line.startswith("Try about") for line in lines)
 
 

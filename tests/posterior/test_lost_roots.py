@@ -108,9 +108,9 @@ def test_fits_that_disagree_are_told():
     post = with_fits((-123.41, 0.1, 80.0), (-122.1, 0.08, 100.0))
     (line,) = fits_apart(post)
     assert line == (
-        "the trees of half of the chains in tuning and those of the other half were fitted apart: by draws of the two "
-        "fits the log evidence is -123.41 +- 0.10 and -122.10 +- 0.08; one fit lost part of the posterior, and so may "
-        "the chains have: try another rng=, or more chains="
+        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
+        "two fits the log evidence is -123.41 +- 0.10 and -122.10 +- 0.08; one fit lost part of the posterior, and so "
+        "may the chains have: try another rng=, or more chains="
     )
     found = check_convergence(post)
     assert len(found) == 2 and found[1] == line == objections(post)[1]

@@ -14,7 +14,7 @@ N = 60
 NAMES = ["left", "twin", "other", "copy"]
 
 STAY = (
-    "The chains sit in different places and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
+    "The chains are in different modes and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
     "draws whole trees until the chains agree."
 )
 
@@ -98,7 +98,7 @@ def test_constants_are_fine_and_the_verdict_promises_nothing():
     assert check_convergence(post) == []
     verdict = post.summary().attrs["verdict"]
     assert verdict.startswith(
-        "The 4 chains agree within what is wanted. No proof of convergence: chains that all sit in"
+        "The 4 chains agree within what is wanted. No proof of convergence: chains that are all in"
     )
     assert rhat(post.root_feature == 0) == 1.0
 

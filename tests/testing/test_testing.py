@@ -51,7 +51,7 @@ def test_the_leaves_of_the_library(name, weighted):
     weight = np.tile([0.5, 2.0, 1.0, 0.0], 10) if weighted else None
     report = pt.testing.check_leaf(leaf, sample_weight=weight)
     assert type(report.leaf) is type(leaf)
-    assert report.apart < 1e-9
+    assert report.max_difference < 1e-9
     assert "value" in report.offered
     assert ("draw" in report.offered) == leaf.has_likelihood
 
@@ -59,7 +59,7 @@ def test_the_leaves_of_the_library(name, weighted):
 @pytest.mark.parametrize("name", BY_ADDRESS)
 def test_the_leaves_by_address(name):
     report = pt.testing.check_leaf(*BY_ADDRESS[name])
-    assert report.apart < 1e-9
+    assert report.max_difference < 1e-9
     assert {"value", "log_density", "draw"} <= set(report.offered)
 
 
@@ -76,7 +76,7 @@ def test_the_split_priors_of_the_library(name):
     report = pt.testing.check_split_prior(SPLITS[name])
     assert report.n_cells > 6
     assert report.n_splits > 6
-    assert report.apart < 1e-12
+    assert report.max_difference < 1e-12
 
 
 def test_a_fixed_tree_and_given_rows():
@@ -113,8 +113,8 @@ LEAF_BUGS = {
         "score of a cell",
     ),
     "not a sum": ("log_tree_score", lambda right: lambda s, c, t: right(s, c, t) + 1.0, "log_tree_score is"),
-    "shape": ("value", lambda right: lambda s, c, t: right(s, c, t)[:, :2], "no distribution over 3 classes"),
-    "one": ("value", lambda right: lambda s, c, t: 1.01 * right(s, c, t), "no distribution over 3 classes"),
+    "shape": ("value", lambda right: lambda s, c, t: right(s, c, t)[:, :2], "not a distribution over 3 classes"),
+    "one": ("value", lambda right: lambda s, c, t: 1.01 * right(s, c, t), "not a distribution over 3 classes"),
     "density": ("log_density", lambda right: lambda *a: right(*a) + 0.01, "by which log_score gains"),
     "draws": ("draw", lambda right: lambda *a: right(*a)[:3], "3 values for 50 leaves"),
     "rows": ("row_stats", lambda right: lambda s, t: 2.0 * right(s, t), "add up to"),

@@ -152,7 +152,7 @@ SEEDS = [_deep(3000), "1", 1.5, -1, True, Anything(), [[1]], Odd("raises")]
 def test_no_seed(seed, truth):
     """A deeply nested list as a seed overflows the stack inside NumPy: the process died."""
     for ask in (lambda: truth.sample(3, rng=seed), lambda: pt.simulate(truth.model, rng=seed)):
-        with pytest.raises(ValueError, match=r"rng=.*is no source of randomness"):
+        with pytest.raises(ValueError, match=r"rng=.*is not a source of randomness"):
             ask()
 
 

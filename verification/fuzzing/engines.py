@@ -354,8 +354,8 @@ GRAPHS = [
         *("exact.best_by_size", exact.best_by_size),
         graph="graph",
         max_leaves="count",
-        tally="?none",
+        counts="?none",
         gain="?none",
-        max_tally="?none",
+        max_count="?none",
     ),
 ]

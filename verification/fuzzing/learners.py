@@ -25,9 +25,9 @@ def _fit(cls: type, *, then: str | None = None) -> Callable[..., Any]:
     return call
 
 
-def _family(prunings: Any, penalty: Any, price: Any) -> Any:
+def _family(prunings: Any, penalty: Any, alpha: Any) -> Any:
     family = prunings.family(penalty)
-    return family.at(price)
+    return family.at(alpha)
 
 
 def _quantiles(X: Any, y: Any, q: Any, **settings: Any) -> Any:
@@ -88,7 +88,7 @@ RISKS = [
         family=(a.anything, {"penalty": "size penalty"}),
         of_size=(a.tree, {"n_leaves": "count"}),
     ),
-    target("PruningFamily.at", _family, prunings="prunings", penalty="size penalty", price="price"),
+    target("PruningFamily.at", _family, prunings="prunings", penalty="size penalty", alpha="price"),
     target(
         *("exact.oracle_bound", exact.oracle_bound, a.bound),
         excess="share",

@@ -1,9 +1,9 @@
-"""The global splitting prior: all distinct ways in which a labelled structure parts the rows, equally likely.
+"""The global splitting prior: uniform over the distinct partitions of the rows by a labelled structure.
 
 A structure is a tree with a feature at each split and no cuts; a splitting sends each row of the X sample to one of its
-leaves. A splitting is the same as a choice, at each node, of one of the ways in which its feature parts the rows there,
-the two trivial ones included (one way where there are no rows). So splittings are the trees of a graph whose cells are
-pairs of a structure and a set of rows, and every recursion runs on it (Blanchard 1999, section 5, equation 8).
+leaves. It is equivalent to a choice, at each node, of one of the divisions of the node's rows by its feature, including
+the two trivial ones (just one division if there are no rows). So splittings are the trees of a graph whose cells are
+pairs of a structure and a set of rows, to which every recursion applies (Blanchard 1999, section 5, equation 8).
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class _Structures(NamedTuple):
 
 
 def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_000) -> int:
-    """Number of distinct ways in which a labelled structure can part the rows of ``X`` among its leaves.
+    """Returns the number of distinct ways in which a labelled structure can divide the rows of ``X`` among its leaves.
 
     Parameters
     ----------
     X : table of shape (n, p)
         The whole X sample; equal rows count once.
     structure : Tree
-        Shape and features are used, thresholds are not.
+        Its shape and features are used, its thresholds are not.
     max_cells : int, default 1,000,000
-        Pairs of a node and a set of rows allowed.
+        Largest number of pairs of a node and a set of rows.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     Intractable
         If there are more pairs.
     ValueError
-        If the structure asks about a feature that X lacks.
+        If the structure splits on a feature that X lacks.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, split_prior=split_prior)
     if structure.feature.max() >= model.n_features:
         raise ValueError(
-            f"the structure asks about feature {structure.feature.max()}; X has {model.n_features} columns."
+            f"the structure splits on feature {structure.feature.max()}; X has {model.n_features} columns."
         )
     structures, root = _structures_of(structure)
     base = build_graph(model, max_cells)
@@ -92,24 +92,24 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     """The posterior under the global splitting prior.
 
     A tree of structure tau has the tree prior's probability of its shape, times the feature weights of its labels,
-    times one over the number of splittings of tau. It does not factorise, so the sum runs over all structures.
+    divided by the number of splittings of tau. This prior does not factorise, so the sum runs over all structures.
 
     Parameters
     ----------
     model : TreeModel
         With ``LocalCuts(trivial=True)``, whose product of local choices is replaced by the global one.
     max_cells : int, default 1,000,000
-        Pairs of a structure and a set of rows allowed; 32 times as many questions of the root.
+        Largest number of pairs of a structure and a set of rows; up to 32 times as many splits of the root are allowed.
 
     Returns
     -------
     ExactPosterior
-        ``model.log_prior`` of its trees is that of the local prior; the draws' own ``log_prior`` is the global one.
+        ``model.log_prior`` is that of the local prior; ``log_prior`` of draws is that of the global one.
 
     Raises
     ------
     ValueError
-        If the questions are not ``LocalCuts(trivial=True)``, or the score does not separate.
+        If the split prior is not ``LocalCuts(trivial=True)``, or the tree score is not a sum over leaves.
     Intractable
         If there are too many pairs; with p features there are 2, p + 1, p (p + 1)^2 + 1, ... structures of depth at
         most 0, 1, 2, ...
@@ -123,7 +123,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     [0.0, 0.446, 0.13, 0.279, 0.145]
     """
     if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
-        raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its ways are those of this prior.")
+        raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
     check_cells(max_cells)
     if not model.leaf.separates:
         raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
@@ -137,7 +137,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     most = QUESTIONS_PER_CELL * max_cells
     root = slice(int(base.first_edge[0]), int(base.first_edge[1]))
     if (root.stop - root.start) * n_structures**2 > most:
-        raise Intractable((root.stop - root.start) * n_structures**2, most, "questions of the root")
+        raise Intractable((root.stop - root.start) * n_structures**2, most, "splits of the root")
     if limit == 0:
         return ExactPosterior(model, base)
     structures = _all_structures(p, limit - 1)
@@ -176,12 +176,12 @@ def _all_structures(p: int, depth: int) -> _Structures:
 
 
 class _Asked(NamedTuple):
-    """The questions of some pairs."""
+    """The splits of some pairs."""
 
     pair: np.ndarray
     """(m,) int64: which of the pairs asks."""
     edge: np.ndarray
-    """(m,) int64: the question of the base graph."""
+    """(m,) int64: the split of the base graph."""
     left: np.ndarray
     """(m,) int64: key of the left child, ``structure * n_cells + cell``."""
     right: np.ndarray
@@ -243,7 +243,7 @@ def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def _with_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
-    """Put the root before the pairs: each of its questions comes once for every structure on its two sides."""
+    """Put the root before the pairs: each of its splits comes once for every structure on its two sides."""
     log_splittings = log_sums(counting_terms(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
     weight = model.split_prior.weights(model.n_features)
@@ -258,7 +258,7 @@ def _with_root(
         left = np.broadcast_to(_places(keys, sigma + base.left[edges, None])[:, :, None], shape)
         right = np.broadcast_to(_places(keys, sigma + base.right[edges, None])[:, None, :], shape)
         log_ways = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
-        # structures that ask about a feature of weight 0 have no ways and no prior
+        # structures that split on a feature of weight 0 have no ways and no prior
         log_ways[log_ways == -np.inf] = np.inf
         log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_ways
         columns["left"].append(left.ravel())

@@ -15,12 +15,12 @@ class KLBound(NamedTuple):
     """Bound on the excess Kullback-Leibler risk over the best leaf probabilities of one tree, in nats, by term."""
 
     prior: float
-    """``log(1 / pi(tree)) / L``; under local questions pi of the shape and the features alone."""
+    """``log(1 / pi(tree)) / L``; under local cuts pi of the shape and the features alone."""
     leaves: float
-    """``(K - 1) n_leaves / (N - L + 1)``: what the leaves cost to estimate."""
+    """``(K - 1) n_leaves / (N - L + 1)``: the cost of estimating the leaves."""
     splits: float
-    """Under local questions ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal question the sum
-    over splits of ``log(ways) / L``, with the ways in which the feature parts the rows there; else 0 (corollary 1)."""
+    """Under local cuts ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal split the sum
+    over splits of ``log(n) / L``, with n the number of splits of the cell on the feature; else 0 (corollary 1)."""
 
     @property
     def total(self) -> float:
@@ -34,11 +34,12 @@ class KLBound(NamedTuple):
 
 
 def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
-    """How much worse than one tree, with its best leaf probabilities, the progressive mixture is at most on average.
+    """Returns a bound on how much worse the progressive mixture is, on average, than a tree with its best leaf
+    probabilities.
 
-    For exchangeable data, over the sample and a new row: the expected Kullback-Leibler divergence of the mixture from
-    the truth is at most that of ``tree`` with any fixed leaf probabilities plus ``total``; so it is at most the
-    smallest such sum over all trees. Here ``L - 1`` rows are in S and ``N - L`` in E.
+    For exchangeable data, in expectation over the sample and a new row: the Kullback-Leibler divergence of the mixture
+    from the true distribution is at most that of ``tree`` with any fixed leaf probabilities plus ``total``; so it is at
+    most the smallest such sum over all trees. Here ``L - 1`` rows are in S and ``N - L`` in E.
 
     Parameters
     ----------
@@ -60,11 +61,10 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
 
     Notes
     -----
-    Grids, dyadic and fixed designs must not have been chosen by the rows of S. Local questions look at all of X: the
-    corollary holds for questions that count the new row among the points, which differs from the model by one point.
-    It is stated for ordered features, whose ways are at most N + 1; with nominal ones the ways themselves stand in the
-    proof's ``-log omega = sum over splits of log(ways)``.
-    Time O(n p) a level of the tree.
+    Grids, dyadic and fixed designs must not depend on the rows of S. Local cuts depend on all of X: the corollary holds
+    for splits that count the new row among the points, which differs from the model by one point. It is stated for
+    ordered features, which have at most N + 1 splits in a cell; with nominal ones the numbers of splits themselves are
+    in the ``-log omega = sum over splits of log(number of splits)`` of the proof. Time O(n p) per level of the tree.
 
     References
     ----------
@@ -102,7 +102,7 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     if told(parts_rows, model.split_prior):
         log_ways = _log_ways(model, tree)
         log_prior += log_ways
-        # log(N + 1) bounds the ways of an ordered feature only: m categories are parted in 2^(m - 1) - 1
+        # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
         asks_nominal = any(tree.categories[tree.feature != LEAF] >= 0)
         splits = (log_ways if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
     leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
@@ -110,6 +110,6 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
 
 
 def _log_ways(model: TreeModel, tree: Tree) -> float:
-    """Log of in how many ways the features of a tree could part the cells they part."""
+    """Returns the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
     asked = [(cell, question.feature) for _, cell, question in model.visit(tree) if question is not None]
     return sum(math.log(model.ways(cell, feature)) for cell, feature in asked)

@@ -1,4 +1,4 @@
-"""The progressive mixture, exactly: the mean over all stages of the posteriors in which examples enter one by one."""
+"""The exact progressive mixture: the mean over all stages of the posteriors in which examples enter one by one."""
 
 from __future__ import annotations
 
@@ -49,25 +49,26 @@ def progressive_mixture(
     rng: Seed = None,
     max_cells: int = 20_000_000,
 ) -> ProgressiveMixture:
-    """Mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
+    """Returns the mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
 
-    With a frozen leaf the rows of E (``estimation=`` of the model) set the leaves, and those of S enter one by one;
-    rows of weight zero make no stage. Other leaves have no E: all rows enter, and a stage predicts with the leaves
-    that its examples make.
+    With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
+    by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
+    with leaves estimated from the examples so far.
 
     Parameters
     ----------
     model : TreeModel
-        Any tree prior and question prior; a leaf whose score separates over the leaves.
+        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     orders : int, default 1
-        Orders of S that are averaged, >= 1: one is the order of the data, more are random (the symmetric version).
+        Number of orders of S to average, >= 1: a single one is the order of the data, several are random (the symmetric
+        version).
     resplit : bool, default False
-        Part the sample into E and S anew for each order, sizes as in the model: with many orders the mean over all
-        orderings of the sample, E and S included.
+        Whether to divide the sample randomly into E and S for each order, of the same sizes as in the model: with many
+        orders this is the mean over all orderings of the sample.
     rng : int, SeedSequence, Generator or None
-        Source of the random orders.
+        Source of randomness for the orders.
     max_cells : int, default 20,000,000
-        Bound on cells, and on copies of cells: the sum over cells of 1 + the test examples in them.
+        Largest number of cells, and of copies of cells: the sum over cells of 1 + the number of their test examples.
 
     Returns
     -------
@@ -78,15 +79,15 @@ def progressive_mixture(
     Intractable
         If more cells or copies are needed.
     ValueError
-        If an argument is out of range, the leaf does not separate, no row is left in S, or ``resplit`` is asked for
-        without an E.
+        If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
+        True without an E.
     TypeError
         If the model is not a TreeModel.
 
     Notes
     -----
     Time and memory O(N d) for N rows on a fixed design of depth d: a cell's posterior changes only when one of its own
-    examples enters. On other graphs: the sum over cells of questions times examples.
+    examples enters. On other graphs: the sum over cells of splits times examples.
 
     References
     ----------
@@ -109,7 +110,7 @@ def progressive_mixture(
     if model.leaf.x_columns is not None or not model.leaf.predicts:
         raise ValueError(
             f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
-            "over stages keeps what cells predict: ask pt.progressive_mixture(model)."
+            "over stages keeps what cells predict: use pt.progressive_mixture(model)."
         )
     if not model.leaf.separates:
         raise ValueError(
@@ -140,23 +141,23 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
 
 
 class ProgressiveMixture(WithPackedGraph, Posterior):
-    """The mean over stages of exact posteriors; made by `progressive_mixture`.
+    """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
-    All answers are exact means over stages and orders but `map_tree` and `log_evidence`, which are those of the last
-    stage. Cell probabilities are at hand, and so are predictions for rows that every way to a cell takes there:
-    on fixed designs, grids and dyadic cuts, or where all local questions ask about one feature, all rows but those with
-    a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws and the
-    predictions of other rows go through the stages again, order by order; rows that all questions answer alike are
-    followed once, in time of the copies of cells they reach and their questions.
+    All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
+    stage. Cell probabilities are available directly, and so are predictions for rows that every path to a cell leads
+    there: on fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows except
+    those with a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws
+    and the predictions of other rows go through the stages again, order by order; rows that all splits send the same
+    way are followed once, in time proportional to the copies of cells they reach and their splits.
 
     Attributes
     ----------
     model : TreeModel
     graph : CellGraph
-        Cells and questions.
+        Cells and splits.
     stage_log_evidence : ndarray of shape (orders, stages), float64
-        Log evidence of the examples seen at each stage, nats; its steps are the log probabilities with which each
-        example was predicted.
+        Log evidence of the examples seen at each stage, nats; its increments are the log predictive probabilities of
+        the examples.
     """
 
     sees_all_rows = False
@@ -165,7 +166,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
         self._packed = pack_graph(graph)
         self._kept: tuple[int, Any] = (-1, None)
-        leaf, question, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
+        leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
         for number in range(len(orders)):
             stages, log_inside, occurs = self._summed(number)
@@ -176,14 +177,14 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
             asked = slice(stages.n_stages, None)
-            question += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
+            by_edge += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
             mean = self._mean_values(stages, by_copy, starts)
             value = mean if value is None else value + mean
         self.stage_log_evidence = np.array(evidence)
         self._root_law = np.mean([stop for stop, _ in roots]), np.mean([share for _, share in roots], axis=0)
         n = len(orders)
         assert value is not None
-        self._marginals = _path_marginals(model, graph, leaf / n, question / n, value / n)
+        self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
         self._kept = (-1, None)
 
     def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
@@ -246,8 +247,9 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def _leaf_laws(self) -> Any:
         raise ValueError(
-            "a cell predicts another law at every stage, of which the mean over stages keeps the means only: ask "
-            "pt.progressive_mixture(model), whose draws keep the law of their stage, or exact.solve(model)."
+            "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
+            "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
+            "exact.solve(model)."
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
@@ -277,7 +279,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         placed = marginals._placed(X)
         answers = _answers(self.model, self.graph, marginals._router, placed)
         _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
-        # the stage is a question about a feature behind the last, which every row answers with yes
+        # the stage is a split on an additional last feature, which sends every row to the left
         x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed)
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
@@ -287,7 +289,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return out[route.reshape(-1)] / len(self._orders)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Law of the root, the mean over the stages."""
+        """Distribution of the root split, the mean over the stages."""
         stop, share = self._root_law
         return self._marginals.name_root_law(float(stop), share)
 
@@ -296,7 +298,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return self._marginals.cell_probabilities()
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Law of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
+        """Distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
         laws = []
         for i in range(len(self._orders)):
@@ -308,7 +310,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return out
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a feature is asked about at least once, the mean over the stages."""
+        """Probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
         p, never = self.model.n_features, []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
@@ -318,7 +320,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
 
     def map_tree(self) -> Tree:
-        """The most probable tree at the last stage, all of the model's S seen."""
+        """The most probable tree at the last stage, given all of the model's S."""
         return ExactPosterior(self.model, self.graph).map_tree()
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
@@ -386,7 +388,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     def __repr__(self) -> str:
         return (
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
-            f"{self.graph.n_cells} cells, {self.graph.n_edges} questions)"
+            f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
         )
 
 
@@ -409,7 +411,7 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
 
 
 def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
-    """Numbers (n, q) that two rows share only if all questions of the graph send them the same way."""
+    """Numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
     out = np.zeros(placed.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):
         x = placed.x[:, c]
@@ -425,7 +427,7 @@ def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed)
 
 
 def _with_stage(router: Router) -> Router:
-    """With one feature more, whose question about code 0 every row answers with yes."""
+    """The codes with an additional feature, whose split at code 0 sends every row to the left."""
     return router._replace(
         offset=np.append(router.offset, 0),
         n_codes=np.append(router.n_codes, 0),
@@ -434,22 +436,22 @@ def _with_stage(router: Router) -> Router:
 
 
 def _path_marginals(
-    model: TreeModel, graph: CellGraph, leaf: np.ndarray, question: np.ndarray, value: np.ndarray
+    model: TreeModel, graph: CellGraph, leaf: np.ndarray, by_edge: np.ndarray, value: np.ndarray
 ) -> ExactPosterior:
     """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
 
-    Which question splits a cell is drawn cell by cell with its mean probability. How often a cell occurs is then right,
-    and so are the predictions of a row that every way to a cell takes there. Ways from the root and whole trees have
-    another law than in the mean, for the stages make splits in different places depend on each other.
+    The split of each cell is drawn independently with its mean probability. Then the probability that a cell occurs is
+    right, and so are the predictions of a row that every path to a cell leads there. Paths from the root and whole
+    trees have a different distribution than in the mean, because the stages make splits in different places dependent.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)
-    question = np.where(stays, 0.0, question)
-    split = np.bincount(owner, weights=question, minlength=graph.n_cells)
+    by_edge = np.where(stays, 0.0, by_edge)
+    split = np.bincount(owner, weights=by_edge, minlength=graph.n_cells)
     total = leaf + split
     with np.errstate(divide="ignore", invalid="ignore"):
         log_stop = np.where(total > 0.0, np.log(leaf) - np.log(total), 0.0)
-        log_rule = np.where(question > 0.0, np.log(question) - np.log(total[owner]), -np.inf)
+        log_rule = np.where(by_edge > 0.0, np.log(by_edge) - np.log(total[owner]), -np.inf)
         values = np.where(leaf[:, None] > 0.0, value / leaf[:, None], 0.0)
     empty = graph.rows == 0
     values[empty] = model.leaf.value(np.zeros((1, graph.stats.shape[1])), model.target)

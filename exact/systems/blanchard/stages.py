@@ -1,10 +1,10 @@
 """The graph of cells unrolled in time: one copy of a cell for every number of its test examples that have been seen.
 
 The stages of a progressive mixture are the roots of one graph. Copy ``j`` of a cell, with its first ``j`` examples, is
-parted into the copies of its children that have seen the same examples, so nodes of a design that no new example
-passes through are shared by all the stages in between (formula sheet, section 5: the blocks of a node). Above the
-copies of the root stands one cell that chooses a stage uniformly; its other child is an empty leaf. Any recursion over
-a graph of cells thus averages over the stages.
+split into the copies of its children that have seen the same examples, so that nodes of a design through which no new
+example passes are shared by all the stages in between (formula sheet, section 5: the blocks of a node). The parent of
+the copies of the root is a cell that chooses a stage uniformly; its other child is an empty leaf. So any recursion over
+a graph of cells averages over the stages.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Stages(NamedTuple):
     """The unrolled graph and what its cells stand for."""
 
     graph: CellGraph
-    """Cell 0 chooses the stage by questions about a feature behind the last, cell 1 + j is the root at stage j; the
+    """Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the
     last cell is the empty leaf."""
     cell: np.ndarray
     """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
     edge: np.ndarray
-    """(n_edges,) int64: the question of the graph that was unrolled; -1 for those of the first cell."""
+    """(n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell."""
     n_stages: int
 
     @property
@@ -185,7 +185,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
 
 
 def root_law(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
-    """Probability that the root is a leaf, and that each of its questions splits it, means over the stages."""
+    """Probability that the root is a leaf, and that each of its splits splits it, means over the stages."""
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)

@@ -19,7 +19,9 @@ LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
 
 
 class TreeSource(NamedTuple):
-    """Contexts of which every history ends in one, those never seen left out, and the symbols that follow them."""
+    """A set of contexts such that every history ends in exactly one, without those never seen, with the symbols that
+    follow.
+    """
 
     contexts: list[tuple[int, ...]]
     """Most recent symbol first."""
@@ -34,14 +36,14 @@ class TreeSource(NamedTuple):
 class ContextTreeWeighting:
     """Bayesian mixture over all tree sources whose contexts are at most ``depth`` symbols long.
 
-    A context is extended by one more symbol with probability ``rho``; at ``depth`` it ends. In each context symbols are
-    independent with a Dirichlet prior on their probabilities, integrated out: with ``alpha = 1/2`` the estimator of
-    Krichevsky and Trofimov. The mixture depends on counts alone, so examples may come in any order.
+    A context is extended by one more symbol with probability ``rho``, up to ``depth`` symbols. In each context symbols
+    are independent with a Dirichlet prior on their probabilities, integrated out: with ``alpha = 1/2`` the estimator of
+    Krichevsky and Trofimov. The mixture depends only on counts, so examples may come in any order.
 
     Parameters
     ----------
     depth : int
-        Longest context, 0 to 4095.
+        Largest length of a context, 0 to 4095.
     n_symbols : int
         Size of the alphabet, >= 2; symbols are 0 to n_symbols - 1.
     alpha : float, default 0.5
@@ -52,7 +54,7 @@ class ContextTreeWeighting:
     Attributes
     ----------
     context : ndarray of shape (m,), int64
-        The last symbols of the sequence fed by `update`, most recent first; m is ``depth`` once it is that long.
+        The last symbols of the sequence given to `update`, most recent first; m is ``depth`` once it is that long.
 
     Raises
     ------
@@ -61,7 +63,7 @@ class ContextTreeWeighting:
 
     Notes
     -----
-    An example costs O(depth), about 60 bytes for each (context, symbol) that is new.
+    An example costs O(depth) time, and about 60 bytes for each new (context, symbol).
 
     References
     ----------
@@ -130,18 +132,18 @@ class ContextTreeWeighting:
         return out
 
     def update(self, sequence: Any) -> np.ndarray:
-        """Go on with the sequence fed so far; its first ``depth`` symbols are context only.
+        """Continue the sequence given so far; its first ``depth`` symbols serve only as context.
 
         Parameters
         ----------
         sequence : array of shape (n,)
-            Any length, also 0.
+            Of any length, also 0.
 
         Returns
         -------
         ndarray of shape (m,), float64
-            Log probability, nats, with which each symbol that has ``depth`` symbols before it was predicted; m is n,
-            less the symbols that only served as context.
+            Log predictive probability, nats, of each symbol with ``depth`` symbols before it; m is n minus the number
+            of symbols that only served as context.
 
         Raises
         ------
@@ -208,7 +210,10 @@ class ContextTreeWeighting:
         return TreeSource(contexts, counts, probability, float(best[0] - self.log_evidence))
 
     def depth_pmf(self) -> np.ndarray:
-        """Posterior law (depth + 1,) of the length of a source's longest context; ``depth`` sweeps over all pairs."""
+        """Returns the posterior distribution (depth + 1,) of the length of the longest context of a source.
+
+        Cost: ``depth`` passes over all (context, symbol) pairs.
+        """
         graph = self.graph()[0]
         below = np.empty(self.depth + 1)
         can_stop = graph.log_stop > -np.inf
@@ -220,9 +225,9 @@ class ContextTreeWeighting:
     def graph(self) -> tuple[CellGraph, np.ndarray]:
         """The contexts seen as a graph of cells, and the cell (n_contexts,) of each.
 
-        A context whose extensions by different symbols are m cells is parted by binary questions: behind the first
-        stand cells that are always split. Extensions never seen are alike: for each length there are the cells of one,
-        two, ... of them side by side.
+        A context whose extensions by different symbols are m cells is divided by binary splits, of which all but the
+        first are always made. Extensions never seen are equivalent: for each length there are cells for one, two, ...
+        of them together.
         """
         trie, m, depth = self._trie, self.n_symbols, self.depth
         n_nodes = int(trie.used[N_NODES])
@@ -308,14 +313,14 @@ class ContextTreeWeighting:
 def context_tree_weighting(
     symbols: Any, depth: int, n_symbols: int, *, alpha: float = 0.5, rho: Any = 0.5
 ) -> ContextTreeWeighting:
-    """The mixture of tree sources after a sequence; its first ``depth`` symbols are context only.
+    """Returns the mixture of tree sources after a sequence, whose first ``depth`` symbols serve only as context.
 
     Parameters
     ----------
     symbols : array of shape (n,)
         Integers 0 to n_symbols - 1; n > depth.
     depth, n_symbols, alpha, rho
-        As of `ContextTreeWeighting`.
+        As for `ContextTreeWeighting`.
 
     Raises
     ------
@@ -362,7 +367,7 @@ def _as_graph(
     log_stop: np.ndarray,
     log_split: np.ndarray,
 ) -> CellGraph:
-    """Cells with at most one question each, -1 where there is none."""
+    """Cells with at most one split each, -1 where there is none."""
     asked, n = left != NONE, len(left)
     n_edges = int(asked.sum())
     return CellGraph(

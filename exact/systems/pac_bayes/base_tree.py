@@ -83,7 +83,7 @@ def count_errors(counts: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
-    """The nodes as cells, without prior and score; its questions are those of the tree and not named again."""
+    """The nodes as cells, without prior and score; its splits are those of the tree and not named again."""
     m = tree.n_nodes
     has_edge = tree.feature != LEAF
     return CellGraph(
@@ -137,9 +137,9 @@ class Weights(NamedTuple):
     """Which subtrees of a base tree are meant, and how much each weighs."""
 
     log_leaf: np.ndarray
-    """(n_nodes,): log of the share of the subtrees, by weight, in which the node is a leaf."""
+    """(n_nodes,): log of the fraction of the subtrees, by weight, in which the node is a leaf."""
     goes_on: np.ndarray
-    """(n_nodes,): the share in which it asks its question."""
+    """(n_nodes,): the fraction in which it has its split."""
     log_total: float
     """Log of the sum of the weights before they were divided by it; of a single subtree, its log weight."""
 

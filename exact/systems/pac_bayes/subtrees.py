@@ -19,7 +19,7 @@ from .base_tree import BaseTree
 
 SMALLEST_LAMBDA = 1e-100
 LEAST_COUNTED = 8
-"""Rows that the theory needs in the sample that weighs."""
+"""Smallest number of counted rows to which the theorem applies."""
 
 
 def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
@@ -38,8 +38,8 @@ def spatial_penalty(base: BaseTree) -> np.ndarray:
 def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
     """``-lambda * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0``, 0 for dummies, which |T0| does not count."""
     n_nodes = int(np.sum(~base.dummy))
-    price = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
-    return np.where(base.dummy, 0.0, -lam * price - 3.0 * depth)
+    cost = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
+    return np.where(base.dummy, 0.0, -lam * cost - 3.0 * depth)
 
 
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
@@ -59,11 +59,12 @@ def oracle_bound(
     lam: float = 1.0,
     delta: float = 0.05,
 ) -> Bound:
-    """Excess risk of the theoretical vote, by what one subtree T of T0 achieves.
+    """Returns the bound of Theorem 1 on the excess risk of the vote of `PACBayesTheoryClassifier`, from one subtree of
+    T0.
 
     ``L / (1 - lam/2) * (E(T) + Delta(T) + 3 D0 leaves / (lam n) + (log(2 sqrt(n) / delta) + lam sqrt(2 n log(1/delta)))
     / (lam n))`` with ``Delta(T) = sum over leaves sqrt(8 max(p(A), ((2 + log D) D0 + log(1/delta)) / n)
-    log(|T0| / delta) / n)``; the theorem is about the smallest over all T.
+    log(|T0| / delta) / n)``; the theorem takes the smallest over all subtrees T.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def oracle_bound(
     mass : array-like of shape (n_leaves,)
         Probability p(A) of each leaf of T, in [0, 1].
     n : int
-        Rows that weigh the subtrees, >= 8.
+        Number of counted rows, >= 8.
     n_nodes : int
         ``|T0|``, nodes of the base tree without dummies, >= 1.
     depth : int
@@ -95,8 +96,8 @@ def oracle_bound(
 
     Notes
     -----
-    Cost O(leaves). Nguyen and Kpotufe (2018), Theorem 1. The two masses and the excess are unknown outside simulations:
-    the bound says how the vote compares with pruning, it is no certificate.
+    Cost O(leaves). Nguyen and Kpotufe (2018), Theorem 1. The masses and the excess are unknown outside simulations: the
+    bound shows how the vote compares with pruning, but it is not a certificate.
 
     Examples
     --------

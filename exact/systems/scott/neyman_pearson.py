@@ -1,7 +1,7 @@
 """Neyman-Pearson learning with dyadic decision trees (Scott 2004, chapter 3).
 
-Class 0 is the null: `false_alarm` is the share of its rows called 1, `miss` the share of class 1 called 0. The trees
-with the fewest misses for each number of leaves and of false alarms come from one upward pass.
+Class 0 is the null: `false_alarm` is the fraction of its rows called 1, `miss` the fraction of class 1 called 0. The
+trees with the fewest misses for each number of leaves and of false alarms come from one upward pass.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ from .risk_minimisation import DyadicProblem, check_factor, dyadic_problem
 
 FIRST_SIZES = 16
 """Sizes tried first."""
-PRICES = 2.0 ** np.arange(-8.0, 9.0)
-"""Misses that a false alarm is taken to be worth, in the bounds that show how many sizes can matter."""
+MULTIPLIERS = 2.0 ** np.arange(-8.0, 9.0)
+"""Lagrange multipliers, misses per false alarm, in the bounds that show how many sizes can matter."""
 
 
 class NeymanPearsonTree(NamedTuple):
-    """The tree with the fewest misses among those with few enough false alarms."""
+    """The tree with the fewest misses among those within the limit on false alarms."""
 
     tree: Tree
-    """Its leaves are labelled outright: class probabilities 0 and 1. Cells without rows raise no alarm."""
+    """Its leaves have class probabilities 0 and 1. Cells without rows are labelled 0."""
     alpha: float
     false_alarm: float
-    """Share of class 0 that the tree calls 1, on the training rows."""
+    """Fraction of class 0 that the tree calls 1, on the training rows."""
     miss: float
-    """Share of class 1 that it calls 0."""
+    """Fraction of class 1 that it calls 0."""
     n_leaves: int
     limit: float
-    """False alarms allowed to a tree of this size: ``alpha`` plus its tolerance."""
+    """The limit on the false-alarm rate of a tree of this size: ``alpha`` plus its tolerance."""
     objective: float
-    """Misses plus penalty, the smallest of all trees within their limits."""
+    """Miss rate plus penalty, the smallest over all trees within their limits."""
     levels: int
     max_leaves: int
-    """Trees with more leaves cannot be better, or were not allowed."""
+    """Largest number of leaves considered: larger trees cannot be better, or were not allowed."""
     guarantee: Guarantee
 
 
 class Guarantee(NamedTuple):
-    """Scott's Theorem 14 as numbers; both hold at once with probability at least ``1 - delta0 - delta1``."""
+    """The bounds of Scott's Theorem 14, which hold simultaneously with probability at least ``1 - delta0 - delta1``."""
 
     false_alarm: Bound
-    """On the true share of false alarms of the tree."""
+    """Bound on the true false-alarm rate of the tree."""
     miss: Bound
-    """On its true share of misses."""
+    """Bound on its true miss rate."""
     excess: np.ndarray
-    """(max_leaves,): entry k - 1 is how much more it may miss, in truth, than the best tree of k leaves whose true
-    share of false alarms is at most ``alpha``; under the theorem's constants (``tolerance = strength = 1``)."""
+    """(max_leaves,): entry k - 1 bounds the excess of its true miss rate over that of the best tree of k leaves whose
+    true false-alarm rate is at most ``alpha``; with the constants of the theorem (``tolerance = strength = 1``)."""
 
 
 def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Log of the number of labelled dyadic trees with so many ``leaves``: ``Catalan(k - 1) 2^k p^(k - 1)``.
+    """Returns the log of the number of labelled dyadic trees with k ``leaves``: ``Catalan(k - 1) 2^k p^(k - 1)``.
 
-    Cyclic trees ask no coordinate: without the power of p.
+    For cyclic trees, without a choice of coordinate, the power of p is left out.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
     """Tolerance of equation 3.8 for trees with so many ``leaves`` and a class of ``n`` rows.
 
     ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``; half of it bounds, for all trees of all sizes at once, how far
-    a share of the class's rows lies from its probability.
+    a fraction of the class's rows lies from its probability.
 
     Raises
     ------
@@ -132,7 +132,8 @@ def neyman_pearson_tree(
     bounds: Any = None,
     max_cells: int = 20_000_000,
 ) -> NeymanPearsonTree:
-    """The dyadic tree with the fewest misses whose false alarms stay within ``alpha``, up to a tolerance.
+    """Returns the dyadic tree with the smallest miss rate whose false-alarm rate is at most ``alpha``, up to a
+    tolerance.
 
     ``min miss + strength * eps1 / 2`` subject to ``false_alarm <= alpha + tolerance * eps0 / 2``.
 
@@ -145,36 +146,39 @@ def neyman_pearson_tree(
     alpha : float
         False-alarm level, in (0, 1).
     method : {"srm", "erm"}, default "srm"
-        "srm": tolerances eps0 and eps1 grow with the tree (`srm_tolerance`). "erm": they are those of the class of all
-        trees of at most ``max_leaves`` leaves (`erm_tolerance`), so that the penalty is the same for all.
+        "srm": tolerances eps0 and eps1 increase with the size of the tree (`srm_tolerance`). "erm": they are those of
+        the class of all trees of at most ``max_leaves`` leaves (`erm_tolerance`), so that the penalty is the same for
+        all.
     max_leaves : int, optional
-        Leaves allowed, >= 1; needed by "erm". Default: as many as can matter.
+        Largest number of leaves, >= 1; needed by "erm". Default: as many as can matter.
     tolerance : float, default 1.0
-        Multiplies eps0; 0 keeps the training rows within ``alpha``, which the theory's 1 does not.
+        Multiplies eps0; with 0 the false-alarm rate on the training rows is at most ``alpha``, with 1, as in the
+        theory, it need not be.
     strength : float, default 1.0
         Multiplies eps1.
     delta0, delta1 : float, default 0.05
-        Probabilities that each half of the guarantee fails, in (0, 1).
+        Probabilities that the bounds on false alarms and on misses fail, in (0, 1).
     levels, cyclic, bounds, max_cells
         As for `minimise_risk`.
 
     Returns
     -------
     NeymanPearsonTree
-        Of several solutions one of the fewest leaves, then the fewest false alarms.
+        Among several solutions one with the fewest leaves, then the fewest false alarms.
 
     Raises
     ------
     ValueError
-        If y has not two classes, or an argument is out of range.
+        If y does not have two classes, or an argument is out of range.
     Intractable
-        If the numbers of (leaves, false alarms) at all cells do not fit: give a smaller ``max_leaves``.
+        If the table of (leaves, false alarms) of all cells is too large: give a smaller ``max_leaves``.
 
     Notes
     -----
-    Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up (Figures 3.2 and 3.3); a size
-    is left out when a price on false alarms shows that no tree so large can win. Cyclic: O(max_leaves^2 n0^2) near the
-    root. Bounds of the guarantee hold only nearly when ``bounds`` is left out: the range is then that of the rows.
+    Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up (Figures 3.2 and 3.3); sizes
+    are skipped if a Lagrange multiplier for false alarms shows that no tree so large can be optimal. Cyclic:
+    O(max_leaves^2 n0^2) near the root. Without ``bounds`` the range is that of the rows, and the guarantee holds only
+    approximately.
 
     Examples
     --------
@@ -252,15 +256,17 @@ def _sides(problem: DyadicProblem) -> _Sides:
 
 
 def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty: np.ndarray) -> _Found:
-    """The best tree when trees of k leaves may raise ``alarms[k - 1]`` false alarms and pay ``penalty[k - 1]``."""
+    """Returns the best tree if trees of k leaves may have ``alarms[k - 1]`` false alarms and have penalty ``penalty[k -
+    1]``.
+    """
     n1, most = int(sides.other[0]), len(alarms)
     # a leaf labelled 0 misses class 1, one labelled 1 alarms on class 0
-    tally = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
+    alarms_of = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
     gain = np.stack([-sides.other, np.zeros_like(sides.other)], axis=1).astype(np.float64)
     plain = with_terms(graph, log_stop=0.0)
     floor, tried = None, min(FIRST_SIZES, most)
     while True:
-        sizes = best_by_size(plain, tried, tally=tally, gain=gain, max_tally=int(alarms[tried - 1]))
+        sizes = best_by_size(plain, tried, counts=alarms_of, gain=gain, max_count=int(alarms[tried - 1]))
         wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
         misses = -sizes.value[: wide * tall].reshape(tall, wide)
         allowed = np.arange(tall)[:, None] <= alarms[:wide]
@@ -278,18 +284,18 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
 
 
 def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
-    """A lower bound (most,) on the misses of trees of each size within their ``alarms``.
+    """Returns a lower bound (most,) on the misses of trees of each size within their ``alarms``.
 
-    At a price of a false alarm no tree of k leaves has a lower sum than the hull over sizes; what the alarms allowed
-    cost at that price comes off.
+    By Lagrangian duality: for each multiplier, the hull over sizes of misses plus multiplier times alarms, minus the
+    multiplier times the alarms allowed.
     """
     k = np.arange(1.0, len(alarms) + 1.0)
     out = np.zeros(len(k))
-    for price in PRICES:
-        cost = np.minimum(sides.other.astype(np.float64), price * sides.null)
+    for multiplier in MULTIPLIERS:
+        cost = np.minimum(sides.other.astype(np.float64), multiplier * sides.null)
         hull = hull_by_size(with_terms(graph, log_stop=-cost))
         corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        out = np.maximum(out, -np.interp(k, hull.leaves[corners], hull.weight[corners]) - price * alarms)
+        out = np.maximum(out, -np.interp(k, hull.leaves[corners], hull.weight[corners]) - multiplier * alarms)
     return np.ceil(out - 1e-6)
 
 
@@ -298,10 +304,10 @@ def _labelled(problem: DyadicProblem, found: _Found) -> Tree:
     model, graph, sizes = problem.model, problem.graph, found.semiring
     grown = grow(model, graph, sizes, [found.wanted])
     nodes = grown.nodes
-    cell, tally = nodes[:, CELL], nodes[:, WANTED] // np.maximum(sizes.wide[nodes[:, CELL]], 1)
+    cell, alarms = nodes[:, CELL], nodes[:, WANTED] // np.maximum(sizes.wide[nodes[:, CELL]], 1)
     counts = np.rint(problem.counts[cell])
     # without rows of class 0 either label raises no alarm; the other class's misses less
-    is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, tally > 0)
+    is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, alarms > 0)
     is_one = np.where(nodes[:, FEATURE] == LEAF, is_one, counts[:, 1] > counts[:, 0])
     tree = as_draws(model, graph, grown).distinct_tree(0)
     return replace(tree, value=np.stack([~is_one, is_one], axis=1).astype(np.float64))

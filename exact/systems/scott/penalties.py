@@ -17,14 +17,14 @@ LARGEST_PENALTY = 1e150
 
 
 class Sample(NamedTuple):
-    """What a penalty may depend on beside the tree."""
+    """The quantities besides the tree on which a penalty may depend."""
 
     n: int
     """Rows."""
     n_features: int
     n_classes: int
     cyclic: bool
-    """Whether depth tells the coordinate, which then needs no bits."""
+    """Whether the depth determines the coordinate, which then needs no bits."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SpatiallyAdaptive:
         _check_given(self.delta)
 
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
-        """Penalty of cells that hold ``rows`` and lie at ``depth``."""
+        """Returns the penalty of cells with ``rows`` rows at ``depth``."""
         delta = 1.0 / sample.n if self.delta is None else self.delta
         n, p = sample.n, sample.n_features
         return dyadic_penalty(rows, depth, n, p, delta, n_classes=sample.n_classes, cyclic=sample.cyclic)
@@ -56,7 +56,7 @@ class SpatiallyAdaptive:
 
 @dataclass(frozen=True)
 class SquareRoot:
-    """The penalty of Scott's Proposition 1 by the code length of trees with so many leaves, a concave function.
+    """The penalty of Scott's Proposition 1, a concave function of the number of leaves.
 
     ``sqrt(([T] ln 2 + ln(1/delta)) / (2n))``, ``[T] = 2k - 1 + k log2 K + (k - 1) log2 p`` bits for k leaves and
     K classes.
@@ -78,7 +78,7 @@ class SquareRoot:
         _check_given(self.delta)
 
     def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
-        """Penalty of trees with so many ``leaves``."""
+        """Returns the penalty of trees with ``leaves`` leaves."""
         delta = 1.0 / sample.n if self.delta is None else self.delta
         question_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
         bits = 2.0 * leaves - 1.0 + leaves * math.log2(sample.n_classes) + (leaves - 1.0) * question_bits
@@ -92,12 +92,12 @@ class AdditivePenalty:
     Parameters
     ----------
     cost : float, or function of (rows, depth) that returns an array
-        Price of each leaf, in units of risk, finite and >= 0.
+        Cost of each leaf, in units of risk, finite and >= 0.
 
     Raises
     ------
     ValueError
-        If a price is negative or not finite.
+        If a cost is negative or not finite.
 
     Examples
     --------
@@ -109,26 +109,26 @@ class AdditivePenalty:
 
     def __post_init__(self) -> None:
         if not callable(self.cost):
-            price = check_number("cost", self.cost, "a price >= 0, or a function of (rows, depth)", 0.0)
-            object.__setattr__(self, "cost", price)
+            number = check_number("cost", self.cost, "a number >= 0, or a function of (rows, depth)", 0.0)
+            object.__setattr__(self, "cost", number)
 
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
-        """Penalty of cells that hold ``rows`` and lie at ``depth``."""
-        price = read_numbers("what cost returns", self.cost(rows, depth) if callable(self.cost) else self.cost)
-        if price.shape not in ((), rows.shape):
-            raise ValueError(f"cost returns shape {price.shape}; return one price for each of the {len(rows)} cells.")
-        _check_prices(price)
-        return np.broadcast_to(price, rows.shape)
+        """Returns the penalty of cells with ``rows`` rows at ``depth``."""
+        cost = read_numbers("what cost returns", self.cost(rows, depth) if callable(self.cost) else self.cost)
+        if cost.shape not in ((), rows.shape):
+            raise ValueError(f"cost returns shape {cost.shape}; return one value for each of the {len(rows)} cells.")
+        _check_costs(cost)
+        return np.broadcast_to(cost, rows.shape)
 
 
 @dataclass(frozen=True)
 class SizePenalty:
-    """A penalty that depends on the number of leaves alone.
+    """A penalty that depends only on the number of leaves.
 
     Parameters
     ----------
     function : function of an array of numbers of leaves that returns an array
-        Finite and nowhere decreasing, in units of risk.
+        Finite and nondecreasing, in units of risk.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class SizePenalty:
             raise TypeError(f"function is {in_words(self.function)}; give a function of an array of numbers of leaves.")
 
     def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
-        """Penalty of trees with so many ``leaves``."""
+        """Returns the penalty of trees with ``leaves`` leaves."""
         return sizes_penalty(self.function, leaves)
 
 
@@ -151,7 +151,7 @@ Penalty = SpatiallyAdaptive | SquareRoot | AdditivePenalty | SizePenalty
 
 
 def read_penalty(penalty: Any) -> Penalty:
-    """A penalty given by name, as the price of a leaf, or as an object."""
+    """Returns a penalty given by name, as a number (the cost of a leaf), or as an object."""
     named: dict[str, Penalty] = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
     if isinstance(penalty, str) and penalty in named:
         return named[penalty]
@@ -160,7 +160,7 @@ def read_penalty(penalty: Any) -> Penalty:
     if isinstance(penalty, Penalty):
         return penalty
     raise ValueError(
-        f"penalty={in_words(penalty)} is unknown; give 'adaptive', 'square-root', the price of a leaf, "
+        f"penalty={in_words(penalty)} is unknown; give 'adaptive', 'square-root', a number for the cost of a leaf, "
         "AdditivePenalty(...) or SizePenalty(...)."
     )
 
@@ -205,6 +205,6 @@ def _check_given(delta: float | None) -> None:
         check_delta(delta)
 
 
-def _check_prices(price: np.ndarray) -> None:
-    if not np.all(np.isfinite(price) & (price >= 0.0)):
-        raise ValueError("the price of a leaf is negative or not finite; give prices >= 0.")
+def _check_costs(cost: np.ndarray) -> None:
+    if not np.all(np.isfinite(cost) & (cost >= 0.0)):
+        raise ValueError("the cost of a leaf is negative or not finite; give numbers >= 0.")

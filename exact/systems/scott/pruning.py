@@ -1,4 +1,4 @@
-"""Prunings of a tree: the best one of each size, for each penalty, for each price (Scott 2004, chapter 4)."""
+"""Prunings of a tree: the best one of each size, for each penalty, for each alpha (Scott 2004, chapter 4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...semirings.hulls import Hull
 from .penalties import is_concave, sizes_penalty
 
 ROUNDING = 1e-13
-"""Costs below this share of the root's are rounding."""
+"""Costs below this fraction of the root's are rounding."""
 FIRST_SIZES = 16
 """Sizes tried first when a penalty is not concave."""
 
@@ -46,22 +46,22 @@ def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]
     needs no tree); for others the best trees of as many sizes as can matter are found.
     """
     most = int(most_leaves(graph)[0])
-    price = penalty(np.arange(1.0, most + 1.0))
-    if is_concave(price):
+    penalties = penalty(np.arange(1.0, most + 1.0))
+    if is_concave(penalties):
         hull = hull_by_size(graph)
         corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        paid = price[hull.leaves[corners].astype(np.int64) - 1]
+        paid = penalties[hull.leaves[corners].astype(np.int64) - 1]
         i = int(np.argmax(hull.weight[corners] - paid))
         return Chosen(hull, i, float(hull.weight[corners][i]), float(paid[i]))
     largest, tried = best_sums(graph)[0], FIRST_SIZES
     while True:
         sizes = best_by_size(graph, min(tried, most))
         n = int(sizes.wide[0])
-        value = sizes.value[:n] - price[:n]
+        value = sizes.value[:n] - penalties[:n]
         i = int(np.argmax(value))
-        useful = int(np.sum(largest - price > value[i]))
+        useful = int(np.sum(largest - penalties > value[i]))
         if useful <= tried:
-            return Chosen(sizes, i, float(sizes.value[i]), float(price[i]))
+            return Chosen(sizes, i, float(sizes.value[i]), float(penalties[i]))
         tried = min(useful, 4 * tried)
 
 
@@ -76,16 +76,16 @@ class Pruned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PruningFamily:
-    """The prunings that are best for ``cost + price * penalty(leaves)`` at some price, the largest first.
+    """The prunings that minimise ``cost + alpha * penalty(leaves)`` for some alpha, the largest first.
 
     Attributes
     ----------
     n_leaves : ndarray of shape (m,)
-        Falling to 1.
+        Number of leaves of each, decreasing to 1.
     cost : ndarray of shape (m,)
-        Of each, mean over the rows.
+        Cost of each, mean over the rows.
     threshold : ndarray of shape (m,)
-        Pruning l is best for prices from ``threshold[l]`` (the first: 0) up to ``threshold[l + 1]``; there the next
+        Pruning l is best for alpha from ``threshold[l]`` (0 for the first) up to ``threshold[l + 1]``, where the next
         one, which is smaller, is as good.
     """
 
@@ -98,18 +98,18 @@ class PruningFamily:
         return len(self.n_leaves)
 
     def tree(self, member: int) -> Tree:
-        """Pruning number ``member``."""
+        """Returns pruning number ``member``."""
         return self._grow(check_count("member", member, 0, len(self) - 1))
 
-    def at(self, price: float) -> Tree:
-        """The smallest pruning that is best at a ``price`` >= 0 of the penalty."""
-        if as_number(price) is None or not price >= 0.0:
-            raise ValueError(f"price={in_words(price)} is out of range; give a number >= 0.")
-        return self.tree(int(np.searchsorted(self.threshold, price, side="right")) - 1)
+    def at(self, alpha: float) -> Tree:
+        """Returns the smallest pruning that minimises ``cost + alpha * penalty(leaves)``, alpha >= 0."""
+        if as_number(alpha) is None or not alpha >= 0.0:
+            raise ValueError(f"alpha={in_words(alpha)} is out of range; give a number >= 0.")
+        return self.tree(int(np.searchsorted(self.threshold, alpha, side="right")) - 1)
 
 
 class Prunings:
-    """All prunings of a tree, their costs counted on given rows.
+    """All prunings of a tree, with their costs on given rows.
 
     A pruning predicts the majority class, or the mean, of the rows in each of its leaves.
 
@@ -184,7 +184,7 @@ class Prunings:
         return np.concatenate([[np.inf], costs + 0.0])
 
     def of_size(self, n_leaves: int) -> Tree:
-        """The minimum cost tree with ``n_leaves`` leaves.
+        """Returns the minimum cost tree with ``n_leaves`` leaves.
 
         Raises
         ------
@@ -195,12 +195,12 @@ class Prunings:
         return self._grown(self._by_size, int(n_leaves) - 1)
 
     def best(self, penalty: Any) -> Pruned:
-        """The pruning that minimises ``cost + penalty(leaves)``; of several the smallest.
+        """Returns the pruning that minimises ``cost + penalty(leaves)``; of several the smallest.
 
         Parameters
         ----------
         penalty : function of an array of numbers of leaves, or array
-            Penalty of 1, 2, ... leaves, finite and nowhere decreasing.
+            Penalty of 1, 2, ... leaves, finite and nondecreasing.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class Prunings:
         return Pruned(tree, -found.log_weight / self._weight + 0.0, found.penalty / self._weight)
 
     def family(self, penalty: Any) -> PruningFamily:
-        """The prunings that minimise ``cost + price * penalty(leaves)``, for all prices at once.
+        """Returns the prunings that minimise ``cost + alpha * penalty(leaves)``, for all alpha.
 
         Parameters
         ----------
@@ -267,7 +267,9 @@ class Prunings:
         )
 
     def weakest_link(self) -> PruningFamily:
-        """The family for a price a leaf, that of CART's weakest-link pruning: each tree prunes the last."""
+        """Returns the family of CART's weakest-link pruning, with a penalty alpha per leaf: each tree is a pruning of
+        the one before.
+        """
         return self.family(lambda leaves: leaves)
 
     def _grown(self, semiring: Any, wanted: int) -> Tree:
@@ -311,7 +313,7 @@ def _rounded(X: Any) -> np.ndarray:
 
 
 def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight, value (class shares, or mean) and cost (errors, or squares about the mean) of cells as leaves."""
+    """Weight, value (class fractions, or mean) and cost (errors, or squares about the mean) of cells as leaves."""
     if model.classes_ is None:
         weight, mean, squares = NormalInverseGamma.spread(stats)
         return weight, (mean + model.target.center)[:, None], np.maximum(squares, 0.0)

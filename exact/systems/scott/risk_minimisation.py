@@ -34,19 +34,19 @@ class PenalisedTree(NamedTuple):
     """The dyadic tree with the smallest risk plus penalty."""
 
     tree: Tree
-    """Its values are class probabilities, smoothed; a cell without rows has those of the cell it was split off."""
+    """Its values are smoothed class probabilities; a cell without rows has those of its parent."""
     risk: float
-    """Share of the training rows it gets wrong."""
+    """Error rate on the training rows."""
     penalty: float
-    """As it was minimised: ``strength`` times the penalty."""
+    """``strength`` times the penalty, as it was minimised."""
     levels: int
-    """Splits of one coordinate allowed on the way to a leaf."""
+    """Number of splits of one coordinate allowed on the path to a leaf."""
     n_cells: int
-    """Cells searched."""
+    """Number of cells searched."""
 
     @property
     def objective(self) -> float:
-        """Risk plus penalty, the smallest of all trees."""
+        """Risk plus penalty, the smallest over all trees."""
         return self.risk + self.penalty
 
 
@@ -61,7 +61,7 @@ def minimise_risk(
     bounds: Any = None,
     max_cells: int = 20_000_000,
 ) -> PenalisedTree:
-    """The dyadic tree that minimises ``risk + strength * penalty``.
+    """Returns the dyadic tree that minimises ``risk + strength * penalty``.
 
     Parameters
     ----------
@@ -70,34 +70,36 @@ def minimise_risk(
     y : array-like of shape (n,)
         Labels of any number of classes.
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
-        `SpatiallyAdaptive`, `SquareRoot`, the price of a leaf, or one of these, `AdditivePenalty`, `SizePenalty`.
+        `SpatiallyAdaptive`, `SquareRoot`, a number as the cost of a leaf, or a penalty object: one of these classes,
+        `AdditivePenalty` or `SizePenalty`.
     strength : float, default 1.0
-        Multiplies the penalty, finite and >= 0. The theory's constants (1) are large; a tenth predicts better.
+        Multiplies the penalty, finite and >= 0. The constants of the theory (1) are large; a tenth predicts better.
     levels : int, optional
-        Splits of one coordinate on the way to a leaf, 1 to 31. Default: `default_levels`.
+        Largest number of splits of one coordinate on the path to a leaf, 1 to 31. Default: `default_levels`.
     cyclic : bool, default False
-        Coordinate ``depth mod p``; else any coordinate at each split.
+        Whether to split coordinate ``depth mod p``, or any coordinate at each split.
     bounds : array of shape (p, 2), optional
-        Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only nearly.
+        Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only approximately.
     max_cells : int, default 20,000,000
         Cells allowed.
 
     Returns
     -------
     PenalisedTree
-        Of trees with the same objective one that stops rather than splits; its risk: `certificates.dyadic_tree_bound`.
+        Among trees with the same objective, one that stops rather than splits. `certificates.dyadic_tree_bound` bounds
+        its true risk.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, a size penalty decreases, or X and y do not fit.
+        If an argument is out of range, a size penalty decreases, or X and y do not match.
     Intractable
         If there are more cells than allowed: give fewer levels, or ``cyclic=True``.
 
     Notes
     -----
     Only cells that hold rows are split: with free coordinates at most ``n (levels + 1)^p`` of them, one pass over their
-    questions for a penalty that adds over leaves; for a size penalty the hull of (leaves, errors), if it is concave,
+    splits for a penalty that adds over leaves; for a size penalty the hull of (leaves, errors), if it is concave,
     else a polynomial in the leaves at each cell. Scott (2004), sections 2.3 and 2.6; Blanchard et al. (2004).
 
     Examples
@@ -121,7 +123,7 @@ class DyadicProblem(NamedTuple):
 
     model: TreeModel
     graph: CellGraph
-    """Splits and questions weigh nothing; a cell without rows is not split."""
+    """Splits have prior factor 1; a cell without rows is not split."""
     counts: np.ndarray
     """(n_cells, K) float64: rows of each class."""
     sample: Sample
@@ -192,20 +194,20 @@ def _minimise_over_cells(
     problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
 ) -> PenalisedTree:
     graph, n = problem.graph, problem.sample.n
-    price = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
-    priced = with_terms(graph, log_stop=-(errors + n * price))
-    tree, cells = grown_tree(problem, priced, Best(best_sums(priced)), 0)
-    return _report(problem, tree, errors[cells].sum(), float(price[cells].sum()))
+    penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
+    penalised = with_terms(graph, log_stop=-(errors + n * penalty))
+    tree, cells = grown_tree(problem, penalised, Best(best_sums(penalised)), 0)
+    return _report(problem, tree, errors[cells].sum(), float(penalty[cells].sum()))
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
-    def price(leaves: np.ndarray) -> np.ndarray:
+    def penalty(leaves: np.ndarray) -> np.ndarray:
         return strength * sizes_penalty(lambda k: rule.of_sizes(k, sample), leaves)
 
-    found = best_for_sizes(graph, lambda leaves: n * price(leaves))
+    found = best_for_sizes(graph, lambda leaves: n * penalty(leaves))
     tree, _ = grown_tree(problem, graph, found.semiring, found.wanted)
     return _report(problem, tree, -found.log_weight, found.penalty / n)
 

@@ -1,8 +1,8 @@
 """Where compiled code is kept between processes.
 
-numba keeps it as long as the file of the function stays as it is; but the code has everything built in that the
-function calls, from whatever file. Here it is kept as long as none of the sources changes that compiled code of its
-package can reach by imports, and a cache that cannot be read or written costs time, nothing else.
+numba keeps compiled code as long as the file of the function is unchanged, although the code also contains everything
+that the function calls from other files. Here it is kept as long as none of the sources changes that compiled code of
+its package can reach by imports. A cache that cannot be read or written only costs time.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
     `linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
     as values of their type: numba would compile the function once more for each of them.
 
-    ``key`` tells what the code depends on beside the sources of the library, when it is first called (see `cache`).
+    ``key`` returns what the code depends on besides the sources of the library, when it is first called (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if numba.config.DISABLE_JIT:

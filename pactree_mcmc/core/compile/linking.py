@@ -1,8 +1,9 @@
 """Code that only compiled code calls is optimised once, together with the function through which Python reaches it.
 
-By itself numba optimises, and turns into machine code, every compiled function together with all that it calls, so that
-what lies ten calls deep is worked on ten times. Here a function called by compiled code is a *part*: typed and lowered,
-no more. An *entry*, called from Python, links the parts it reaches, and they are optimised and cached as one.
+By default numba optimises every compiled function together with all that it calls and turns it into machine code, so
+that a function ten calls deep is processed ten times. Here a function called by compiled code is a *part*, which is
+only typed and lowered. An *entry*, called from Python, links the parts it reaches, which are optimised and cached as
+one.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Functions on their way to another process: by value, but what is the library's by name."""
+"""Pickling of functions for other processes: by value, or by name if they belong to the library."""
 
 from __future__ import annotations
 

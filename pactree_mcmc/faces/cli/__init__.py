@@ -1,7 +1,7 @@
-"""The command line, a face over the sampler and the exact engine: fit, resume, predict, summary, compare.
+"""The command line of the sampler and the exact engine: fit, resume, predict, summary, compare.
 
-Exit codes: 0 done; 1 data or files that cannot be used; 2 arguments that cannot be used; 130 interrupted. Answers go to
-the standard output, everything else to the standard error; an error is one line.
+Exit codes: 0 done; 1 invalid data or files; 2 invalid arguments; 130 interrupted. Results go to standard output,
+everything else to standard error; an error is one line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments behind the program's name. Default: those of the process.
+        Arguments after the name of the program. Default: those of the process.
 
     Returns
     -------

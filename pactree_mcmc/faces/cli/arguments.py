@@ -1,4 +1,4 @@
-"""What may stand on the command line."""
+"""The arguments of the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any, NoReturn
 
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
-"""Tree priors and the options that are theirs."""
+"""Tree priors and their options."""
 LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
 KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
 LEAST_COVERAGE = 1e-15
@@ -17,11 +17,11 @@ EPILOG = "The first run of a kernel compiles it, which takes one to two minutes;
 
 
 class UsageError(Exception):
-    """Arguments that cannot be used."""
+    """Invalid arguments."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions of one line."""
+    """A parser that raises errors as exceptions of one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -63,11 +63,9 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--interval",
         type=_probability,
         metavar="P",
-        help="columns lower and upper: between them a new value lies with probability P, such as 0.9 (not for classes)",
+        help="add columns lower and upper, which contain a new value with probability P, such as 0.9 (not for classes)",
     )
-    resume = command(
-        "resume", "Let a run go on, or finish a checkpoint, and report it.", "a saved run, or a checkpoint"
-    )
+    resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
     resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")
     resume.add_argument("--out", metavar="RUN.nc", help="save the run")
     resume.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
@@ -102,19 +100,23 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
     model = parser.add_argument_group("the model (of a CSV file)")
     model.add_argument("--target", metavar="COLUMN", required=required, help="the column to predict")
     model.add_argument(
-        "--nominal", type=_names, default=[], metavar="A,B", help="columns without order, beside those that hold text"
+        "--nominal",
+        type=_names,
+        default=[],
+        metavar="A,B",
+        help="columns without order, in addition to those with text",
     )
     model.add_argument("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
     model.add_argument(
         "--regression",
         action="store_true",
-        help="the target is a number; without this, text and whole numbers are classes and fractions a regression",
+        help="the target is a number; by default text and integers are classes, and fractions make a regression",
     )
     model.add_argument(
         "--missing",
         choices=("error", "drop", "branch"),
         default="error",
-        help="lines of the CSV file with missing values: an error, left out, or kept: questions then say which side "
+        help="lines of the CSV file with missing values: an error, left out, or kept: splits then say which side "
         "missing values go (%(default)s)",
     )
     model.add_argument("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
@@ -123,7 +125,7 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--tree-prior",
         choices=tuple(TREE_PRIORS),
         default="chipman",
-        help="how large trees are beforehand (%(default)s): a split at depth d has probability alpha (1 + d)^-beta; "
+        help="prior on the size of trees (%(default)s): a split at depth d has probability alpha (1 + d)^-beta; "
         "or rho; or each leaf costs so many nats",
     )
     for name, what in (
@@ -137,8 +139,8 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
     model.add_argument(
         "--leaf",
         choices=LEAVES,
-        help="what a leaf believes of its rows: class probabilities (default for classes); a mean and a variance "
-        "(default of a regression); a mean, the variance being that of all leaves; a rate of counts",
+        help="model of the rows of a leaf: class probabilities (default for classes); a mean and a variance "
+        "(default for a regression); a mean, with one variance for all leaves; a rate of counts",
     )
     model.add_argument("--separator", default=",", metavar="C", help="between the fields of a line (%(default)s)")
 
@@ -156,23 +158,23 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--betas",
         type=_betas,
         metavar="N|1,B,..",
-        help="temper the score, for chains that stay in different places: how many powers from 1 to 0, or the powers",
+        help="temper the score, for chains that stay in different modes: how many inverse temperatures, or a list",
     )
-    run.add_argument("--steps", type=_count(1), metavar="N", help="end after so many steps a chain at the latest")
-    run.add_argument("--seconds", type=_number, metavar="S", help="end after about so long, once there are draws")
+    run.add_argument("--steps", type=_count(1), metavar="N", help="end after at most this many steps a chain")
+    run.add_argument("--seconds", type=_number, metavar="S", help="end after about this time, once there are draws")
     for name, least, what in (
         ("--tune", 0, "steps dropped first"),
         ("--thin", 1, "keep every N-th step"),
         ("--proposals", 1, "proposals a step"),
     ):
-        text = f"{what}; giving it makes a run of given length, else it goes on until the chains agree"
+        text = f"{what}; makes a run of fixed length; otherwise it continues until the chains agree"
         run.add_argument(name, type=_count(least), metavar="N", help=text)
     _add_checkpoint(run)
 
 
 def _add_checkpoint(group: Any) -> None:
     group.add_argument(
-        "--checkpoint", metavar="RUN.nc", help="write the run there as it goes; the command resume goes on from it"
+        "--checkpoint", metavar="RUN.nc", help="write checkpoints of the run there; the command resume continues it"
     )
     group.add_argument("--every", type=_number, default=60.0, metavar="S", help="seconds between that (%(default)s)")
     group.add_argument("--quiet", action="store_true", help="no progress")
@@ -182,13 +184,13 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
 def _probability(text: str) -> float:
     value = _number(text)
     if not LEAST_COVERAGE <= value <= 1.0 - LEAST_COVERAGE:
-        raise argparse.ArgumentTypeError(f"{text!r} is no probability between 0 and 1, such as 0.9")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a probability between 0 and 1, such as 0.9")
     return value
 
 
@@ -203,7 +205,7 @@ def _count(least: int) -> Any:
         except ValueError:
             value = least - 1
         if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number >= {least}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not an integer >= {least}")
         return value
 
     return read

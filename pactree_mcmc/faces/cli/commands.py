@@ -123,7 +123,7 @@ def _load(args: argparse.Namespace) -> pt.SampledPosterior:
 def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:
     """The model of a CSV file: text and ``--nominal`` columns are nominal."""
     if args.target is None:
-        raise UsageError(f"{args.source} is no saved run; name the column to predict, --target COLUMN")
+        raise UsageError(f"{args.source} is not a saved run; name the column to predict, --target COLUMN")
     table = read_csv(args.source, args.separator, as_text=[n for n in args.nominal if n != args.target])
     for names, option in (([args.target], "--target"), (args.nominal, "--nominal"), (args.ignore, "--ignore")):
         table.check_names(names, option)

@@ -1,4 +1,4 @@
-"""Answers for people and, with --json, for programs; pictures."""
+"""Reports as text and, with --json, as JSON; plots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DPI = 120
 
 
 def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[str], written: dict[str, Any]) -> None:
-    """Report a run: convergence, law of the number of leaves, inclusion, best tree."""
+    """Report a run: convergence, distribution of the number of leaves, inclusion, best tree."""
     model, best = post.model, post.map_tree()
     inclusion = dict(zip(model.columns.names, post.feature_inclusion().tolist(), strict=True))
     pmf, table = post.n_leaves_pmf(), post.summary()
@@ -54,8 +54,8 @@ def check_interval(model: pt.TreeModel) -> None:
     """Refuse --interval where labels are predicted."""
     if model.classes_ is not None:
         raise ValueError(
-            "--interval is of numbers, and the target is one of classes, which are predicted with the probability of "
-            "each: leave --interval out, or sample with --regression if the classes are amounts"
+            "--interval is for numbers, but the target is a class, which is predicted with the probability of "
+            "each label: leave --interval out, or sample with --regression if the classes are quantities"
         )
 
 

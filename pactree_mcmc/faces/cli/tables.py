@@ -1,4 +1,4 @@
-"""CSV files as tables; what cannot be used is refused with the line where it stands."""
+"""CSV files as tables; invalid values are refused with their line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CsvTable:
     """(n,) int64: line of the file, the header being 1, that a row ends in."""
 
     def check_names(self, names: Iterable[str], what: str) -> None:
-        """Refuse a name that is no column."""
+        """Refuse a name that is not a column."""
         columns = [str(name) for name in self.frame.columns]
         for name in names:
             if name in columns:

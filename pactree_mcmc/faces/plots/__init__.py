@@ -1,12 +1,12 @@
-"""Pictures of trees and posteriors with matplotlib: axes in, axes out.
+"""Plots of trees and posteriors with matplotlib: axes in, axes out.
 
 Trees: plot_tree, plot_partition.
-Laws, with the exact one beside where it is known: plot_n_leaves, plot_depth, plot_inclusion.
+Distributions, beside the exact ones where these are known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence.
-Chains: plot_trace, plot_ranks, plot_ladder, and plot_posterior, four pictures at once.
+Chains: plot_trace, plot_ranks, plot_ladder, and plot_posterior, four plots in one figure.
 
-Exact against sampled is drawn by the ``plot`` of what ``exact.compare`` returns. Every function takes the axes to draw
-on and returns them; without them it makes a figure. A posterior without draws gives axes that say so.
+The ``plot`` method of the result of ``exact.compare`` draws exact against sampled. Every function takes the axes to
+draw on and returns them; without them it makes a figure. For a posterior without draws the axes say so.
 """
 
 from .chains import plot_ladder, plot_posterior, plot_ranks, plot_trace

@@ -1,4 +1,4 @@
-"""What the pictures share: axes, checks, intervals, names."""
+"""Common parts of the plots: axes, checks, intervals, names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def is_sampled(posterior: Posterior) -> TypeGuard[SampledPosterior]:
-    """Whether a posterior consists of draws, so that its answers have Monte-Carlo errors."""
+    """Whether a posterior consists of draws, so that its results have Monte-Carlo errors."""
     return isinstance(posterior, SampledPosterior)
 
 
@@ -82,7 +82,7 @@ def value_column(model: TreeModel, label: Any) -> int:
     if label is None:
         return len(labels) - 1
     if label not in labels:
-        raise ValueError(f"label={label!r} is no class; give one of {labels[:10]}.")
+        raise ValueError(f"label={label!r} is not a class; give one of {labels[:10]}.")
     return labels.index(label)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of chains: traces, ranks, the ladder of a tempered run."""
+"""Plots of chains: traces, ranks, the ladder of a tempered run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plot_ranks(
     Returns
     -------
     ndarray of shape (2,) of matplotlib Axes
-        Each chain's counts as an outline; the dashed line is what agreeing chains have on average.
+        Each chain's counts as an outline; the dashed line is the expected count if the chains agree.
 
     Raises
     ------
@@ -85,8 +85,8 @@ def plot_ranks(
 
     Notes
     -----
-    Ranks of equal values are dealt out by chance, so that agreeing chains are flat whatever is drawn. Vehtari et al.
-    (2021), section 4; for ArviZ's own pictures give it ``posterior.to_arviz()``.
+    Ties are broken at random, so that the histograms of agreeing chains are flat for discrete quantities too. Vehtari
+    et al. (2021), section 4; for ArviZ's own plots pass it ``posterior.to_arviz()``.
     """
     check_sampled(posterior)
     check_count("n_bins", n_bins, 1)
@@ -110,20 +110,20 @@ def plot_ranks(
 
 
 def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
-    """Share of exchanges accepted between neighbours of a tempered run, a line for each chain.
+    """Fraction of exchanges accepted between neighbours of a tempered run, a line for each chain.
 
     Parameters
     ----------
     posterior : SampledPosterior
-        Of a run with ``betas=``.
+        A run with ``betas=``.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Across: the power of the score of the colder of two neighbours. The title counts the round trips of replicas
-        between the ends, by chain: without any, the levels do not exchange what they find.
+        The horizontal axis is the larger inverse temperature of two neighbours. The title has the number of round trips
+        of replicas between the ends, by chain; if there are none, the levels do not exchange information.
 
     Raises
     ------
@@ -153,14 +153,14 @@ def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
 
 
 def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) -> Figure:
-    """Four pictures of a sampled posterior: traces, law of the number of leaves, feature inclusion.
+    """Four plots of a sampled posterior: traces, distribution of the number of leaves, feature inclusion.
 
     Parameters
     ----------
     posterior : SampledPosterior
         Draws of chains, or independent ones.
     truth : Posterior, optional
-        An exact posterior, its laws drawn beside.
+        An exact posterior, whose distributions are drawn beside.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Partial dependence: what the posterior predicts on average when one feature is set."""
+"""Partial dependence: the mean prediction of the posterior when one feature is set."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def plot_partial_dependence(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     label : class label, optional
-        Whose probability is shown; default the last class. Not for a regression, which shows its mean.
+        The class whose probability is shown; default the last class. Not for a regression, which shows its mean.
     coverage : float, default 0.9
-        Of the band, the central interval over trees at each value; in (0, 1).
+        Coverage of the band, the central interval over trees at each value; in (0, 1).
     n_trees : int, default 200
-        Trees drawn for the band.
+        Number of trees drawn for the band.
     rng : int, SeedSequence, Generator or None
-        For those draws.
+        Source of randomness for those draws.
 
     Returns
     -------
@@ -72,8 +72,8 @@ def plot_partial_dependence(
 
     Notes
     -----
-    Over up to 60 training rows evenly spaced in the table, and up to 250 pieces; cost: as many predictions, for the
-    posterior and for each tree drawn. Friedman (2001), section 8.2.
+    Averages over up to 60 training rows, evenly spaced in the table, at up to 250 values; cost: as many predictions,
+    for the posterior and for each tree drawn. Friedman (2001), section 8.2.
 
     Examples
     --------

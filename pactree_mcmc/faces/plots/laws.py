@@ -1,4 +1,4 @@
-"""Pictures of laws: number of leaves, depth, features asked about."""
+"""Plots of distributions: number of leaves, depth, feature inclusion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEGLIGIBLE = 1e-4
 
 
 def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Bars of the law of the number of leaves; an end below 1e-4 is left out.
+    """Bar plot of the distribution of the number of leaves; tails below 1e-4 are left out.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     truth : Posterior, optional
-        An exact posterior, its law drawn beside.
+        An exact posterior, whose distribution is drawn beside.
 
     Returns
     -------
@@ -43,12 +43,12 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
 
 
 def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Bars of the law of the depth, that of the deepest leaf; an end below 1e-4 is left out.
+    """Bar plot of the distribution of the depth of the deepest leaf; tails below 1e-4 are left out.
 
     Parameters
     ----------
     posterior, ax, truth
-        As of `plot_n_leaves`.
+        As for `plot_n_leaves`.
 
     Returns
     -------
@@ -57,16 +57,18 @@ def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | 
     Raises
     ------
     TypeError
-        If a posterior does not know the law of its depth: a progressive mixture.
+        If a posterior has no distribution of the depth: a progressive mixture.
     """
     for one in (posterior, truth):
         if one is not None and not hasattr(one, "depth_pmf"):
-            raise TypeError(f"{type(one).__name__} does not know its law of the depth; give one sampled or solved.")
+            raise TypeError(f"{type(one).__name__} has no distribution of the depth; give a sampled or an exact one.")
     return _plot_law(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
 
 
 def _plot_law(posterior: Posterior, ax: Axes | None, truth: Posterior | None, what: tuple[str, str, str]) -> Axes:
-    """Bars of the law of a whole number of the tree: its name by draw, the name of its law, its name in words."""
+    """Bars of the distribution of a whole number of the tree: its name by draw, the name of its distribution, its name
+    in words.
+    """
     from matplotlib.ticker import MaxNLocator
 
     ax, (by_draw, pmf, words) = axes_or_new(ax, 5.0, 3.2), what
@@ -97,7 +99,7 @@ def _label(posterior: Posterior) -> str:
 def plot_inclusion(
     posterior: Posterior, ax: Axes | None = None, max_features: int = 20, truth: Posterior | None = None
 ) -> Axes:
-    """Bars of the probability that each feature is asked about, the largest on top.
+    """Bar plot of the probability that a tree splits on each feature, the largest on top.
 
     Parameters
     ----------
@@ -106,9 +108,9 @@ def plot_inclusion(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     max_features : int, default 20
-        The most probable ones, at most this many.
+        Largest number of features shown, the most probable ones.
     truth : Posterior, optional
-        An exact posterior, its probabilities drawn as strokes.
+        An exact posterior, whose probabilities are drawn as marks.
 
     Returns
     -------
@@ -117,7 +119,7 @@ def plot_inclusion(
     Raises
     ------
     ValueError
-        If ``max_features`` is below 1 or no integer.
+        If ``max_features`` is not an integer >= 1.
     """
     check_count("max_features", max_features, 1)
     names = posterior.model.columns.names
@@ -140,5 +142,5 @@ def plot_inclusion(
         ax.legend(handles=[bars, points], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     ax.set_yticks(place, [shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
     few = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
-    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being asked about{few}")
+    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being split on{few}")
     return ax

@@ -1,4 +1,4 @@
-"""Pictures over two features: the partition of a tree, the predictive surface of a posterior and its spread.
+"""Plots over two features: the partition of a tree, the predictive surface of a posterior and its spread.
 
 Trees are constant between their thresholds: surfaces are computed once for each rectangle between neighbouring ones,
 on a regular grid only where there are too many.
@@ -62,25 +62,25 @@ def plot_surface(
     at: Mapping[Any, Any] | None = None,
     points: bool | None = None,
 ) -> Axes:
-    """Prediction of the posterior over two features, or how much its trees disagree.
+    """Plot the prediction of the posterior over two features, or the disagreement of its trees.
 
     Parameters
     ----------
     posterior : Posterior
         Sampled or exact.
     features : two names or indices, default (0, 1)
-        Across and up.
+        Horizontal and vertical axis.
     ax : matplotlib Axes, optional
-        Default: those of a new figure. A colour bar takes part of its room.
+        Default: those of a new figure. A colour bar takes part of their space.
     spread : bool, default False
         Show the standard deviation over trees (``predict_std_over_trees``) instead of the mean.
     label : class label, optional
         Whose probability is shown; default the last class. Not for a regression.
     at : mapping of names or indices to values, optional
-        Where the other features stay. Default: the median training value, the most frequent category.
+        Values of the other features. Default: the median training value, or the most frequent category.
     points : bool, optional
-        Draw up to 1,000 training rows, filled by class or value, or white over the spread. Default: if there are no
-        other features.
+        Draw up to 1,000 training rows, coloured by class or value, or white over the spread. Default: only if there are
+        no other features.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def plot_surface(
     ValueError
         If a feature, a label or a category is unknown, or the two features are one.
     TypeError
-        If the posterior does not know its spread: a progressive mixture.
+        If the posterior has no ``predict_std_over_trees``: a progressive mixture.
 
     Notes
     -----
@@ -101,7 +101,7 @@ def plot_surface(
     model = posterior.model
     std = getattr(posterior, "predict_std_over_trees", None)
     if spread and std is None:
-        raise TypeError(f"{type(posterior).__name__} does not know its spread; leave spread out.")
+        raise TypeError(f"{type(posterior).__name__} has no predict_std_over_trees; leave spread out.")
     column, pair = value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = axes_or_new(ax, 5.4, 4.2)
@@ -130,20 +130,20 @@ def plot_partition(
     at: Mapping[Any, Any] | None = None,
     fill: bool = True,
 ) -> Axes:
-    """The cells of one tree over two features, filled by what their leaves predict.
+    """Plot the cells of a tree over two features, coloured by the predictions of their leaves.
 
     Parameters
     ----------
     posterior : Posterior
-        Gives the names and the range of the features.
+        Determines the names and the range of the features.
     features, label, at
         As of `plot_surface`.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     tree : Tree, optional
-        Default: the posterior's best.
+        Default: the most probable tree.
     fill : bool, default True
-        False: only the borders, for a picture of `plot_surface` that is there already.
+        False: only the borders, to be drawn over `plot_surface`.
 
     Returns
     -------

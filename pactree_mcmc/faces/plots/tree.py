@@ -1,7 +1,7 @@
-"""Pictures of trees.
+"""Plots of trees.
 
-Trees are laid out in inches, for text of ``FONT`` points. Leaves stand side by side in slots; questions are less than
-two slots wide, and the middle of a question keeps a slot from the ends of its subtree: boxes cannot overlap.
+Trees are laid out in inches, for text of ``FONT`` points. Leaves stand side by side in slots; splits are less than
+two slots wide, and the middle of a split keeps a slot from the ends of its subtree: boxes cannot overlap.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ MOST_COLORS = 20
 
 
 def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | None = None) -> Axes:
-    """Draw a tree: questions in the nodes, yes to the left, no to the right.
+    """Draw a tree: splits in the nodes, yes to the left, no to the right.
 
     Parameters
     ----------
     tree : Tree or posterior
-        A leaf shows a bar for each class, with the most probable one and its probability, or its mean, or nothing; each
-        node the training rows in it, where they are known. Of a posterior the most probable tree (of draws, of them),
-        with a title that says so and how probable it is.
+        A leaf shows a bar for each class, with the most probable class and its probability, or its mean, or nothing;
+        each node shows the number of its training rows, if known. For a posterior the most probable tree is drawn (of
+        those drawn, for a sampled one), with its probability in the title.
     ax : matplotlib Axes, optional
-        The drawing, text included, is scaled down to it. Default: a new figure, large enough to read all text.
+        The drawing is scaled down to fit, including text. Default: a new figure, large enough to read all text.
     max_depth : int, optional
         Subtrees below this depth are drawn as "..." and their number of leaves.
 
@@ -51,7 +51,7 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     Raises
     ------
     ValueError
-        If ``max_depth`` is negative or no integer.
+        If ``max_depth`` is not an integer >= 0.
     TypeError
         If ``tree`` is neither a tree nor a posterior.
 
@@ -203,7 +203,7 @@ def _class_labels(tree: Tree) -> list[str]:
 
 
 def _question_lines(tree: Tree, node: int) -> list[str]:
-    """The question of a node in a few lines; a long name loses its middle, never the threshold."""
+    """The split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
     rest = tree.question(node)[len(name) :].replace(" <= ", " ≤\u00a0")

@@ -1,4 +1,4 @@
-"""What the two estimators share: the input, the model, the prior that data choose, the run, what is told of it."""
+"""Base of both estimators: the input, the model, the choice of the prior, the run, and its report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORK, WORK_ROWS = 8e7, 1000
 MOST_SEARCHED = 2000
 """Rows by which a prior is chosen, at most."""
 MOST_CELLS, MOST_QUESTIONS = 100_000, 50_000
-"""Cells up to which the sum over all trees is done, and questions up to which it also predicts."""
+"""Cells up to which the sum over all trees is done, and splits up to which it also predicts."""
 LEAST_VARIANCE = 1e-290
 """Variance of y of which parts can be taken."""
 
@@ -117,7 +117,7 @@ def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | No
 
 
 class BayesianTree(WithParts):
-    """What both estimators share: the input, the model, the run, which features matter."""
+    """Base of both estimators: the input, the model, the run, feature importances."""
 
     posterior_: SampledPosterior | ExactPosterior
     prior_: Choice
@@ -184,19 +184,19 @@ class BayesianTree(WithParts):
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the posterior: the sum over all trees where it is quickly done, else draws.
+        """Compute the posterior: exactly where this is fast, otherwise by sampling.
 
         Parameters
         ----------
         X : table of shape (n, p)
-            Finite numbers, or missing ones if ``missing="branch"``; n >= 2. Columns of a pandas or polars frame that
-            hold text or categories are nominal.
+            Finite numbers, or missing ones if ``missing="branch"``; n >= 2. Columns of a pandas or polars frame with
+            text or categories are nominal.
         y : array-like of shape (n,)
             Labels, or numbers.
         sample_weight : array-like of shape (n,), optional
-            Weights >= 0: a row of weight 2 scores as the row twice, one of weight 0 is no row. What counts rows counts
-            such a row once: ``min_samples_leaf``, ``min_leaf`` and ``max_cuts`` of LocalCuts, the quantiles of
-            GridCuts, the larger branch that what was never seen follows.
+            Weights >= 0: a row of weight 2 has the score of two such rows, one of weight 0 is ignored. Counts of rows
+            count each row once: ``min_samples_leaf``, ``min_leaf`` and ``max_cuts`` of LocalCuts, the quantiles of
+            GridCuts, and the larger branch that unseen values follow.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class BayesianTree(WithParts):
         Raises
         ------
         ValueError
-            If the input or a parameter cannot be used; the message names the column and the row.
+            If the input or a parameter is invalid; the message names the column and the row.
         """
         run, of_classes = self._read_run(), is_classifier(self)
         check_leaf(self.leaf, self.power, for_classes=of_classes)
@@ -259,7 +259,7 @@ class BayesianTree(WithParts):
         except ValueError:
             given = in_words(self.random_state)
             raise ValueError(
-                f"random_state={given} is no seed; give an integer in [0, 2**32), a numpy RandomState, or None."
+                f"random_state={given} is not a seed; give an integer in [0, 2**32), a numpy RandomState, or None."
             ) from None
         return Run(0, chains, 0.0, int(seed), verbose > 0)
 

@@ -17,48 +17,50 @@ from .prior_search import Choice, class_leaves, number_leaves, number_starts
 
 
 class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
-    """Classes by the posterior over decision trees.
+    """Classifier that averages over the posterior over decision trees.
 
-    The model is that of `pt.TreeModel`; its prior and the pseudo counts of its leaves, where they are left out, are
-    chosen by the evidence. The posterior is the sum over all trees where `exact.solve` does it quickly, else draws of
-    ``pt.sample``'s default run, which ends when its chains agree or its work is used up; then a warning says so.
+    The model is a `pt.TreeModel`; a tree prior and leaf pseudo-counts that are not given are chosen by the evidence.
+    The posterior is computed by `exact.solve` where this is fast, otherwise by ``pt.sample``'s default run, which ends
+    when its chains agree, or, with a warning, when its work is used up.
 
     Parameters
     ----------
     tree_prior : tree prior, optional
-        Left out, ``ChipmanPrior(0.95, 0.5)`` or what ``prior`` chooses. Its parameters are ``tree_prior__alpha``, ...
-        of `set_params`, which starts from the default where none is given.
-    split_prior : question prior, optional
-        Default ``LocalCuts()``, of more than 20,000 rows ``LocalCuts(max_cuts=254)``: fewer cuts of a feature, at
-        quantiles, make fits faster.
+        Default ``ChipmanPrior(0.95, 0.5)`` or the choice of ``prior``. `set_params` sets its parameters as
+        ``tree_prior__alpha``, ..., starting from the default if none is given.
+    split_prior : split prior, optional
+        Default ``LocalCuts()``; with more than 20,000 rows ``LocalCuts(max_cuts=254)``, because fewer cuts of a
+        feature, at quantiles, make fits faster.
     leaf : leaf model, optional
-        Left out, ``DirichletMultinomial(0.5 / K)``, half a row of prior in a leaf, spread over K classes, or what
-        ``prior`` chooses.
+        Default ``DirichletMultinomial(0.5 / K)``, half a pseudo-count per leaf in total, divided among K classes, or
+        the choice of ``prior``.
     prior : {"auto", "stated"}, default "auto"
-        "auto": a tree prior and a leaf that are left out are chosen from a grid by the evidence of the training rows
+        "auto": a tree prior and a leaf that are not given are chosen from a grid by the evidence of the training rows
         (Notes). "stated": they are the defaults above.
     power : float > 0 or "auto", default 1.0
-        Power of the likelihood: below 1 the posterior learns less from each row, as is right where the model is wrong
-        (Grünwald 2012). "auto": 1, 1/2, 1/4 or 1/8, by the density of rows that are left out, which
-        ``PacBayesLoss`` and ``NormalSharedVariance`` do not have.
+        Power of the likelihood: below 1 each row has less influence, which is appropriate for misspecified models
+        (Grünwald 2012). "auto": 1, 1/2, 1/4 or 1/8, by the predictive density of left-out rows, which is not available
+        for ``PacBayesLoss`` and ``NormalSharedVariance``.
     max_depth : int or None, default None
-        Depth of the deepest leaf, >= 0.
+        Largest depth of a leaf, >= 0.
     min_samples_leaf : int or float, default 1
-        Rows of a leaf at least, or, in (0, 1), their part of all rows.
+        Smallest number of rows in a leaf, or, in (0, 1), their fraction of all rows.
     nominal : column names or indices, optional
-        Nominal columns beside those of text or categories in a frame; at most 63 categories each.
+        Nominal columns in addition to those of text or categories in a frame; at most 63 categories each.
     missing : {"error", "branch"}, default "error"
-        As of ``pt.TreeModel``: "branch" allows missing values, and each question says where they go.
+        As for ``pt.TreeModel``: "branch" allows missing values, and each split says where they go.
     n_estimators : int, optional
-        Trees drawn by all chains together, >= 1, rounded up to a multiple of their number; default 1000, of more than
-        20,000 rows fewer, 100 of 200,000.
+        Number of trees drawn by all chains together, >= 1, rounded up to a multiple of the number of chains; default
+        1000, fewer for more than 20,000 rows, 100 for 200,000.
     chains : int, default 4
-        Chains, >= 1.
+        Number of chains, >= 1.
     work : float, optional
-        Rows that the fit visits at most, about, >= 1, whatever the machine; default 8e7 up to 1,000 rows, and more by
-        the root of their number: some five seconds of processor time for 1,000 rows of 10 features.
+        Approximate limit on the rows that the fit visits, >= 1, on any machine; default 8e7 up to 1,000 rows, above
+        that proportional to the square root of their number: some five seconds of processor time for 1,000 rows of 10
+        features.
     n_jobs : int or None, default None
-        Chains run side by side, in threads; -1: as many as there are cores. Draws do not depend on it.
+        Number of chains that run at the same time, in threads; -1: as many as there are cores. Draws do not depend on
+        it.
     random_state : int, RandomState or None, default None
         The same integer gives the same draws.
     verbose : int, default 0
@@ -67,19 +69,19 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     Attributes
     ----------
     posterior_ : SampledPosterior or exact.ExactPosterior
-        The posterior, with all that can be asked of it (``map_tree``, ``draw_trees``, ``summary``, ``to_arviz``, ...).
+        The posterior, with all its methods (``map_tree``, ``draw_trees``, ``summary``, ``to_arviz``, ...).
     prior_ : Choice
         The ``tree_prior``, ``leaf`` and ``power`` of its model.
     rows_ : ndarray of shape (m,), int64
-        Row of X that each row of ``posterior_.model`` is: those of weight zero are left out.
+        Index in X of each row of ``posterior_.model``: those of weight zero are left out.
     feature_importances_ : ndarray of shape (p,)
-        Probability that a tree asks about the feature, divided by the sum over features.
+        Probability that a tree splits on the feature, divided by the sum over features.
     split_counts_ : ndarray of shape (p,)
-        Mean number of questions of a tree about the feature.
+        Mean number of splits of a tree on the feature.
     monte_carlo_error_ : float
-        Monte-Carlo standard error of a probability, from the spread of the chains: of a row the largest over the
-        classes, of the rows the 0.9 quantile over up to 200 training rows, so nine rows in ten are known at least so
-        well in every class; 0 of an exact posterior, NaN with one chain.
+        Monte-Carlo standard error of a predicted probability, from the variance between chains: the largest over the
+        classes of a row, and of these the 0.9 quantile over up to 200 training rows, so that it is at most this large
+        for nine rows in ten; 0 for an exact posterior, NaN with one chain.
     classes_ : ndarray of shape (K,)
         Sorted labels.
     n_features_in_ : int
@@ -89,24 +91,23 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     Raises
     ------
     ValueError
-        In `fit`: if the input or a parameter cannot be used.
+        In `fit`: if the input or a parameter is invalid.
 
     Warns
     -----
     ConvergenceWarning
         If `pt.sample` would warn of the draws. Deep trees on many rows seldom converge within the default ``work``;
-        ``monte_carlo_error_`` says how well the predictions are known all the same.
+        ``monte_carlo_error_`` says how accurate the predictions are nevertheless.
 
     Notes
     -----
-    ``prior="auto"`` is empirical Bayes by expectation-maximisation: a short run draws trees, and the prior and the leaf
-    under which these are most likely are taken for the next one, up to five times. More than 2,000 rows are represented
-    by so many, chosen at random, and one of each class these lack; a leaf holds as many times fewer rows. None of it is
-    counted in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from
-    (0.95, 2) to (0.99, 0), pseudo rows of a leaf from .001 to 8. What
-    is chosen by the training rows is not a prior that a certificate may use.
+    ``prior="auto"`` is empirical Bayes by expectation-maximisation: a short run draws trees, the prior and the leaf
+    under which these are most probable are used for the next run, and so on, up to five times. Of more than 2,000 rows
+    a random sample of 2,000 is used, with one row of each class that it lacks, and ``min_samples_leaf`` is scaled
+    accordingly. None of this counts in ``work``. The grid: alpha and beta of ``ChipmanPrior`` from (0.95, 2) to (0.99,
+    0), pseudo-counts of a leaf from .001 to 8. A prior chosen by the training rows is not valid for a certificate.
 
-    `benchmarks/estimators.py` prints the held-out loss on 21 tables beside tuned CART, a forest, bagged trees, boosting
+    `benchmarks/estimators.py` compares the held-out loss on 21 tables with tuned CART, a forest, bagged trees, boosting
     and BART: see `benchmarks/README.md`.
 
     See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93; Grünwald (2012), The safe Bayesian,
@@ -150,16 +151,16 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):
-    """Numbers by the posterior over decision trees.
+    """Regressor that averages over the posterior over decision trees.
 
-    Model and posterior are made as `BayesianTreeClassifier` makes them.
+    Model and posterior are constructed as by `BayesianTreeClassifier`.
 
     Parameters
     ----------
     leaf : leaf model, optional
-        Left out, ``NormalInverseGamma()``, a mean and a variance for each leaf, or what ``prior`` chooses;
+        Default ``NormalInverseGamma()``, a mean and a variance for each leaf, or the choice of ``prior``;
         ``NormalSharedVariance()`` has one variance for all leaves, ``PoissonGamma()`` is for counts.
-    tree_prior, questions, prior, power, max_depth, min_samples_leaf, nominal, missing, n_estimators, chains, work,
+    tree_prior, split_prior, prior, power, max_depth, min_samples_leaf, nominal, missing, n_estimators, chains, work,
     n_jobs, random_state, verbose
         As for `BayesianTreeClassifier`.
 
@@ -168,8 +169,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     posterior_, prior_, rows_, feature_importances_, split_counts_, n_features_in_, feature_names_in_
         As for `BayesianTreeClassifier`.
     monte_carlo_error_ : float
-        Monte-Carlo standard error of a mean, in standard deviations of y, from the spread of the chains: the 0.9
-        quantile over up to 200 training rows; 0 of an exact posterior, NaN with one chain.
+        Monte-Carlo standard error of a predicted mean, in standard deviations of y, from the variance between chains:
+        the 0.9 quantile over up to 200 training rows; 0 for an exact posterior, NaN with one chain.
 
     Raises
     ------
@@ -183,13 +184,14 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
 
     Notes
     -----
-    ``prior="auto"`` chooses, beside the tree prior, the noise of a leaf: its part r of the variance of y, from 4^-7 to
-    1, and how alike it is in all leaves: ``NormalInverseGamma(k0=r, a0=a, b0=a r var(y))`` with a from 3/2, each leaf
-    its own, to 80, nearly one for all. No r is below what the smallest gap between two y leaves by rounding. The search
-    begins at r = 1/4, 1/16 and 1/64, and what gives rows that are left out the highest density is taken.
+    ``prior="auto"`` chooses, besides the tree prior, the noise of a leaf: its fraction r of the variance of y, from
+    4^-7 to 1, and how similar it is across leaves: ``NormalInverseGamma(k0=r, a0=a, b0=a r var(y))`` with a from 3/2
+    (separate variances) to 80 (nearly one variance). r is never so small that the noise would be below the rounding of
+    y, as estimated from the smallest gap between two values. The search starts from r = 1/4, 1/16 and 1/64, and the
+    result with the highest predictive density of left-out rows is taken.
 
-    `benchmarks/estimators.py` prints the RMSE on fifteen tables beside tuned CART, a forest, bagged trees, boosting and
-    BART. How often intervals hold a new y: `benchmarks/intervals.py`.
+    `benchmarks/estimators.py` compares the RMSE on fifteen tables with tuned CART, a forest, bagged trees, boosting and
+    BART. `benchmarks/intervals.py` measures the coverage of intervals.
 
     See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93.
 
@@ -225,8 +227,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
 
-        As in scikit-learn's BayesianRidge the deviation is that of a new y, noise and all, which posteriors call
-        `predict_std_new_y`; how far trees disagree about the mean is ``posterior_.predict_std_over_trees``.
+        As in scikit-learn's BayesianRidge the standard deviation is that of a new y, including noise, for posteriors
+        `predict_std_new_y`; the disagreement of trees about the mean is ``posterior_.predict_std_over_trees``.
         """
         numbers = self._numbers(X)
         if not return_std:
@@ -235,7 +237,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
-        """Quantiles of the predictive law of a new y.
+        """Quantiles of the predictive distribution of a new y.
 
         Parameters
         ----------
@@ -255,13 +257,13 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
 
         Notes
         -----
-        `SampledPosterior.predict_quantiles` says what the law is and what it costs.
+        `SampledPosterior.predict_quantiles` describes the distribution and the cost.
         """
         numbers = self._numbers(X)
         return Predictive(self.posterior_).quantiles(numbers, q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Ends (n, 2) of the central interval that holds a new y with probability ``coverage``, at least so for counts.
+        """Ends (n, 2) of the central interval that contains a new y with probability ``coverage``, or more for counts.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The parts of an estimator's model as its parameters say, and parameters of these parts by ``part__name``."""
+"""The parts of an estimator's model from its parameters, and parameters of these parts by ``part__name``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULTS = {"tree_prior": TREE_PRIOR, "split_prior": LocalCuts(), "leaf": None}
 
 
 class WithParts(BaseEstimator):
-    """Reads and sets parameters of a tree prior, of questions and of a leaf: ``tree_prior__beta``, ..."""
+    """Reads and sets parameters of a tree prior, a split prior and a leaf: ``tree_prior__beta``, ..."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep`` also those of the parts that are given, as ``tree_prior__beta``."""
@@ -67,7 +67,7 @@ def stated_tree_prior(given: Any, max_depth: Any) -> Any:
 
 
 def stated_split_prior(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
-    """The questions with the rows of a leaf that the estimator wants."""
+    """Returns the split prior with the smallest number of rows in a leaf that the estimator asks for."""
     split_prior = (LocalCuts() if n_rows <= MANY_ROWS else LocalCuts(max_cuts=MANY_CUTS)) if given is None else given
     least = _rows_of(min_samples_leaf, n_rows)
     if least == 1:
@@ -75,19 +75,19 @@ def stated_split_prior(given: Any, min_samples_leaf: Any, n_rows: int) -> Any:
     if not isinstance(split_prior, LocalCuts) or split_prior.min_leaf != 1:
         raise ValueError(
             f"min_samples_leaf={min_samples_leaf} and split_prior={split_prior!r} cannot be combined; give "
-            "LocalCuts(min_leaf=...) or min_samples_leaf, not both, and no other questions."
+            "LocalCuts(min_leaf=...) or min_samples_leaf, not both, and no other split prior."
         )
     return replace(split_prior, min_leaf=least)
 
 
 def thinned(split_prior: Any, part: float) -> Any:
-    """The questions where only a part of the rows is there: as many times fewer of them in a leaf."""
+    """Returns the split prior for a sample of the rows, with proportionally fewer rows in a leaf."""
     least = getattr(split_prior, "min_leaf", 1)
     return split_prior if least == 1 or part == 1.0 else split_prior.with_min_leaf(math.ceil(part * least))
 
 
 def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
-    """Refuse a leaf of the other estimator, and one that tells nothing of rows left out where they choose the power."""
+    """Refuse a leaf of the other estimator, or one without leave-one-out density if that is to choose the power."""
     if not isinstance(leaf, Leaf):
         return
     name = type(leaf).__name__

@@ -1,8 +1,8 @@
-"""A tree prior and a leaf chosen by evidence: what makes the data likely, the trees being averaged over.
+"""A tree prior and a leaf chosen by the evidence, the likelihood averaged over trees.
 
 Expectation-maximisation over a small grid (Dempster, Laird and Rubin 1977). A short run draws trees under the present
-choice; the choice that makes the log of prior and score largest on average over these trees follows. No step lowers the
-evidence but by chance; the grid keeps it from where it has no maximum.
+choice; the next choice maximises the mean over these trees of the log of prior times score. Up to Monte-Carlo error no
+step decreases the evidence; the grid excludes regions where it has no maximum.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _most_likely_shape(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Which nodes of the trees drawn are leaves though their cells have a question, (n_nodes,) bool."""
+    """Which nodes of the trees drawn are leaves though their cells have a split, (n_nodes,) bool."""
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
     if not isinstance(model.split_prior, LocalCuts):
@@ -202,7 +202,7 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
             for number, cell, question in model.visit(tree):
                 out[first + number] = question is None and not model.is_forced(cell)
         return out
-    # local cuts see nothing of a cell but its rows, and a first question is soon found
+    # local cuts see nothing of a cell but its rows, and a first split is soon found
     root, least = model.root_cell(), 0 if model.split_prior.trivial else 2 * model.split_prior.min_leaf
     features = np.flatnonzero(model.split_prior.coordinate_weights(model.columns)).tolist()
     for t, leaf in leaf_of_units(post, range(post.n_distinct_trees)):

@@ -1,4 +1,4 @@
-"""What a leaf model is: additive statistics of a cell, a score, predictions."""
+"""The base class of leaf models: additive statistics of a cell, a score, predictions."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from .target import Target
 
 
 class Leaf:
-    """A leaf model: subclass it, give it a score code, and list it in `known` and in the tests' table of leaves."""
+    """Base class of leaf models. A subclass needs a score code and an entry in `known` and in the tests' table of
+    leaves.
+    """
 
     kind: ClassVar[int]
     is_classifier: ClassVar[bool]
     uses_estimation: ClassVar[bool] = False
     depends_on_n_classes: ClassVar[bool] = True
-    """Whether a class that no row of a cell has changes what the cell predicts."""
+    """Whether the prediction of a cell depends on the number of classes, including those that none of its rows has."""
     separates: ClassVar[bool] = True
     """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
     has_likelihood: ClassVar[bool] = True
     y_columns: int = 1
-    """Columns of y, which is (n,) where there is one."""
+    """Number of columns of y, which has shape (n,) if there is one."""
     x_columns: Any = None
-    """Names or indices of the columns of X that the leaf looks at; None: none."""
+    """Names or indices of the columns of X that the leaf uses; None: none."""
     predicts: bool = True
     """Whether it has a `value`."""
 
     def resolve(self, target: Target) -> Self:
-        """The model with every parameter set, those left out from the data."""
+        """Returns the leaf model with every parameter set, from the data where it was not given."""
         return self
 
     def n_stats(self, target: Target) -> int:
-        """How many numbers describe a cell."""
+        """Returns the number of statistics of a cell."""
         return 3
 
     def labels(self, target: Target) -> np.ndarray:
@@ -50,15 +52,17 @@ class Leaf:
         raise NotImplementedError
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
-        """Score in nats of one cell, plainly."""
+        """Returns the score of one cell, nats, without compiled code."""
         raise NotImplementedError
 
     def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
-        """Score in nats of a tree whose leaves that hold rows have ``stats`` (m, n_stats), plainly."""
+        """Returns the score, nats, of a tree whose nonempty leaves have ``stats`` (m, n_stats), without compiled
+        code.
+        """
         return float(sum(self.log_score(cell, target) for cell in stats))
 
     def for_one_tree(self, rng: np.random.Generator) -> Leaf:
-        """The model with what all leaves of a tree share drawn from its prior."""
+        """Returns the leaf model with the parameters common to all leaves of a tree drawn from their prior."""
         return self
 
     def weight(self, stats: np.ndarray) -> np.ndarray:
@@ -66,21 +70,21 @@ class Leaf:
         return stats[:, 0]
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        """What cells with ``stats`` (m, n_stats) predict: class probabilities (m, K), or means (m, d), d most often 1.
+        """Returns the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, d).
 
-        A leaf with ``x_columns`` takes the regressors (m, c) too, of the row that each cell predicts.
+        A leaf with ``x_columns`` also takes the regressors (m, c) of the row that each cell predicts.
         """
         raise NotImplementedError
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         """Log predictive density (m,) of ``y`` (m,), observed ``weight`` times, in cells with ``stats`` (m, n_stats).
 
-        That is, what the score of a cell gains by a row of this weight.
+        This is the difference that a row of this weight makes to the score of the cell.
         """
         raise NotImplementedError
 
     def row_stats(self, target: Target) -> np.ndarray:
-        """What each row adds to the statistics of its cell, (n, n_stats)."""
+        """Returns what each row adds to the statistics of its cell, (n, n_stats)."""
         if not self.is_classifier:
             weight, moments = self.moments(target)
             return np.column_stack([np.ones(len(target.values)) if weight is None else weight, *moments])
@@ -89,14 +93,16 @@ class Leaf:
         return out
 
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        """Log density (n,) of every row given all other rows and the tree: what the score of the tree gains by it.
+        """Returns the log density (n,) of every row given all other rows and the tree.
 
-        ``others`` (n, n_stats) the statistics of a row's leaf without the row, ``node`` (n,) the number of the leaf.
+        This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
+        of a row's leaf without the row, ``node`` (n,) is the number of the leaf.
         """
         return self.log_density(others, target.values, target, target.weights)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
-        """Laws of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated out.
+        """Distributions of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated
+        out.
 
         ``tree`` (m,) is the number of the tree that a node is a leaf of, -1 inside. Class leaves have `value`.
         """
@@ -112,8 +118,8 @@ class Leaf:
     ) -> np.ndarray:
         """New y (n,) in leaves of one tree: the parameters of each given its rows, then the data given these.
 
-        ``stats`` (m, n_stats) the statistics of the leaves, of zeros where they know nothing but their prior; ``leaf``
-        (n,) the leaf that each y falls in; ``rows`` (n,) the training row whose y it is, None for new rows.
+        ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the
+        leaf of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows.
         """
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
@@ -124,7 +130,7 @@ class Leaf:
         return self.draw(rng, stats, leaf, target, rows)
 
     def in_file(self, target: Target) -> Any:
-        """What a file holds of the model."""
+        """Returns the contents of a file about the leaf model."""
         return self
 
     def rule(self, target: Target) -> LeafRule:

@@ -1,4 +1,4 @@
-"""Successes among trials, their probability integrated out (formula sheet, section 3)."""
+"""Successes among trials, with their probability integrated out (formula sheet, section 3)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class BetaBinomial(AddressedLeaf):
     Parameters
     ----------
     a, b : float, default 1.0
-        > 0: successes and failures that the prior stands for.
+        Parameters of the beta prior, > 0: prior counts of successes and failures.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or y is not made of counts, at most as many successes as trials.
+        If a parameter is out of range, or y does not consist of counts with at most as many successes as trials.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def beta_binomial_score(s: Any, n: int, params: Any) -> float:
 
 
 class Trial(NamedTuple):
-    """Single trials, one law for each place."""
+    """Single trials, one distribution for each place."""
 
     chance: np.ndarray
 
@@ -137,5 +137,5 @@ class Trial(NamedTuple):
         return np.where(y < 0.0, 0.0, np.where(y < 1.0, 1.0 - self.chance, 1.0))
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The least count (m,) of which mixtures of these laws (k,) are at most with probability q."""
+        """The least count (m,) of which mixtures of these distributions (k,) are at most with probability q."""
         return least_whole_quantile(self.below, mix, q)

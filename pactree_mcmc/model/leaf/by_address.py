@@ -1,4 +1,4 @@
-"""What leaf models share whose compiled score is called by its address, so that a new one compiles nothing again."""
+"""Leaf models whose compiled score is called by its address, so that a new one needs no recompilation."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 ROUNDING = 2.0**-48
-"""Differences smaller than this share of what they are taken of say nothing."""
+"""Differences smaller than this fraction of their terms are rounding."""
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
 
 

@@ -1,4 +1,4 @@
-"""A leaf model of the caller's own: additive statistics, a score, and what it predicts."""
+"""Leaf models defined by the user: additive statistics, a score, and predictions."""
 
 from __future__ import annotations
 
@@ -39,69 +39,70 @@ class LeafOutline(NamedTuple):
 
 
 class CustomLeaf(AddressedLeaf):
-    """A leaf model of your own, for both engines; nothing of the library is compiled again for it.
+    """Your own leaf model, for both engines, without recompiling the library.
 
     The score of a cell is a function of sums over its rows: ``score(s, n)`` takes the ``n`` sums ``s[0], ..., s[n-1]``
-    and returns the log marginal likelihood of the cell in nats. It is compiled by numba, so it uses numbers and
-    ``math``. A cell without weight scores 0 and is not asked for.
+    and returns the log marginal likelihood of the cell in nats. It is compiled by numba, so it may use only numbers and
+    ``math``. A cell without weight has score 0; the function is not called for it.
 
-    What a method needs and you have not given is refused by it, with the name of the argument to give. The score and
-    ``stats`` alone suffice for sampling, ``exact.solve``, tempering, evidence, the progressive mixture, and the log
-    likelihood of rows, which is what the score of a cell gains by a row.
+    A method that needs a function you have not given raises an error that names the argument. ``score`` and ``stats``
+    alone suffice for sampling, ``exact.solve``, tempering, evidence, the progressive mixture, and the log likelihood of
+    rows, which is the difference that a row makes to the score of its cell.
 
     Parameters
     ----------
     score : function, or numba.cfunc
-        ``score(s, n)``, or ``score(s, n, params)`` where there are ``params``. An exception within counts as NaN.
+        ``score(s, n)``, or ``score(s, n, params)`` if ``params`` are given. If it raises an exception, the score is
+        NaN.
     stats : function
-        ``stats(y)`` -> (n, k): what each row adds to the sums of its cell; ``stats(y, X)`` with ``x_columns``. Each
-        row by itself: nothing in a row of it depends on the other rows. Sample weights multiply it. Left out, with
-        ``classes``: the sums are the weights of the classes.
+        ``stats(y)`` -> (n, k): what each row adds to the sums of its cell; ``stats(y, X)`` with ``x_columns``. Each row
+        of the result must depend only on the same row of y. It is multiplied by the sample weights. Leave it out with
+        ``classes``: the sums are then the weights of the classes.
     params : sequence of float, default ()
-        Numbers for the score, as a pointer to read ``params[0], ...`` from. Leaves that differ in these share one
-        compiled score.
+        Numbers that the score reads as ``params[0], ...``. Leaves that differ only in these use the same compiled
+        score.
     classes : bool, default False
         Whether y is a class; the sums are then the weights of the sorted classes, and ``stats`` is left out.
     y_columns : int, default 1
-        Columns of y: (n,) when 1, else (n, y_columns), as time and event, or several outputs.
+        Number of columns of y, such as time and event, or several outputs: y has shape (n,) if 1, else (n, y_columns).
     x_columns : sequence of names or indices, optional
-        Ordered columns of X that the statistics look at, besides the questions: ``X`` (n, c) in ``stats(y, X)``.
+        Ordered columns of X that the statistics use: ``X`` (n, c) in ``stats(y, X)``.
     whole : bool, default False
-        Whether a new y is a whole number, so that its quantiles are.
+        Whether y is an integer, so that its quantiles are integers too.
     name : str, optional
-        By which a file knows it again. Default: that of ``score``.
+        Name by which files identify the leaf. Default: the name of ``score``.
     log_score : function, optional
-        ``log_score(s)`` -> float, plainly, for `check` and `TreeModel.log_score`. Default: ``score`` itself, run as
-        Python.
+        ``log_score(s)`` -> float in plain Python, for `check` and `TreeModel.log_score`. Default: ``score`` itself, run
+        as Python.
     predict : function, optional
         ``predict(stats)`` -> mean of a new y, (m,) or (m, d), in cells with sums ``stats`` (m, k); with ``classes``
-        probabilities (m, K), by default those that the score implies. With ``x_columns`` it is ``predict(stats, X)``,
-        a row of X for each cell; so are the next ones.
+        probabilities (m, K), by default those that the score implies. With ``x_columns`` the signature is
+        ``predict(stats, X)``, with a row of X for each cell; likewise for the next three.
     variance : function, optional
         ``variance(stats)`` -> variance (m,) of a new y.
     cdf : function, optional
         ``cdf(stats, y)`` -> probability (m,) that a new y is at most ``y`` (m,).
     log_density : function, optional
-        ``log_density(stats, y)`` -> log density (m,) of a new row ``y`` (m,). Default: what the score gains by it.
+        ``log_density(stats, y)`` -> log density (m,) of a new row ``y`` (m,). Default: the difference of two scores.
     draw : function, optional
-        ``draw(rng, stats, leaf)`` -> new y (n,) or (n, d): the parameters of each of the leaves with sums ``stats``
-        (m, k) given these, then a y in leaf ``leaf[i]`` for each i of n.
+        ``draw(rng, stats, leaf)`` -> new y (n,) or (n, d): draws the parameters of each of the leaves given their sums
+        ``stats`` (m, k), then a y in leaf ``leaf[i]`` for each i < n.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or, when a model is built, ``stats`` gives another shape, numbers that are not
-        finite or that depend on other rows, or the compiled score is not the plain one.
+        If an argument is out of range. When a model is built: if ``stats`` returns a wrong shape, numbers that are not
+        finite or that depend on other rows, or if the compiled and the plain score differ.
     TypeError
-        If something that must be a function is none.
+        If an argument that must be a function is not one.
 
     See Also
     --------
-    load : A file says which leaf it needs; give it as ``leaf=``.
+    load : Takes the leaf that a file needs as ``leaf=``.
 
     Notes
     -----
-    A file never brings code with it. To workers of an executor the leaf travels as Python functions.
+    Files never contain code. The leaf is sent to the workers of an executor as Python functions.
 
     Examples
     --------
@@ -271,30 +272,32 @@ class CustomLeaf(AddressedLeaf):
     # whether it is one
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
-        """Compare the forms of the leaf on random cells of some data, and say what is wrong.
+        """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they
+        disagree.
 
         Parameters
         ----------
         y : array-like of shape (n,) or (n, y_columns)
-            Such as the leaf is for; with ``classes`` labels. The first thousand rows are looked at.
+            Data for which the leaf is meant; labels with ``classes``. Only the first thousand rows are used.
         X : array-like of shape (n, c), optional
             The columns ``x_columns``.
         cells : int, default 50
-            How many.
+            Number of cells.
         rng : int, SeedSequence, Generator or None
             Source of randomness.
 
         Raises
         ------
         ValueError
-            If the compiled score of a cell is not the plain one, or not finite; a cell without rows does not score 0;
-            statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not what the
-            score gains by a row; ``predict`` with ``classes`` is no probability; or ``cdf`` falls or leaves [0, 1].
+            If the compiled and the plain score of a cell differ or are not finite; the score of a cell without rows is
+            not 0; the statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not
+            the difference of scores; ``predict`` with ``classes`` does not return probabilities; or ``cdf`` decreases
+            or leaves [0, 1].
 
         Notes
         -----
-        Costs ``cells`` plain scores. That the score is a *marginal likelihood* is not checked: the sum over all
-        y of its exponential must be one for evidences to mean anything.
+        Costs ``cells`` plain scores. It is not checked that the score is a *marginal likelihood*: its exponential must
+        sum or integrate to one over all y for evidences to be meaningful.
         """
         target = self._target(y, X)
         self._check(target, read_generator(rng), check_count("cells", cells))
@@ -453,7 +456,7 @@ class CustomLaws:
         return self._of("cdf", "a quantile or an interval", y)
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        """The q-quantile (m,) of mixtures of these distributions (k,)."""
         return (least_whole_quantile if self.leaf.whole else quantile_by_halving)(self.below, mix, q)
 
 

@@ -1,4 +1,4 @@
-"""Laws of a new y in a leaf, its parameters integrated out, and mixtures of them, row by row."""
+"""Predictive distributions of a new y in a leaf, parameters integrated out, and mixtures of them, row by row."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import numpy as np
 from ...core.special import betainc, gammaln, ndtr, ndtri, stdtr, stdtrit
 
 TOLERANCE = 1e-9
-"""Of a quantile, relative to its magnitude and to the scale of its laws."""
+"""Of a quantile, relative to its magnitude and to the scale of its distributions."""
 MOST_STEPS = 200
 FAR = 2.0**1000
 """Beyond all counts."""
 
 
 class Mixture(NamedTuple):
-    """Which laws each of m rows is a mixture of; every row of at least one."""
+    """For each of m rows, the components of its mixture distribution, at least one."""
 
     place: np.ndarray
-    """(k,) int64: numbers of laws in a table, row after row."""
+    """(k,) int64: numbers of distributions in a table, row after row."""
     weight: np.ndarray
     """(k,): their probabilities, which sum to one in each row."""
     first: np.ndarray
-    """(m + 1,) int64: where the laws of each row begin."""
+    """(m + 1,) int64: where the distributions of each row begin."""
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Means (m,) over the laws of ``values`` (k,)."""
+        """Means (m,) over the distributions of ``values`` (k,)."""
         return np.add.reduceat(self.weight * values, self.first[:-1])
 
     def by_law(self, values: np.ndarray) -> np.ndarray:
-        """Values (m,) of rows, repeated for each of their laws (k,)."""
+        """Values (m,) of rows, repeated for each of their distributions (k,)."""
         return np.repeat(values, np.diff(self.first))
 
 
 class StudentT(NamedTuple):
-    """Student laws, one for each place; normal where ``df`` is infinite, which is everywhere or nowhere."""
+    """Student t distributions, one for each place; normal where ``df`` is infinite, which is everywhere or nowhere."""
 
     df: np.ndarray
     location: np.ndarray
@@ -66,7 +66,9 @@ class StudentT(NamedTuple):
         return np.exp(log_constant - (df + 1.0) / 2.0 * np.log1p(z * z / df)) / self.scale
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,): Newton's steps kept between bounds that close in."""
+        """The q-quantile (m,) of mixtures of these distributions (k,): Newton's steps kept between bounds that close
+        in.
+        """
         each = self.location + self.scale * (ndtri(q) if np.isinf(self.df).all() else stdtrit(self.df, q))
         start = mix.first[:-1]
         low, high = np.minimum.reduceat(each, start), np.maximum.reduceat(each, start)
@@ -88,7 +90,7 @@ class StudentT(NamedTuple):
 
 
 class NegativeBinomial(NamedTuple):
-    """Counts at exposure 1 whose rate is ``Gamma(shape, rate)``, one law for each place."""
+    """Counts at exposure 1 whose rate is ``Gamma(shape, rate)``, one distribution for each place."""
 
     shape: np.ndarray
     rate: np.ndarray
@@ -109,14 +111,16 @@ class NegativeBinomial(NamedTuple):
         return np.where(k < 0.0, 0.0, 1.0 - above)
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The least count (m,) of which mixtures of these laws (k,) are at most with probability q: by halving."""
+        """The least count (m,) of which mixtures of these distributions (k,) are at most with probability q: by
+        halving.
+        """
         return least_whole_quantile(self.below, mix, q, np.ceil(mix.mean(self.shape / self.rate)))
 
 
 def least_whole_quantile(
     below: Callable[[np.ndarray], np.ndarray], mix: Mixture, q: float, high: np.ndarray | None = None
 ) -> np.ndarray:
-    """The least count (m,) of which mixtures of laws (k,) are at most with probability q: by halving.
+    """The least count (m,) of which mixtures of distributions (k,) are at most with probability q: by halving.
 
     ``below(y)`` (k,) are the probabilities of at most y (k,); ``high`` (m,) where to begin.
     """
@@ -138,7 +142,9 @@ def least_whole_quantile(
 
 
 def quantile_by_halving(below: Callable[[np.ndarray], np.ndarray], mix: Mixture, q: float) -> np.ndarray:
-    """The q-quantile (m,) of mixtures of laws (k,) with the distribution functions ``below(y)`` (k,): by halving."""
+    """The q-quantile (m,) of mixtures of distributions (k,) with the distribution functions ``below(y)`` (k,): by
+    halving.
+    """
 
     def enough(y: np.ndarray) -> np.ndarray:
         return mix.mean(below(mix.by_law(y))) >= q

@@ -20,7 +20,7 @@ from .target import Target
 
 
 class SurvivalLeaf(AddressedLeaf):
-    """Leaf models of a time and whether its event was seen, whose power ``k`` has a constant rate."""
+    """Leaf models of possibly censored times whose power ``k`` is exponential."""
 
     y_columns = 2
     shape: float | None
@@ -87,22 +87,22 @@ class SurvivalLeaf(AddressedLeaf):
 @kept
 @dataclass(frozen=True, eq=False)
 class ExponentialGamma(SurvivalLeaf):
-    """Times to an event at a constant rate ``lambda ~ Gamma(shape, rate)``, integrated out; some may be censored.
+    """Exponential times to an event with ``lambda ~ Gamma(shape, rate)`` integrated out; some may be censored.
 
-    y has two columns, (n, 2): the time, and 1 where the event was seen then, 0 where it had not been seen until then.
-    Such a row counts by its chance to last so long, ``exp(-lambda t)``; a row with event by its density
-    ``lambda exp(-lambda t)``. So a cell with d events in total time t has the likelihood ``lambda^d exp(-lambda t)``,
-    which with the gamma prior gives (Gelman et al. 2013, section 2.6)
+    y has two columns, (n, 2): the time, and 1 if the event occurred then, or 0 if the time is censored. A censored row
+    contributes the survival probability ``exp(-lambda t)``, a row with an event the density ``lambda exp(-lambda t)``.
+    So a cell with d events in total time t has the likelihood ``lambda^d exp(-lambda t)``, which with the gamma prior
+    gives (Gelman et al. 2013, section 2.6)
 
     ``score = log Gamma(shape + d) - log Gamma(shape) + shape log(rate) - (shape + d) log(rate + t)``.
 
-    Predicts the mean time to the event. `predict_interval` and `sample_predictive` are about that time, not censored.
+    Predicts the mean time to the event. `predict_interval` and `sample_predictive` are for the uncensored time.
 
     Parameters
     ----------
     shape, rate : float, optional
-        ``shape`` > 1, so that the mean time is finite. Left out, they are set from the data: ``shape = 2`` and ``rate =
-        shape * (total time per event)``: the mean rate is that of all rows.
+        ``shape`` > 1, so that the mean time is finite. By default set from the data: ``shape = 2`` and ``rate = shape *
+        (total time per event)``, so that the prior mean of the rate is the rate of all rows.
 
     Raises
     ------
@@ -111,7 +111,7 @@ class ExponentialGamma(SurvivalLeaf):
 
     Notes
     -----
-    The variance of a new time (`predict_std_new_y`) is infinite in cells where ``shape`` and the events together are
+    The variance of a new time (`predict_std_new_y`) is infinite in cells where ``shape`` plus the number of events is
     at most 2.
 
     Examples
@@ -149,7 +149,9 @@ def exponential_score(s: Any, n: int, params: Any) -> float:
 
 
 class Lomax(NamedTuple):
-    """Times whose power has an exponential law with a rate that is ``Gamma(shape, rate)``, one law for each place."""
+    """Times whose power has an exponential distribution with a rate that is ``Gamma(shape, rate)``, one distribution
+    for each place.
+    """
 
     shape: np.ndarray
     rate: np.ndarray
@@ -178,5 +180,5 @@ class Lomax(NamedTuple):
         return -np.expm1(-self.shape * np.log1p(np.maximum(y, 0.0) ** self.power / self.rate))
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        """The q-quantile (m,) of mixtures of these distributions (k,)."""
         return quantile_by_halving(self.below, mix, q)

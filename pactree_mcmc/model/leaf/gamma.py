@@ -32,7 +32,7 @@ def log_gamma_ratio(x: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def log_shares(parts: np.ndarray) -> np.ndarray:
-    """Log of each part's share of the sum of all, parts (K,) > 0; accurate for a share close to one."""
+    """Log of each part's fraction of the sum of all, parts (K,) > 0; accurate for a fraction close to one."""
     others = parts.sum() - parts
     largest = int(np.argmax(parts))
     others[largest] = np.delete(parts, largest).sum()

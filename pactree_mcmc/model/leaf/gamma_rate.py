@@ -22,9 +22,9 @@ from .target import Target
 @kept
 @dataclass(frozen=True, eq=False)
 class GammaGamma(AddressedLeaf):
-    """Positive y with ``Gamma(k, lambda)``, k known, and ``lambda ~ Gamma(shape, rate)`` integrated out.
+    """Positive y with distribution ``Gamma(k, lambda)``, k known, and ``lambda ~ Gamma(shape, rate)`` integrated out.
 
-    For amounts whose spread grows with their mean, such as costs or rainfall: the standard deviation within a leaf is
+    For amounts whose standard deviation is proportional to their mean, such as costs or rainfall: within a leaf it is
     ``mean / sqrt(k)``. The density of y is ``lambda^k y^(k - 1) exp(-lambda y) / Gamma(k)``, so with n rows, ``t`` the
     sum of y and ``l`` that of log y (Fink 1997, section 3.2)
 
@@ -38,8 +38,8 @@ class GammaGamma(AddressedLeaf):
     k : float, default 1.0
         The shape of y, > 0; 1: exponential.
     shape, rate : float, optional
-        ``shape`` > 1, so that the mean is finite. Left out, they are set from the data: ``shape = 3`` and ``rate =
-        (shape - 1) * mean(y) / k``: the prior mean is that of y.
+        ``shape`` > 1, so that the mean is finite. By default set from the data: ``shape = 3`` and ``rate = (shape - 1)
+        * mean(y) / k``, so that the prior mean is the mean of y.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def gamma_score(s: Any, n: int, params: Any) -> float:
 
 
 class CompoundGamma(NamedTuple):
-    """``Gamma(k, lambda)`` where ``lambda ~ Gamma(shape, rate)``, one law for each place."""
+    """``Gamma(k, lambda)`` where ``lambda ~ Gamma(shape, rate)``, one distribution for each place."""
 
     k: np.ndarray
     shape: np.ndarray
@@ -139,5 +139,5 @@ class CompoundGamma(NamedTuple):
         return betainc(self.k, self.shape, some / (some + self.rate))
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these laws (k,)."""
+        """The q-quantile (m,) of mixtures of these distributions (k,)."""
         return quantile_by_halving(self.below, mix, q)

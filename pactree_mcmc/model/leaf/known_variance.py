@@ -33,7 +33,7 @@ class NormalKnownVariance(MomentLeaf):
     Parameters
     ----------
     sigma2, m0, k0 : float, optional
-        Left out, they are set from the data: ``sigma2 = var(y) / 4``, ``m0`` the mean of y, ``k0 = 1/4``.
+        By default set from the data: ``sigma2 = var(y) / 4``, ``m0`` the mean of y, ``k0 = 1/4``.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class NormalKnownVariance(MomentLeaf):
         return self.shrunk(stats, self.m0, self.k0, target)[:, None]
 
     def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Posterior means (m,) less the centre: y is compared with them without the digits both share."""
+        """Posterior means (m,) less the centre: y is compared with them without the leading digits in common."""
         return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:

@@ -22,7 +22,7 @@ from .target import Target
 @kept
 @dataclass(frozen=True, eq=False)
 class MultivariateNormal(AddressedLeaf):
-    """Several outputs with one multivariate normal distribution in each leaf; its mean and covariance integrated out.
+    """Several outputs with a multivariate normal distribution in each leaf, mean and covariance integrated out.
 
     y has d columns, (n, d). ``Sigma ~ InverseWishart(nu0, S0)``, ``mu ~ Normal(m0, Sigma / k0)``. With n rows of mean m
     and scatter matrix S about it, ``kn = k0 + n``, ``nun = nu0 + n`` and ``Sn = S0 + S + k0 n / kn (m - m0)(m - m0)'``
@@ -37,7 +37,7 @@ class MultivariateNormal(AddressedLeaf):
     Parameters
     ----------
     outputs : int
-        d, at least 2.
+        Number d of outputs, at least 2.
     k0 : float, optional
         Default 1/4.
     nu0 : float, optional

@@ -24,9 +24,9 @@ from .target import Target
 class NegativeBinomialBeta(AddressedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 
-    For counts that vary more than Poisson ones: with mean m their variance is ``m + m^2 / r``; as r grows they become
-    Poisson. The probability of y is ``C(y + r - 1, y) p^r (1 - p)^y``, so with n rows, ``t`` the sum of y and ``c``
-    that of the log C (Fink 1997, section 2.3)
+    For overdispersed counts: at mean m their variance is ``m + m^2 / r``; as r grows they become Poisson. The
+    probability of y is ``C(y + r - 1, y) p^r (1 - p)^y``, so with n rows, ``t`` the sum of y and ``c`` that of the log
+    C (Fink 1997, section 2.3)
 
     ``score = c + log B(a + n r, b + t) - log B(a, b)``, B the beta function.
 
@@ -37,8 +37,8 @@ class NegativeBinomialBeta(AddressedLeaf):
     dispersion : float, default 1.0
         r, > 0; 1: geometric.
     a, b : float, optional
-        ``a`` > 1, so that the mean is finite. Left out, they are set from the data: ``a = 3`` and ``b = (a - 1) *
-        mean(y) / r``: the prior mean is that of y.
+        ``a`` > 1, so that the mean is finite. By default set from the data: ``a = 3`` and ``b = (a - 1) * mean(y) /
+        r``, so that the prior mean is the mean of y.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class NegativeBinomialBeta(AddressedLeaf):
 
     Notes
     -----
-    Quantiles of a new y cost as many steps as they are large.
+    The cost of a quantile of a new y is proportional to its value.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class NegativeBinomialBeta(AddressedLeaf):
         *regressors: np.ndarray,
     ) -> np.ndarray:
         law = self.predictive(stats, np.empty(0), target)
-        # gammas whose ratio has the beta law, for a probability may round to 0 or 1
+        # gammas whose ratio has the beta distribution, for a probability may round to 0 or 1
         odds = rng.gamma(law.b) / rng.gamma(law.a)
         return rng.poisson(rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf]).astype(np.float64)
 
@@ -123,7 +123,7 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
 
 
 class BetaNegativeBinomial(NamedTuple):
-    """Counts of dispersion r whose probability is ``Beta(a, b)``, one law for each place."""
+    """Counts of dispersion r whose probability is ``Beta(a, b)``, one distribution for each place."""
 
     r: np.ndarray
     a: np.ndarray
@@ -154,5 +154,5 @@ class BetaNegativeBinomial(NamedTuple):
         return np.minimum(total, 1.0)
 
     def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The least count (m,) of which mixtures of these laws (k,) are at most with probability q."""
+        """The least count (m,) of which mixtures of these distributions (k,) are at most with probability q."""
         return least_whole_quantile(self.below, mix, q)

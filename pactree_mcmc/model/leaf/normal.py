@@ -32,9 +32,9 @@ class NormalInverseGamma(MomentLeaf):
     Parameters
     ----------
     m0, k0, a0, b0 : float, optional
-        Left out, they are set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``;
-        ``b0 = a0 * var(y) / 4``: a leaf explains about three quarters of the variance of y, and its mean lies
-        about one standard deviation of y around ``m0``.
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``.
+        This assumes that the tree explains about three quarters of the variance of y, and that leaf means differ from
+        ``m0`` by about one standard deviation of y.
 
     Raises
     ------
@@ -124,7 +124,8 @@ class NormalInverseGamma(MomentLeaf):
 def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
     """Log density of a y observed ``weight`` times, ``apart`` from the posterior mean; mean, variance integrated out.
 
-    The variance is ``InverseGamma(an, bn)``, the mean has ``kn`` rows' worth of precision; of weight 1 a Student law.
+    The variance is ``InverseGamma(an, bn)``, the mean has ``kn`` rows' worth of precision; of weight 1 a Student t
+    distribution.
     """
     spread, half = (kn + weight) / kn, np.asarray(weight) / 2.0
     return (

@@ -26,25 +26,25 @@ from .target import Target
 class NormalLinear(AddressedLeaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
 
-    Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, z the chosen columns less their means over their standard
-    deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 / k0)``, ``cj ~
-    Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F``
+    Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, where z are the chosen columns, standardised by their means and
+    standard deviations in the training table. ``sigma2 ~ InverseGamma(a0, b0)``, ``c0 ~ Normal(0, sigma2 / k0)``, ``cj
+    ~ Normal(0, sigma2 / k1)``. With the rows ``f = (1, z)`` of a cell as F, r = y - m0, ``L = diag(k0, k1, ...) + F'F``
     and ``bn = b0 + (r'r - r'F L^-1 F'r) / 2`` (Gelman et al. 2013, section 14.8; Chipman, George and McCulloch 2002)
 
     ``score = log Gamma(a0 + n/2) - log Gamma(a0) + a0 log b0 - (a0 + n/2) log bn - n/2 log(2 pi)
     + log |diag(k0, k1, ...)| / 2 - log |L| / 2``.
 
-    With no columns this would be `NormalInverseGamma`. What a leaf predicts depends on the row.
+    With no columns this would be `NormalInverseGamma`. The prediction of a leaf depends on the row.
 
     Parameters
     ----------
     columns : sequence of names or indices
         Ordered columns of X without missing values.
     m0, k0, k1, a0, b0 : float, optional
-        Left out, they are set from the data: ``m0`` the mean of y; ``k0 = 1/4``, ``k1 = 1`` and ``a0 = 3/2``; ``b0 = a0
-        * var(y) / 4``.
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4``, ``k1 = 1`` and ``a0 = 3/2``; ``b0 = a0 *
+        var(y) / 4``.
     centers, scales : sequence of float, optional
-        The means and standard deviations of the columns. Left out, they are those of the training table.
+        The means and standard deviations by which the columns are standardised. Default: those of the training table.
 
     Raises
     ------
@@ -54,7 +54,8 @@ class NormalLinear(AddressedLeaf):
     Notes
     -----
     A cell has ``(c + 1)(c + 2) / 2 + c + 2`` sums for c columns, and its score costs O(c^3). Trees of such a model
-    carry no values of their own; posteriors predict row by row, at the cost of the leaves that a row may lie in.
+    have no constant leaf values; posteriors predict row by row, at a cost proportional to the number of leaves that may
+    contain the row.
 
     Examples
     --------
@@ -179,7 +180,7 @@ class Posterior(NamedTuple):
 
 
 class LinearLaws(NamedTuple):
-    """Student laws of a new y in cells with ``stats`` (m, n_stats), once the row is known."""
+    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), once the row is known."""
 
     leaf: NormalLinear
     stats: np.ndarray

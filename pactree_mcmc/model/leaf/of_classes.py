@@ -1,4 +1,4 @@
-"""What the leaf models of classes share: statistics that are counts."""
+"""Leaf models for classes: their statistics are counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .target import Target
 
 
 class ClassLeaf(Leaf):
-    """Leaf models of classes: the statistics are the weights by class."""
+    """Base class of leaf models for classes: the statistics are the weights by class."""
 
     is_classifier = True
 

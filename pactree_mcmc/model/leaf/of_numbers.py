@@ -1,4 +1,4 @@
-"""What the leaf models of numbers share: statistics that are weight and two moments."""
+"""Leaf models for numbers: their statistics are the weight and two moments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .target import Target
 
 
 class MomentLeaf(Leaf):
-    """Leaf models of numbers: the statistics are weight and two moments about the centre."""
+    """Base class of leaf models for numbers: the statistics are the weight and two moments about the centre."""
 
     is_classifier = False
 

@@ -21,20 +21,21 @@ from .target import Target
 class PacBayesLoss(ClassLeaf):
     """Gibbs score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a fixed label (Nguyen and Kpotufe 2018).
 
-    The label of a cell is the majority of its rows (of its rows in E when ``estimation=`` is given; errors and n are
-    then those of S); ties and empty cells take the smallest class. Predicts the label, so averages are votes.
+    The label of a cell is the majority class of its rows (of its rows in E if ``estimation=`` is given; errors and n
+    are then counted on S); ties and empty cells get the smallest class. Predicts the label, so that averages over trees
+    are votes.
 
     Parameters
     ----------
     lambda1 : float
-        Price of an error in nats, >= 0.
+        Cost of an error in nats, >= 0.
     lambda2 : float, default 0.0
-        Price of the square root of a cell's size, >= 0.
+        Coefficient of the square root of the number of rows of a leaf, nats, >= 0.
 
     Raises
     ------
     ValueError
-        If a price is negative or not finite.
+        If a parameter is negative or not finite.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class PacBayesLoss(ClassLeaf):
 
     def __post_init__(self) -> None:
         for name in ("lambda1", "lambda2"):
-            settle(self, name, check_number(name, getattr(self, name), "a finite price >= 0", 0.0))
+            settle(self, name, check_number(name, getattr(self, name), "a finite number >= 0", 0.0))
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is not None and not target.estimation.any():

@@ -36,7 +36,7 @@ class PoissonGamma(MomentLeaf):
     Parameters
     ----------
     shape, rate : float, optional
-        Left out, they are set from the data: ``shape = 1`` and ``rate = shape / (mean of y per exposure)``.
+        By default set from the data: ``shape = 1`` and ``rate = shape / (mean of y per exposure)``.
     exposure : array of shape (n,), optional
         Exposure of each row, > 0. Default: 1.
 

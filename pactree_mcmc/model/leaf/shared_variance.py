@@ -1,4 +1,4 @@
-"""The leaf model of numbers whose noise variance is one unknown number, the same in all leaves."""
+"""The leaf model for numbers with an unknown noise variance that is the same in all leaves."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class NormalSharedVariance(MomentLeaf):
     """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).
 
     ``sigma2 ~ InverseGamma(a0, b0)``, ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf. The means are integrated out;
-    ``sigma2`` is drawn by Gibbs within the run, once a draw, and its trace is ``noise_variance`` in the ArviZ output.
-    The score of a tree has sigma2 integrated out. Predicts the posterior mean.
+    ``sigma2`` is drawn by a Gibbs step within the run, once a draw, and its trace is ``noise_variance`` in the ArviZ
+    output. In the score of a tree sigma2 is integrated out. Predicts the posterior mean.
 
-    The score of a tree is not a sum over leaves, so ``exact.solve`` refuses it; for a given sigma2 take
+    The score of a tree is not a sum over leaves, so ``exact.solve`` refuses it; for a given sigma2 use
     ``NormalKnownVariance(sigma2, m0, k0)``.
 
     Parameters
     ----------
     m0, k0, a0, b0 : float, optional
-        Left out, they are set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``;
-        ``b0 = a0 * var(y) / 4``: the tree explains about three quarters of the variance of y.
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``,
+        which assumes that the tree explains about three quarters of the variance of y.
 
     Raises
     ------

@@ -22,9 +22,9 @@ class WeibullGamma(SurvivalLeaf):
     """Weibull times to an event, of known shape ``k``, with ``lambda ~ Gamma(shape, rate)`` integrated out.
 
     The hazard at time t is ``lambda k t^(k - 1)``: it rises where ``k > 1`` and falls where ``k < 1``. y has two
-    columns as for `ExponentialGamma`, which this is where ``k = 1``: in general ``t^k`` has a constant rate, so with d
-    events, ``t`` the sum of the ``t_i^k`` and ``l`` the sum of ``log t_i`` over the events, the likelihood of a cell is
-    ``(lambda k)^d exp((k - 1) l) exp(-lambda t)`` (Ibrahim, Chen and Sinha 2001, section 2.1), and
+    columns as for `ExponentialGamma`, the special case ``k = 1``. Since ``t^k`` is exponential, with d events, ``t``
+    the sum of the ``t_i^k`` and ``l`` the sum of ``log t_i`` over the events, the likelihood of a cell is ``(lambda
+    k)^d exp((k - 1) l) exp(-lambda t)`` (Ibrahim, Chen and Sinha 2001, section 2.1), and
 
     ``score = d log k + (k - 1) l + log Gamma(shape + d) - log Gamma(shape) + shape log(rate)
     - (shape + d) log(rate + t)``.
@@ -36,8 +36,8 @@ class WeibullGamma(SurvivalLeaf):
     k : float, default 1.0
         The shape of the Weibull distribution, > 0.
     shape, rate : float, optional
-        ``shape`` > 1 / k, so that the mean time is finite. Left out, they are set from the data: ``shape = 2 / k`` and
-        ``rate = shape * (total of t^k per event)``.
+        ``shape`` > 1 / k, so that the mean time is finite. By default set from the data: ``shape = 2 / k`` and ``rate =
+        shape * (total of t^k per event)``.
 
     Raises
     ------

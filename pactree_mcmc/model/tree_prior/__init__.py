@@ -1,1 +1,1 @@
-"""How likely a node splits."""
+"""Tree priors: the probability that a node splits."""

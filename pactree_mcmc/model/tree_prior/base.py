@@ -1,4 +1,4 @@
-"""What a tree prior is: the factors log_split and log_stop of a node (formula sheet, section 1)."""
+"""The base of tree priors: the factors log_split and log_stop of a node (formula sheet, section 1)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PriorTables(NamedTuple):
 class FixedShape(NamedTuple):
     """Shape of a fixed tree, for priors whose factors differ from node to node.
 
-    A *joint* node belongs to the question of its parent, which has more than two answers: it is split whenever it is
+    A *joint* node is part of the split of its parent, which has more than two children: it is split whenever it is
     reached, is never a leaf, and adds no depth.
     """
 
@@ -67,7 +67,7 @@ class TreePrior(Protocol):
 
 
 def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
-    """Lower ``prior`` to tables, for trees no deeper than ``natural_depth``, the depth the questions allow."""
+    """Lower ``prior`` to tables, for trees no deeper than ``natural_depth``, the depth the splits allow."""
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
     joint: np.ndarray | bool
     if shape is None:

@@ -19,20 +19,20 @@ from .base import DEPTH_CEILING, FixedShape, check_depth
 class BranchingProcess:
     """A branching process: a node splits with probability rho (Blanchard 1999, sections 4 and 6).
 
-    Stopped (the default): a node at ``max_depth``, or in a cell without admissible question, is a leaf with
+    Stopped (the default): a node at ``max_depth``, or in a cell without admissible split, is a leaf with
     probability one. Conditioned: the unstopped process given that no node is deeper than ``max_depth``; every leaf
-    pays ``1 - rho``, and the whole is divided by ``z``: ``z_0 = 1 - rho``, ``z_{j+1} = (1 - rho) + rho z_j^2``.
-    When questions run out the conditioned prior has mass below one: an evidence is the sum over trees of this prior
-    times the score, the same in both engines, and not divided by that mass.
+    has the factor ``1 - rho``, and the prior is divided by ``z``: ``z_0 = 1 - rho``, ``z_{j+1} = (1 - rho) + rho
+    z_j^2``. If a cell may have no admissible split the conditioned prior has mass below one: the evidence is the sum
+    over trees of this prior times the score, in both engines, and is not divided by that mass.
 
     Parameters
     ----------
     rho : float or array-like, default 0.5
         Probability of a split, in [0, 1). An array is by depth: entry j for depth j, at least ``max_depth`` entries
-        (one more when conditioned, whose deepest leaves pay too). With a ``FixedTree`` it is by node, in preorder;
-        entries of joint nodes are not used.
+        (one more when conditioned, whose deepest leaves have a factor too). With a ``FixedTree`` it is by node, in
+        preorder; entries of joint nodes are not used.
     max_depth : int or None, default 10
-        Depth of the deepest leaf. None: no limit but the questions'; a conditioned process then needs rho <= 1/2.
+        Largest depth of a leaf. None: limited only by the splits; a conditioned process then needs rho <= 1/2.
     conditioned : bool, default False
 
     Raises
@@ -63,7 +63,7 @@ class BranchingProcess:
             raise ValueError("a conditioned process without max_depth needs one rho <= 1/2; give max_depth.")
 
     def check(self, shape: FixedShape | None) -> None:
-        """Refuse an array ``rho`` whose length does not fit the questions."""
+        """Refuse an array ``rho`` whose length does not fit the splits."""
         rho = np.asarray(self.rho)
         if rho.ndim == 0:
             return
@@ -107,7 +107,7 @@ class BranchingProcess:
         return -math.log(self._mass_by_node(shape))
 
     def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
-        """Log of the sum of the prior over all trees; None where it takes the cells to know.
+        """Returns the log of the sum of the prior over all trees; None where it depends on the cells.
 
         ``n_questions``: as of `SplitPrior.fewest_questions`.
         """

@@ -18,16 +18,16 @@ from .base import FixedShape, check_depth
 class ChipmanPrior:
     """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
 
-    A node at ``max_depth``, or in a cell without admissible question, is a leaf with probability one.
+    A node at ``max_depth``, or in a cell without admissible split, is a leaf with probability one.
 
     Parameters
     ----------
     alpha : float, default 0.95
         Split probability of the root, in [0, 1).
     beta : float, default 2.0
-        How fast it falls with depth, >= 0.
+        How fast the split probability decreases with depth, >= 0.
     max_depth : int or None, default None
-        Depth of the deepest leaf; None: no limit but the questions'.
+        Largest depth of a leaf; None: limited only by the splits.
 
     Raises
     ------
@@ -62,5 +62,5 @@ class ChipmanPrior:
         return 0.0
 
     def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
-        """Zero: the prior sums to one, whatever the questions."""
+        """Zero: the prior sums to one, whatever the splits."""
         return 0.0

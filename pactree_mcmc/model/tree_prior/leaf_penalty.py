@@ -1,4 +1,4 @@
-"""A price of each leaf (formula sheet, section 1)."""
+"""A penalty on each leaf (formula sheet, section 1)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .base import FixedShape, check_depth
 @kept
 @dataclass(frozen=True)
 class LeafPenalty:
-    """Weight ``exp(-cost * n_leaves)`` (Nguyen and Kpotufe 2018); not normalised.
+    """Prior weight ``exp(-cost * n_leaves)`` of a tree (Nguyen and Kpotufe 2018); not normalised.
 
     Parameters
     ----------
     cost : float, default 1.0
-        Price of a leaf in nats, >= 0. The paper's theory takes three times the depth of the fixed tree.
+        Penalty per leaf in nats, >= 0. The paper's theory takes three times the depth of the fixed tree.
     max_depth : int or None, default None
-        Depth of the deepest leaf; None: no limit but the questions'.
+        Largest depth of a leaf; None: limited only by the splits.
     empty_cost : float or None, default None
-        Price of a leaf whose cell holds no row; None: ``cost``. The paper's practice is 0.
+        Penalty of a leaf whose cell has no rows; None: ``cost``. The paper uses 0 in practice.
 
     Raises
     ------
@@ -45,22 +45,22 @@ class LeafPenalty:
         for name in ("cost", "empty_cost"):
             value = getattr(self, name)
             if value is not None or name == "cost":
-                settle(self, name, check_number(name, value, "a finite price >= 0", 0.0))
+                settle(self, name, check_number(name, value, "a finite number >= 0", 0.0))
         check_depth(self.max_depth)
 
     def log_split(self, depth: Any, node: Any) -> Any:
-        """Zero: a split is free, its two leaves are not."""
+        """Zero: splits have no factor, only leaves do."""
         return np.zeros(np.shape(depth))
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Minus the price of the leaf, forced or not."""
-        price = self.empty_cost if empty and self.empty_cost is not None else self.cost
-        return np.full(np.shape(depth), -float(price))
+        """Minus the penalty of the leaf, forced or not."""
+        cost = self.empty_cost if empty and self.empty_cost is not None else self.cost
+        return np.full(np.shape(depth), -float(cost))
 
     def log_constant(self, shape: FixedShape | None) -> float:
         """Zero: evidences are relative to the sum of the weights."""
         return 0.0
 
     def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
-        """None: the sum of the weights takes the cells to know."""
+        """None: the sum of the weights depends on the cells."""
         return None

@@ -164,11 +164,11 @@ def test_other_terms_on_the_same_graph(kind, seed):
 
 @each_seed
 @each_graph
-def test_sizes_with_a_tally(kind, seed):
+def test_sizes_with_counts(kind, seed):
     """Every leaf may take one of two options, as a label that makes false alarms or one that misses."""
     rng = np.random.default_rng([seed, 7])
     graph, model = random_terms(solved(kind, seed)[2].graph, rng), solved(kind, seed)[1]
-    tally, gain = rng.integers(0, 3, size=(graph.n_slots, 2)), rng.normal(size=(graph.n_slots, 2))
+    counts, gain = rng.integers(0, 3, size=(graph.n_slots, 2)), rng.normal(size=(graph.n_slots, 2))
     best = {}
     for weight, leaves, _ in derivations(graph):
         options = {0: weight}
@@ -176,20 +176,20 @@ def test_sizes_with_a_tally(kind, seed):
             longer = {}
             for t, so_far in options.items():
                 for j in range(2):
-                    key, total = t + int(tally[slot, j]), so_far + gain[slot, j]
+                    key, total = t + int(counts[slot, j]), so_far + gain[slot, j]
                     longer[key] = max(longer.get(key, -np.inf), total)
             options = longer
         for t, total in options.items():
             best[len(leaves), t] = max(best.get((len(leaves), t), -np.inf), total)
-    most_leaves, most_tally = 4, 5
-    sizes = exact.best_by_size(graph, most_leaves, tally=tally, gain=gain, max_tally=most_tally)
+    most_leaves, most_count = 4, 5
+    sizes = exact.best_by_size(graph, most_leaves, counts=counts, gain=gain, max_count=most_count)
     assert isinstance(sizes, BestBySize)
     wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
     found = sizes.value[: wide * tall].reshape(tall, wide)
     for (m, t), value in best.items():
-        if m <= most_leaves and t <= most_tally:
+        if m <= most_leaves and t <= most_count:
             assert found[t, m - 1] == pytest.approx(value, **TOLERANCE)
-    assert np.isfinite(found).sum() == sum(m <= most_leaves and t <= most_tally for m, t in best)
+    assert np.isfinite(found).sum() == sum(m <= most_leaves and t <= most_count for m, t in best)
     wanted = np.flatnonzero(np.isfinite(found.ravel()))
     grown = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, wanted, pack_model(model.lowered))
     assert (np.diff(grown.offset) + 1) // 2 == pytest.approx(wanted % wide + 1)
@@ -390,9 +390,9 @@ def test_bad_input():
         exact.with_terms(graph, log_stop=np.zeros(2))
     with pytest.raises(ValueError, match=r"log_rule holds NaN or \+inf"):
         exact.with_terms(graph, log_rule=np.inf)
-    tally, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
+    counts, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
     with pytest.raises(exact.Intractable, match="max_leaves"):
-        exact.best_by_size(graph, 20, tally=tally, gain=gain)
+        exact.best_by_size(graph, 20, counts=counts, gain=gain)
 
 
 def test_exp_of_what_is_not_positive():

@@ -166,7 +166,7 @@ def check_pruning(base, penalty, rng, X, y, max_depth, root):
             return total + price * len(held) / n
         return total + price * sum(math.sqrt(max(len(a.rows) / n, a.depth / n) * a.depth / n) for a in held)
 
-    fitted = PrunedTreeClassifier(base, penalty=penalty, price=price, max_depth=max_depth).fit(X, y)
+    fitted = PrunedTreeClassifier(base, penalty=penalty, alpha=price, max_depth=max_depth).fit(X, y)
     chosen = [a for a in root.walk() if fitted.weights_[a.number] > 0.5]
     assert any({id(a) for a in chosen} == {id(a) for a in tree} for tree in naive.subtrees(root))
     assert cost(chosen) == pytest.approx(min(map(cost, naive.subtrees(root))))
@@ -346,14 +346,14 @@ REFUSED = [
     (PACBayesTheoryClassifier(delta=1.0), r"delta=1\.0 is out of range"),
     (PACBayesTheoryClassifier(delta=0.0), r"delta=0\.0 is out of range"),
     (PACBayesTheoryClassifier(prior_depth=-1), "prior_depth=-1 is out of range"),
-    (PACBayesTreeClassifier(lambda1=-1.0), r"lambda1=-1\.0 is out of range; give a finite price >= 0"),
+    (PACBayesTreeClassifier(lambda1=-1.0), r"lambda1=-1\.0 is out of range; give a finite number >= 0"),
     (PACBayesTreeClassifier(lambda2=math.inf), "lambda2=inf is out of range"),
     (PACBayesTreeClassifier(max_depth=0), "max_depth=0 is out of range; give an integer >= 1, or None"),
     (PACBayesTreeClassifier(coordinate="widest"), "give coordinate='cycling', or base='kd'"),
     (PACBayesTreeClassifier("kd", coordinate="any"), "coordinate='any' is unknown"),
     (PACBayesTreeClassifier(bounds=[[0.0, 1.0]] * 3), "bounds has 3 rows; X has 1 columns"),
     (PrunedTreeClassifier(penalty="square root"), "penalty='square root' is unknown; give one of"),
-    (PrunedTreeClassifier(price=-0.5), r"price=-0\.5 is out of range"),
+    (PrunedTreeClassifier(alpha=-0.5), r"alpha=-0\.5 is out of range"),
     (HSVoteClassifier(eta=-2.0), r"eta=-2\.0 is out of range"),
     (HSVoteClassifier(), "Only binary classification is supported.*y has 3 classes; give two"),
 ]
@@ -367,7 +367,7 @@ def test_bad_input_is_refused(rule, message):
 
 def test_too_few_rows_for_a_search():
     with pytest.raises(
-        ValueError, match=r"n_samples=3 is too few for 2-fold cross-validation; give 4 rows, or \['price'\]"
+        ValueError, match=r"n_samples=3 is too few for 2-fold cross-validation; give 4 rows, or \['alpha'\]"
     ):
         PrunedTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
 

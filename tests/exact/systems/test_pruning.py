@@ -227,7 +227,7 @@ def test_bad_input():
         prunings.best([1.0, 2.0])
     with pytest.raises(ValueError, match=r"n_leaves=9 is out of range"):
         prunings.of_size(9)
-    with pytest.raises(ValueError, match=r"price=-1 is out of range"):
+    with pytest.raises(ValueError, match=r"alpha=-1 is out of range"):
         prunings.weakest_link().at(-1)
     with pytest.raises(ValueError, match="loss='gini' is unknown"):
         Prunings(pt.Tree([-1], [0], [0], [0]), X, y, loss="gini")

@@ -165,9 +165,9 @@ def test_bad_input():
         exact.minimise_risk(X, y, penalty=exact.SizePenalty(lambda leaves: -leaves))
     with pytest.raises(ValueError, match="finite number for each"):
         exact.minimise_risk(X, y, penalty=exact.SizePenalty(lambda leaves: np.nan * leaves))
-    with pytest.raises(ValueError, match="give a price >= 0"):
+    with pytest.raises(ValueError, match="give a number >= 0"):
         exact.minimise_risk(X, y, penalty=-0.1)
-    with pytest.raises(ValueError, match="one price for each of the"):
+    with pytest.raises(ValueError, match="one value for each of the"):
         exact.minimise_risk(X, y, penalty=exact.AdditivePenalty(lambda rows, depth: np.zeros(2)))
     with pytest.raises(ValueError, match=r"levels=32: codes would overflow; give at most 31"):
         exact.minimise_risk(X, y, levels=32)

@@ -155,7 +155,7 @@ def test_advice_names_options_that_exist(capsys):
     known = run(capsys, "fit", "--help")[1] + run(capsys, "compare", "--help")[1]
     assert all(option in known for option in OPTIONS.values())
     for said, told in {
-        "The chains sit in different places and stay there: try betas=8.": "stay there: try --betas 8.",
+        "The chains are in different modes and stay there: try betas=8.": "stay there: try --betas 8.",
         "try betas=16 first": "try --betas 16 first",
         "a run without kernel=, tune=, thin= and proposals=": "without --kernel, --tune, --thin and --proposals",
         "about 3 times as many steps (steps=3000)": "as many steps (--steps 3000)",
@@ -237,7 +237,7 @@ class TestPredict:
         command = ("predict", data, data, "--target", "bought", "--ignore", "price", "--interval", "0.9", *RUN)
         code, out, err = run(capsys, *command)
         assert (code, out, len(err.splitlines())) == (1, "", 1)
-        assert "--interval is of numbers, and the target is one of classes" in err and "leave --interval out" in err
+        assert "--interval is for numbers, but the target is a class" in err and "leave --interval out" in err
 
     @pytest.mark.parametrize("wrong", ["0", "1", "90", "nan", "-0.1", "inf", "most"])
     def test_interval_that_is_no_probability(self, capsys, data, wrong):
@@ -307,10 +307,10 @@ def test_regression_on_text_is_refused(capsys, data):
         ([], "the following arguments are required: command"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
         (["fit", "DATA"], "the following arguments are required: --target"),
-        (["summary", "DATA"], "is no saved run; name the column to predict, --target COLUMN"),
+        (["summary", "DATA"], "is not a saved run; name the column to predict, --target COLUMN"),
         (["predict", "DATA", "--target", "bought"], "the following arguments are required: new"),
-        (["fit", "DATA", "--target", "bought", "--draws", "0"], "'0' is no whole number >= 1"),
-        (["fit", "DATA", "--target", "bought", "--seed", "x"], "'x' is no whole number >= 0"),
+        (["fit", "DATA", "--target", "bought", "--draws", "0"], "'0' is not an integer >= 1"),
+        (["fit", "DATA", "--target", "bought", "--seed", "x"], "'x' is not an integer >= 0"),
         (["fit", "DATA", "--target", "bought", "--kernel", "best"], "invalid choice: 'best'"),
         (["fit", "DATA", "--target", "bought", "--ignore", "bought"], "is named in --nominal or --ignore too"),
     ],

@@ -119,7 +119,7 @@ class TestDepth:
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
 
     def test_unknown(self):
-        with pytest.raises(TypeError, match="object does not know its law of the depth"):
+        with pytest.raises(TypeError, match="object has no distribution of the depth"):
             plot_depth(some(), truth=object())
 
 
@@ -183,7 +183,7 @@ class TestSurface:
             ({"features": (0, 3)}, "feature 3 is unknown"),
             ({"features": (1, "b")}, "both are 'b'; give two"),
             ({"features": "ab"}, "give two names or indices"),
-            ({"label": "maybe"}, "label='maybe' is no class"),
+            ({"label": "maybe"}, "label='maybe' is not a class"),
             ({"at": {"a": 1.0}}, "at holds 'a', which varies"),
             ({"at": {"kind": "z"}}, "is 'z', no category"),
         ],

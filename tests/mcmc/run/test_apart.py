@@ -134,13 +134,13 @@ def test_a_fit_that_lost_a_mode_is_told(rng, collapsed, truth, tmp_path):
 def test_a_fit_that_meets_what_it_lost_has_no_error_to_compare(collapsed):
     """Of 120 trees one or two have all the weight."""
     post, said = checked(1)
-    assert post.course.fits[1, 2] < 10.0 and fits_apart(post) == [] and "fitted apart" not in said
+    assert post.course.fits[1, 2] < 10.0 and fits_apart(post) == [] and "fitted separately" not in said
 
 
 @pytest.mark.parametrize("rng", [1, 4, 5])
 def test_fits_that_agree_are_not(rng):
     post, said = checked(rng)
-    assert fits_apart(post) == [] and "fitted apart" not in said
+    assert fits_apart(post) == [] and "fitted separately" not in said
 
 
 @pytest.mark.planted
@@ -150,7 +150,7 @@ def test_two_fits_to_all_chains_see_nothing(collapsed, monkeypatch):
 
     monkeypatch.setattr(learn, "fitted_halves", to_all)
     post, said = checked(5)
-    assert fits_apart(post) == [] and "fitted apart" not in said
+    assert fits_apart(post) == [] and "fitted separately" not in said
 
 
 def test_halves_know_nothing_of_each_other():

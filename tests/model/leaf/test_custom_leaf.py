@@ -284,7 +284,7 @@ class TestCheck:
         (lambda: leaf_of(good, name=3), "name is"),
         (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, y_columns=2)), "needs 2 columns"),
         (lambda: pt.TreeModel(X, np.column_stack([COUNTS, COUNTS]), leaf=OWN), "give one value a row"),
-        (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, stats=lambda y, X: X, x_columns=[7])), "is no column"),
+        (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, stats=lambda y, X: X, x_columns=[7])), "is not a column"),
         (lambda: pt.resume(3, leaf=OWN), "leaf= is for the path"),
     ],
 )

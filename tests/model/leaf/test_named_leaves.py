@@ -284,7 +284,7 @@ def test_intervals_hold_what_they_say(name):
         (pt.NegativeBinomialBeta(1.0, 0.5), np.ones(N), "makes the mean"),
         (pt.BetaBinomial(), np.column_stack([np.full(N, 3), np.full(N, 2)]), "at least as many trials"),
         (pt.MultivariateNormal(3), np.zeros((N, 2)), "needs 3 columns"),
-        (pt.NormalLinear(["age"]), REALS, "is no column"),
+        (pt.NormalLinear(["age"]), REALS, "is not a column"),
     ],
 )
 def test_what_a_leaf_cannot_take_is_refused(leaf, y, message):

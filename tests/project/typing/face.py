@@ -136,7 +136,7 @@ def own_parts(model: pt.TreeModel) -> None:
         assert_type(balance.transition, Array)
         assert_type(balance.trees, list[pt.Tree])
         leaf = assert_type(testing.check_leaf(pt.PoissonGamma(), n_cells=10, rng=1), testing.LeafReport)
-        assert_type(leaf.apart, float)
+        assert_type(leaf.max_difference, float)
         cuts = assert_type(testing.check_split_prior(pt.LocalCuts(), max_depth=2), testing.SplitPriorReport)
         assert_type(cuts.n_cells, int)
     except (testing.BalanceError, testing.LeafError, testing.SplitPriorError) as error:

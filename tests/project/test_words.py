@@ -1,0 +1,93 @@
+"""Pages and public docstrings use the field's words: `CONTRIBUTING.md`, "Words"."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / name for name in ("README.md", "SECURITY.md", "benchmarks/README.md")),
+]
+WRITTEN_BY_PROGRAMS = {"trust.md", "verification.md"}
+PACKAGES = (pt, exact, pt.certificates, pt.moves, pt.plots, pt.testing)
+
+INSTEAD = {
+    r"questions?": "split, cut",
+    r"laws?": "distribution",
+    r"shares?": "fraction, proportion, rate",
+    r"prices?": "penalty, cost, alpha",
+    r"tall(?:y|ies)": "count",
+    r"ways? of parting|ways? to part": "split",
+    r"freedom": "number of raw forms",
+    r"loosen\w*|sunk|hangs?|hung": "a plain word",
+    r"tells?|told": "says, shows, determines, estimates",
+    r"stands? (?:still|for|on|in|there|beside)": "a plain word",
+    r"(?:which|that|it) is none": "is not one",
+    r"speaks? against": "the criteria that fail",
+}
+"""What is not written, and what is."""
+
+MEANT = {
+    "leaves share an unknown variance",
+    "leaves share one variance",
+    "the model shares a variance",
+    "degrees of freedom",
+    "--target price",
+}
+"""Uses that are meant."""
+
+
+def objections(text):
+    """Words of a text that have another one, each with what is around it."""
+    text = re.sub(r"\s+", " ", text)
+    for use in MEANT:
+        text = text.replace(use, "")
+    for word, instead in INSTEAD.items():
+        for found in re.finditer(rf"\b(?:{word})\b", text, re.IGNORECASE if "none" not in word else 0):
+            around = text[max(found.start() - 40, 0) : found.end() + 40]
+            yield f"{found[0]!r} in '...{around}...': write {instead}"
+
+
+def public_docstrings():
+    """Docstrings of public names and of their public members, by name."""
+    for package in PACKAGES:
+        yield package.__name__, package.__doc__
+        for name in package.__all__:
+            value = getattr(package, name)
+            if inspect.ismodule(value):
+                continue
+            yield f"{package.__name__}.{name}", getattr(value, "__doc__", None)
+            for member in dir(value) if inspect.isclass(value) else ():
+                held = inspect.getattr_static(value, member)
+                if not member.startswith("_") and _is_ours(held):
+                    yield f"{package.__name__}.{name}.{member}", inspect.getdoc(getattr(value, member))
+
+
+def _is_ours(held):
+    held = getattr(held, "func", getattr(held, "fget", getattr(held, "__func__", held)))
+    return (getattr(held, "__module__", None) or "").startswith(("pactree_mcmc", "exact"))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in WRITTEN_BY_PROGRAMS], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_pages_use_the_words_of_the_field(page):
+    prose = re.sub(r"(?s)```.*?```", " ", page.read_text(encoding="utf-8"))
+    assert list(objections(prose)) == []
+
+
+def test_docstrings_use_the_words_of_the_field():
+    found = {name: list(objections(text or "")) for name, text in public_docstrings()}
+    assert len(found) > 300
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_a_word_of_the_former_language_is_noticed():
+    (found,) = objections("A node's question, on three\ndegrees of freedom.")
+    assert found.startswith("'question' in") and found.endswith("write split, cut")
