@@ -8,9 +8,9 @@ training rows, nominal columns category codes as numbers, for all; columns that 
 
 Figures. Loss: held-out log loss of classes (nats), RMSE of the predictive mean of regressions, y as it is in the table.
 Score: accuracy, R squared. Calibration, over the held-out rows of all folds: of classes the expected calibration error
-of the likeliest class, 15 bins of equal width; of regressions the mean gap between 50, 80, 90 and 95 % and the share of
-rows in central intervals of that probability. Seconds are processor time of a fit on one thread, the median over folds,
-all tuning included but for what no user spends (pseudo votes of forests, intervals of CART and of forests).
+of the likeliest class, 15 bins of equal width; of regressions the mean gap between 50, 80, 90 and 95 % and the fraction
+of rows in central intervals of that probability. Seconds are processor time of a fit on one thread, the median over
+folds, all tuning included but for what no user spends (pseudo votes of forests, intervals of CART and of forests).
 
 Learners. CART: `rivals.Cart`, the price of a leaf and the pseudo rows of the leaves by 5-fold (large tables: 3-fold)
 cross-validation on the training rows; intervals cross-conformal. 16 bagged unpruned trees, a random forest of 500,

@@ -72,11 +72,11 @@ def show(what, estimates, truth):
     """Print a row of the table; estimates: pairs of a log evidence and its error."""
     stated = np.array([pair for pair in estimates if pair[1] is not None], dtype=float).reshape(-1, 2)
     gaps, errors = stated[:, 0] - truth, stated[:, 1]
-    share = float(np.mean(abs(gaps) < 2.0 * errors)) if len(gaps) else math.nan
-    word = "" if ASKED[0] <= share <= ASKED[1] else "  <- missed"
+    fraction = float(np.mean(abs(gaps) < 2.0 * errors)) if len(gaps) else math.nan
+    word = "" if ASKED[0] <= fraction <= ASKED[1] else "  <- missed"
     figures = f"{np.mean(gaps):+.4f}  {np.std(gaps):.4f}  {np.median(errors):.4f}" if len(gaps) else "-"
     print(
-        f"{what:42} {share:.3f}  stated {len(gaps)} of {len(estimates)}  gap, its sd, error: {figures}{word}",
+        f"{what:42} {fraction:.3f}  stated {len(gaps)} of {len(estimates)}  gap, its sd, error: {figures}{word}",
         flush=True,
     )
 

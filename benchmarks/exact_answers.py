@@ -18,7 +18,7 @@ from exact.answers import best_sums, log_sums
 
 
 def recursions(name, graph):
-    """Edges a second; a question counts once for each depth at which its cell can be split."""
+    """Edges a second; a split counts once for each depth at which its cell can be split."""
     per_cell = np.add.reduceat(graph.log_split > -np.inf, graph.first_slot[:-1])
     n = int((np.diff(graph.first_edge) * per_cell).sum())
     inner, up, up_cpu = timed(lambda: log_sums(graph))
@@ -56,7 +56,7 @@ def sizes(n_leaves=2_000):
 
 
 def everything():
-    """Evidence, best tree, law of leaves and of the root, 10,000 draws; and what can be asked beyond."""
+    """Evidence, best tree, distribution of leaves and of the root, 10,000 draws; and what can be asked beyond."""
     if not has_table("maptree_medium"):
         return
     X, y, _ = read_table("maptree_medium")

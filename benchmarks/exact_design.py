@@ -2,7 +2,7 @@
 
 Both are the best of two runs, by processor time, which other work on the machine lengthens less than wall time; ours is
 coding, graph, inside, outside, and making the KD tree. The rival fits a greedy tree to the same rows, another answer to
-another question: its time is a yardstick. Rows of Markdown come last. Memory is what the run adds to the process; ask
+another split: its time is a yardstick. Rows of Markdown come last. Memory is what the run adds to the process; ask
 for one problem alone to have it clean.
 Run: python benchmarks/exact_design.py [cyclic kd free predict slope] [--rows 1000000] [--no-rival]
 """
@@ -82,10 +82,8 @@ def report(name, seconds, truth, memory, X):
     g = truth.graph
     coding, graph, inside, outside = seconds
     line = f"{name}: {seconds.sum():.2f} s (coding {coding:.2f}, graph {graph:.2f}, inside {inside:.2f}, outside "
-    line += f"{outside:.2f}), {g.n_cells:,} cells, {g.n_edges:,} questions, inside and outside "
-    line += (
-        f"{g.n_edges / (inside + outside) / 1e6:.1f} million questions/s, {g.n_cells / seconds[:3].sum() / 1e6:.2f} "
-    )
+    line += f"{outside:.2f}), {g.n_cells:,} cells, {g.n_edges:,} splits, inside and outside "
+    line += f"{g.n_edges / (inside + outside) / 1e6:.1f} million splits/s, {g.n_cells / seconds[:3].sum() / 1e6:.2f} "
     line += f"million cells/s with building, memory {memory / 1e6:.0f} MB = {memory / X.nbytes:.1f} X"
     print(line, flush=True)
     return f"| {name} | {g.n_cells:,} | {g.n_edges:,} | {seconds.sum():.2f} | {memory / 1e6:.0f} MB |"

@@ -1,6 +1,6 @@
-"""Predictive intervals of the regressor with its defaults: share of held-out rows inside, and width beside CART's.
+"""Predictive intervals of the regressor with its defaults: fraction of held-out rows inside, and width beside CART's.
 
-5-fold cross-validation, 1,000 rows (diabetes: all 442), shares pooled over folds. CART's interval: its mean plus and
+5-fold cross-validation, 1,000 rows (diabetes: all 442), fractions pooled over folds. CART's interval: its mean plus and
 minus the quantile of the size of its cross-validated residuals on the training rows (cross-conformal, one width for all
 rows), its price chosen as in `estimators.py`. Width: mean width of ours over that of CART's. Prints rows of Markdown.
 Run: python benchmarks/intervals.py [--rows 1000]
@@ -27,17 +27,17 @@ def tables(n):
 
 
 def measure(X, y, leaf):
-    """Shares inside, ours and CART's (2, coverages), and the ratio of widths."""
-    shares, widths = np.zeros((2, len(COVERAGES))), np.zeros((2, len(COVERAGES)))
+    """Fractions inside, ours and CART's (2, coverages), and the ratio of widths."""
+    fractions, widths = np.zeros((2, len(COVERAGES))), np.zeros((2, len(COVERAGES)))
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         fitted = pt.BayesianTreeRegressor(leaf=leaf, random_state=0).fit(X[train], y[train])
         cart = Cart(True, conformal=True).fit(X[train], y[train])
         for i, coverage in enumerate(COVERAGES):
             for k, learner in enumerate((fitted, cart)):
                 ends = learner.predict_interval(X[test], coverage).T
-                shares[k, i] += np.sum((ends[0] <= y[test]) & (y[test] <= ends[1]))
+                fractions[k, i] += np.sum((ends[0] <= y[test]) & (y[test] <= ends[1]))
                 widths[k, i] += np.sum(ends[1] - ends[0])
-    return shares / len(y), widths[0] / widths[1]
+    return fractions / len(y), widths[0] / widths[1]
 
 
 def main():

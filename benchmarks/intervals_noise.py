@@ -1,6 +1,6 @@
 """Why intervals are too wide where the noise is low: coverage and width by what the leaf expects of the noise.
 
-Leaves expect the tree to leave the share r of the variance of y unexplained: ``b0 = a0 r var(y)`` and ``k0 = r``, so
+Leaves expect the tree to leave the fraction r of the variance of y unexplained: ``b0 = a0 r var(y)`` and ``k0 = r``, so
 that means still lie about one standard deviation of y around theirs; the default is r = 1/4. Here beside it: r as a
 cross-validated CART leaves it on the training rows, and that r in b0 alone; first, what the estimator's
 ``prior="auto"`` chooses. The first table has a mean of eight levels
@@ -38,7 +38,7 @@ def levels(n, ratio, rng):
     return X, mean + ratio * mean.std() * rng.normal(size=n), ratio * mean.std()
 
 
-def share_left(X, y):
+def fraction_left(X, y):
     """What a cross-validated CART leaves of the variance, with the best of a few leaf sizes."""
     folds = KFold(5, shuffle=True, random_state=0)
     misfits = [
@@ -50,7 +50,7 @@ def share_left(X, y):
 
 def leaves(X, y):
     """Name and leaf of each way to choose the scale."""
-    r, spread = share_left(X, y), np.var(y)
+    r, spread = fraction_left(X, y), np.var(y)
     yield "chosen by evidence", None
     yield "own variance, default", pt.NormalInverseGamma()
     yield "own variance, b0 by r", pt.NormalInverseGamma(b0=1.5 * r * spread)
@@ -60,7 +60,7 @@ def leaves(X, y):
 
 
 def measure(X, y, test_X, test_y):
-    """By leaf: shares inside, widths, leaves of the trees, RMSE."""
+    """By leaf: fractions inside, widths, leaves of the trees, RMSE."""
     for name, leaf in leaves(X, y):
         fitted = pt.BayesianTreeRegressor(leaf=leaf, random_state=0).fit(X, y)
         ends = fitted.predict_quantiles(test_X, [q for c in COVERAGES for q in ((1 - c) / 2, (1 + c) / 2)])
@@ -113,7 +113,7 @@ def real():
         for leaf, found in sums.items():
             found[[2, 3, 5]] /= first
             cells = [f"{v:.3f}" for v in found[:2]] + [f"{v:.2f}" for v in found[2:4]] + [f"{found[4]:.1f}"]
-            print(f"| {name}, {share_left(X, y):.3f} | {leaf} | {' | '.join(cells)} | {found[5]:.2f} |", flush=True)
+            print(f"| {name}, {fraction_left(X, y):.3f} | {leaf} | {' | '.join(cells)} | {found[5]:.2f} |", flush=True)
 
 
 def main():

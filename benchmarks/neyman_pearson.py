@@ -48,7 +48,7 @@ def neyman_pearson(alpha, size):
 
 
 def rates(called, y):
-    """Shares of false alarms and of misses."""
+    """Fractions of false alarms and of misses."""
     return np.mean(called[y == 0] == 1), np.mean(called[y == 1] == 0)
 
 

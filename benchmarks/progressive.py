@@ -115,8 +115,8 @@ def markov(n, order, seed=0):
         recent = tuple(state >> j & 1 for j in range(order))
         for a in range(2):
             P[state, (state << 1 | a) % 2**order] += p[recent] if a else 1 - p[recent]
-    law = np.linalg.matrix_power(P, 10_000)[0]
-    return s, float(-(law[:, None] * P * np.log2(np.where(P > 0, P, 1.0))).sum())
+    distribution = np.linalg.matrix_power(P, 10_000)[0]
+    return s, float(-(distribution[:, None] * P * np.log2(np.where(P > 0, P, 1.0))).sum())
 
 
 def contexts():
@@ -128,10 +128,10 @@ def contexts():
         ours, ctw = timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2))
         ours = min(ours, timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2))[0])
         bits = ctw.code_length / ctw.n_seen
-        law = ctw.depth_pmf()
+        distribution = ctw.depth_pmf()
         print(
             f"  depth {depth}: {ours:.3f} processor seconds, {n / ours:,.0f} symbols/s, {bits:.5f} bits a symbol,"
-            f" most probable depth {law.argmax()} ({law.max():.3f})"
+            f" most probable depth {distribution.argmax()} ({distribution.max():.3f})"
         )
     try:
         from bayesml import contexttree

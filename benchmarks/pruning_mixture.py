@@ -31,7 +31,7 @@ def best_pruning(X, y, new, pseudo_rows):
 
 
 def mixture(X, y, new):
-    """Predictions of the posterior mean over all prunings of the full tree; splits pay for the choice of question."""
+    """Predictions of the posterior mean over all prunings of the full tree; splits pay for the choice of split."""
     full = DecisionTreeClassifier(random_state=0).fit(X, y)
     design = pt.FixedTree.from_sklearn(full)
     prior = pt.BranchingProcess(design.split_probabilities(X), max_depth=None)

@@ -110,7 +110,7 @@ def task(names, published, regression, seeds):
         rows.append(["ours, CPU seconds of a fit", told, *(f"{seconds:.2f}" for _, _, seconds in found)])
     head = "RMSE / nodes" if regression else "accuracy / nodes"
     called = REGRESSIONS if regression else CLASSES
-    yield from markdown([head, "questions, prior, leaves", *(called[name] for name in names)], rows)
+    yield from markdown([head, "splits, prior, leaves", *(called[name] for name in names)], rows)
     yield ""
 
 

@@ -33,8 +33,8 @@ BINS = 15
 
 def mean_leaves(post):
     """Mean number of leaves, of a sampled or an exact posterior."""
-    law = post.n_leaves_pmf()
-    return float(law @ np.arange(len(law)))
+    distribution = post.n_leaves_pmf()
+    return float(distribution @ np.arange(len(distribution)))
 
 
 def loss(said, y, classes=None):
@@ -47,14 +47,14 @@ def loss(said, y, classes=None):
 
 
 def score(said, y, classes=None):
-    """Share of rows whose likeliest class is theirs; R squared of means."""
+    """Fraction of rows whose likeliest class is theirs; R squared of means."""
     if said.ndim == 1:
         return float(1.0 - np.sum((said - y) ** 2) / np.sum((y - y.mean()) ** 2))
     return float(np.mean(classes[np.argmax(said, axis=1)] == y))
 
 
 def calibration_error(probability, right):
-    """Expected calibration error: mean gap of probabilities (n,) and shares right, by bin (Guo et al. 2017)."""
+    """Expected calibration error: mean gap of probabilities (n,) and fractions right, by bin (Guo et al. 2017)."""
     which = np.minimum((probability * BINS).astype(int), BINS - 1)
     gap = np.bincount(which, right, BINS) - np.bincount(which, probability, BINS)
     return float(np.abs(gap).sum() / len(right))
@@ -84,7 +84,7 @@ class Pruned:
         self.price = _weakest_links(self.left, self.right, self.parent, self._misfit())
 
     def _misfit(self):
-        """Share of the rows in each node, times its impurity."""
+        """Fraction of the rows in each node, times its impurity."""
         return self.tree.impurity * self.tree.weighted_n_node_samples / self.tree.weighted_n_node_samples[0]
 
     def prices(self):
@@ -176,8 +176,8 @@ class Conformal:
     """Intervals of one width: the mean plus and minus a quantile of the sizes ``off`` of residuals held out."""
 
     def predict_interval(self, X, coverage):
-        share = min(coverage * (1.0 + 1.0 / len(self.off)), 1.0)
-        half, mean = np.quantile(self.off, share, method="higher"), self.predict(X)
+        fraction = min(coverage * (1.0 + 1.0 / len(self.off)), 1.0)
+        half, mean = np.quantile(self.off, fraction, method="higher"), self.predict(X)
         return np.column_stack([mean - half, mean + half])
 
 
@@ -331,7 +331,7 @@ class Bart:
     def predict_interval(self, X, coverage):
         low, high = (self.quantiles[round((1.0 + sign * coverage) / 2.0, 6)] for sign in (-1, 1))
         if len(low) != len(X):
-            raise ValueError(f"{len(low)} rows were predicted and {len(X)} are asked about")
+            raise ValueError(f"{len(low)} rows were predicted and {len(X)} are split on")
         return np.column_stack([low, high])
 
 

@@ -1,8 +1,8 @@
 """Unknown feature weights against equal ones where few of many features matter: inclusion and prediction.
 
 y is a smooth function of three of p features plus normal noise of variance 1; ``datasets`` tables are drawn. Shown are
-means over the tables: the probability that a tree asks about an active feature (each of the three), how many of the
-others a tree asks about, and the error of the posterior mean at new rows, RMSE about the function itself.
+means over the tables: the probability that a tree splits on an active feature (each of the three), how many of the
+others a tree splits on, and the error of the posterior mean at new rows, RMSE about the function itself.
 Run: python benchmarks/sparse.py [--features 100] [--rows 300] [--datasets 4] [--draws 500]
 """
 

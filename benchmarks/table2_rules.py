@@ -201,12 +201,12 @@ class HSVoteClassifier(VotingTree):
     def _says(self, base: BaseTree) -> Says:
         """The fractions of the two classes among a node's rows, or its parent's."""
         counts, tree = base.graph.stats, base.tree
-        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         inner = np.flatnonzero(tree.feature >= 0)
         for child in (tree.left[inner], tree.right[inner]):
             bare = base.dummy[child]
-            share[child[bare]] = share[inner[bare]]
-        return Says(share, np.arange(tree.n_nodes))
+            fraction[child[bare]] = fraction[inner[bare]]
+        return Says(fraction, np.arange(tree.n_nodes))
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         inner = base.tree.feature >= 0

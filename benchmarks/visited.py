@@ -32,10 +32,10 @@ def visited(name, model, whole=None):
             began = time.process_time()
             found = exact.visited(post, grow)
             spent, n = time.process_time() - began, len(np.unique(post.tree_of_draw))
-            share = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.3f}"
+            fraction = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.3f}"
             print(
                 f"{name}, seed {seed}: {4 * draws} draws, {n} trees, grow={grow}: log evidence >= "
-                f"{found.log_evidence:.3f}{share}, {found.graph.n_cells} cells, {spent:.2f} s",
+                f"{found.log_evidence:.3f}{fraction}, {found.graph.n_cells} cells, {spent:.2f} s",
                 flush=True,
             )
 
@@ -46,10 +46,10 @@ def within_budget(name, model, whole=None):
         began = time.process_time()
         found = exact.solve(model, budget=budget)
         spent = time.process_time() - began
-        share = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.4f}"
+        fraction = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.4f}"
         print(
             f"{name}: budget {budget:,}: {found.log_evidence:.3f} <= log evidence <= "
-            f"{found.log_evidence_bound:.3f}{share}, {spent:.2f} s",
+            f"{found.log_evidence_bound:.3f}{fraction}, {spent:.2f} s",
             flush=True,
         )
 

@@ -14,7 +14,16 @@ from .graph.limits import refuse_bytes
 from .graph.packed import pack_graph
 from .recursion.inside_outside import Occurrences, inside, outside
 from .recursion.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
-from .semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
+from .semirings.algebras import (
+    Best,
+    BestBySize,
+    DepthDistribution,
+    LogSum,
+    Moments,
+    Products,
+    Residue,
+    SizeDistribution,
+)
 from .semirings.hulls import Hull
 
 COLUMN_BYTES = 1 << 28
@@ -89,7 +98,7 @@ def _prime_below(n: int) -> int:
     return candidate
 
 
-def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
+def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
     """Returns the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
     Polynomials over the probable part of the graph, with tails truncated where they do not matter at the root.
@@ -99,9 +108,9 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
     longest = int(most_leaves(part)[0])
     room = 24 * n + longest
     while True:
-        law = inside(
+        distribution = inside(
             packed,
-            SizeLaw(
+            SizeDistribution(
                 start=np.zeros(n, dtype=np.int64),
                 length=np.zeros(n, dtype=np.int64),
                 value=np.empty(room),
@@ -111,12 +120,14 @@ def size_law(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> n
                 spare=spare,
             ),
         )
-        if law.used[0] <= room:
-            return np.concatenate([[0.0], law.value[law.start[0] : law.start[0] + law.length[0]]])
-        room = 2 * int(law.used[0])
+        if distribution.used[0] <= room:
+            return np.concatenate(
+                [[0.0], distribution.value[distribution.start[0] : distribution.start[0] + distribution.length[0]]]
+            )
+        room = 2 * int(distribution.used[0])
 
 
-def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
+def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
     """Returns the distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels.
 
     The tail below 1e-13 is truncated.
@@ -126,10 +137,10 @@ def depth_law(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndar
     packed, depths = pack_graph(graph), min(FIRST_DEPTHS, deepest + 1)
     while True:
         refuse_bytes(8 * graph.n_slots * depths, "the distribution of the depth")
-        at_most = inside(packed, DepthLaw(np.empty((graph.n_slots, depths)), log_inside)).value[0]
+        at_most = inside(packed, DepthDistribution(np.empty((graph.n_slots, depths)), log_inside)).value[0]
         if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
-            law = np.diff(at_most, prepend=0.0)
-            return law[: 1 + int(np.flatnonzero(law > 0.0)[-1])]
+            distribution = np.diff(at_most, prepend=0.0)
+            return distribution[: 1 + int(np.flatnonzero(distribution > 0.0)[-1])]
         depths = min(2 * depths, deepest + 1)
 
 

@@ -199,12 +199,12 @@ def training_rows(model: Any, n: int) -> np.ndarray:
 
 
 def _event(quantity: str, probability: float, hit: np.ndarray, floor: float) -> Row:
-    share = float(hit.mean())
-    if 0.0 < share < 1.0:
-        error = math.sqrt(share * (1.0 - share) / max(ess(hit.astype(float)), 1.0))
+    fraction = float(hit.mean())
+    if 0.0 < fraction < 1.0:
+        error = math.sqrt(fraction * (1.0 - fraction) / max(ess(hit.astype(float)), 1.0))
     else:
         error = math.sqrt(probability * (1.0 - probability) / max(floor, 1.0)) if 0.0 < probability < 1.0 else 0.0
-    return _row(quantity, float(probability), share, error)
+    return _row(quantity, float(probability), fraction, error)
 
 
 def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:

@@ -240,9 +240,9 @@ def _merged_numbers(
     of_row, n = merged.unit_of_row, merged.units.n_units
     first = np.unique(of_row, return_index=True)[1]
     total = merged.units.weight
-    share = weight / np.where(total > 0.0, total, 1.0)[of_row]
-    mean = np.bincount(of_row, weights=share * y, minlength=n)
-    away = np.sqrt(np.bincount(of_row, weights=share * (y - mean[of_row]) ** 2, minlength=n))
+    fraction = weight / np.where(total > 0.0, total, 1.0)[of_row]
+    mean = np.bincount(of_row, weights=fraction * y, minlength=n)
+    away = np.sqrt(np.bincount(of_row, weights=fraction * (y - mean[of_row]) ** 2, minlength=n))
     twice = away > 0.0
     half = np.where(twice, total / 2, total)
     X, mean, away, half = (np.concatenate([a, a[twice]]) for a in (X[first], mean, away, half))

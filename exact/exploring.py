@@ -10,7 +10,7 @@ import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number
 from pactree_mcmc.posterior.space.paths import Condition, in_words
-from pactree_mcmc.posterior.space.support import CELL, SPLIT, Support, likely, split_keys, with_question
+from pactree_mcmc.posterior.space.support import CELL, SPLIT, Support, likely, split_keys, with_split
 from pactree_mcmc.posterior.summaries.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.summaries.exploring import ExploresTrees
 from pactree_mcmc.tree.tree import Tree
@@ -47,11 +47,11 @@ class PartsOfTrees(NamedTuple):
     sides: np.ndarray
     """(n_splits, 2): the two sets of each split, the lower number first."""
     edge: np.ndarray
-    """(n_splits,): the most probable question that makes the split."""
+    """(n_splits,): the most probable split that makes the split."""
 
 
 class ExploresGraph(ExploresTrees):
-    """Questions about trees as trees, answered by the graph of cells."""
+    """Splits on trees as trees, answered by the graph of cells."""
 
     graph: CellGraph
     log_inside: np.ndarray
@@ -95,9 +95,9 @@ class ExploresGraph(ExploresTrees):
         Notes
         -----
         Nodes of a tree with the same rows lie on one path, so the probability of a set of rows is that of its topmost
-        node: a sum over the questions that lead to it from another set (formula sheet, sections 6 and 12.5). So it is
+        node: a sum over the splits that lead to it from another set (formula sheet, sections 6 and 12.5). So it is
         exact under split priors on boxes too, whose cells tell apart what holds the same rows. The words are those of
-        the most probable question that leads to each cell on the way up. Time: that of the evidence, and the rows of
+        the most probable split that leads to each cell on the way up. Time: that of the evidence, and the rows of
         all cells once.
 
         Examples
@@ -114,7 +114,7 @@ class ExploresGraph(ExploresTrees):
         parent = self._parent_of_edge[parts.edge[splits]]
         words = [self._way_to(int(cell)) for cell in sets.first[cells].tolist()]
         for cell, edge in zip(parent.tolist(), parts.edge[splits].tolist(), strict=True):
-            words.append(with_question(self._way_to(cell), in_words(model.columns, [self._condition(edge, True)])))
+            words.append(with_split(self._way_to(cell), in_words(model.columns, [self._condition(edge, True)])))
         probability = np.concatenate([parts.of_cell[cells], parts.of_split[splits]])
         m = len(probability)
         return Support(
@@ -213,11 +213,11 @@ class ExploresGraph(ExploresTrees):
 
     @cached_property
     def _row_sets(self) -> RowSets:
-        return row_sets(self.model, self.graph, self._occurrences.question)
+        return row_sets(self.model, self.graph, self._occurrences.split)
 
     @cached_property
     def _parts_of_trees(self) -> PartsOfTrees:
-        sets, asked, graph = self._row_sets, self._occurrences.question, self.graph
+        sets, asked, graph = self._row_sets, self._occurrences.split, self.graph
         above, left, right = (sets.of_cell[cells] for cells in (self._parent_of_edge, graph.left, graph.right))
         of_cell = np.zeros(len(sets.key))
         of_cell[0] = 1.0
@@ -245,11 +245,9 @@ class ExploresGraph(ExploresTrees):
 
     def _condition(self, edge: int, left: bool) -> Condition:
         graph, columns = self.graph, self.model.columns
-        c, question = int(graph.feature[edge]), int(graph.question[edge])
+        c, split = int(graph.feature[edge]), int(graph.split[edge])
         k = int(columns.source[c])
         if columns.categories[k] is not None:
-            return Condition(k, 0.0, question, False, left)
-        threshold = self.model.scales[c].threshold(
-            np.array([question >> UPPER_BITS]), np.array([question & 0xFFFFFFFF])
-        )
+            return Condition(k, 0.0, split, False, left)
+        threshold = self.model.scales[c].threshold(np.array([split >> UPPER_BITS]), np.array([split & 0xFFFFFFFF]))
         return Condition(k, float(threshold[0]), -1, c < columns.n_features, left)

@@ -25,13 +25,13 @@ from .answers import (
     best_by_size,
     best_sums,
     count_trees,
-    depth_law,
+    depth_distribution,
     log_sum,
     log_sums,
     mean_and_variance,
     mean_products,
     occurrences,
-    size_law,
+    size_distribution,
 )
 from .exploring import ExploresGraph
 from .graph.boxes import UPPER_BITS
@@ -214,11 +214,11 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
 
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
-        return size_law(self.graph, self.log_inside, self._occurrences)
+        return size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
         """Distribution of the depth; entry d is P(the deepest leaf has depth d)."""
-        return depth_law(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
+        return depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def feature_inclusion(self) -> np.ndarray:
         """Probability (p,) that a tree splits on each feature at least once."""
@@ -231,7 +231,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
     def expected_splits(self) -> np.ndarray:
         """Mean number (p,) of splits of a tree on each feature; one pass from the root down."""
         feature = by_feature(self.model, self.graph).feature
-        return np.bincount(feature, weights=self._occurrences.question, minlength=self.model.n_features)
+        return np.bincount(feature, weights=self._occurrences.split, minlength=self.model.n_features)
 
     def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> MeanAndVariance:
         """Returns posterior mean and variance of functions that are sums over the leaves and the splits of a tree.
@@ -268,9 +268,9 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         >>> truth = exact.solve(model)
         >>> [round(v, 3) for v in truth.mean_and_variance(np.ones(truth.graph.n_cells))]
         [1.916, 0.658]
-        >>> share = truth.graph.rows / truth.graph.rows[0]
-        >>> by_question = np.repeat(share, np.diff(truth.graph.first_edge))
-        >>> round(truth.mean_and_variance(of_split=by_question).mean, 3)
+        >>> fraction = truth.graph.rows / truth.graph.rows[0]
+        >>> by_split = np.repeat(fraction, np.diff(truth.graph.first_edge))
+        >>> round(truth.mean_and_variance(of_split=by_split).mean, 3)
         0.813
         """
         leaf, split = (
@@ -304,20 +304,20 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         if graph.log_split[0] == -np.inf:
             return {None: stop}
         left, right = (self._slots_below_root(c[edges]) for c in (graph.left, graph.right))
-        log_share = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
-        return self.name_root_law(stop, np.exp(log_share - self.log_inside[0]))
+        log_fraction = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
+        return self.name_root_pmf(stop, np.exp(log_fraction - self.log_inside[0]))
 
-    def name_root_law(self, stop: float, share: np.ndarray) -> dict[RootKey, float]:
+    def name_root_pmf(self, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:
         """Returns the dictionary of `root_split_pmf` from the probability of each split of the root cell."""
         graph, model = self.graph, self.model
         out: dict[RootKey, float] = {None: stop}
-        for e, probability in enumerate(share.tolist()):
-            c, question = int(graph.feature[e]), int(graph.question[e])
+        for e, probability in enumerate(fraction.tolist()):
+            c, split = int(graph.feature[e]), int(graph.split[e])
             k = int(model.columns.source[c])
             if model.columns.categories[k] is not None:
-                key: RootKey = (k, model.columns.label_set(k, question))
+                key: RootKey = (k, model.columns.label_set(k, split))
             else:
-                cut, upper = np.array([question >> UPPER_BITS]), np.array([question & 0xFFFFFFFF])
+                cut, upper = np.array([split >> UPPER_BITS]), np.array([split & 0xFFFFFFFF])
                 key = ordered_key(model, k, float(model.scales[c].threshold(cut, upper)[0]), c < model.n_features)
             out[key] = out.get(key, 0.0) + probability
         return out
@@ -345,9 +345,9 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         gain, log_ratio = float(self.cell_probabilities().leaf @ graph.score), float(self.log_inside[0] - log_mass)
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
-    def question_probabilities(self) -> np.ndarray:
+    def split_probabilities(self) -> np.ndarray:
         """Expected number of times that each split of ``graph`` occurs in a tree of the posterior, (n_edges,)."""
-        return self._occurrences.question.copy()
+        return self._occurrences.split.copy()
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         """``n`` independent trees from the posterior."""
@@ -434,7 +434,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
                     codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
         return Placed(X, codes)
 
-    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
         cells = np.arange(self.graph.n_cells)
         return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
 
@@ -504,7 +504,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
             "best tree: leaves": self.map_tree().n_leaves,
             "best tree: log joint": self.map_log_joint,
             "cells": self.graph.n_cells,
-            "questions": self.graph.n_edges,
+            "splits": self.graph.n_edges,
         }
         return pd.DataFrame({"value": rows})
 

@@ -32,9 +32,9 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``trie``, ``featureMap``, ``treeMap``, to be written with ``json.dump``. Each question is a feature of
-        TimberTrek's, the second class, ``model.classes_[1]``, is its "+". The objective of a tree is the share of rows
-        that it misclassifies, each as often as it occurs.
+        ``trie``, ``featureMap``, ``treeMap``, to be written with ``json.dump``. Each split is a feature of
+        TimberTrek's, the second class, ``model.classes_[1]``, is its "+". The objective of a tree is the fraction of
+        rows that it misclassifies, each as often as it occurs.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
         raise TypeError(f"trees is {in_words(trees)}; give a list of Tree.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
-    questions: dict[tuple[Any, ...], int] = {}
+    splits: dict[tuple[Any, ...], int] = {}
     names: dict[str, list[str]] = {}
     trie: dict[str, Any] = {"f": "root", "c": []}
     shown: dict[str, Any] = {}
@@ -73,7 +73,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
         if tree.n_leaves > 1:
             number = len(shown) + 1
             rows, positive = _in_nodes(model, tree, counts)
-            nodes = [_number(model, tree, i, questions, names) for i in range(tree.n_nodes)]
+            nodes = [_number(model, tree, i, splits, names) for i in range(tree.n_nodes)]
             hierarchy, correct = _hierarchy(tree, nodes, rows, positive)
             accuracy = correct / int(rows[0])
             shown[str(number)] = [hierarchy, round(1.0 - accuracy, DIGITS), round(accuracy, DIGITS)]
@@ -93,23 +93,23 @@ def _counts(model: TreeModel) -> np.ndarray:
 def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows, and rows of the second class, in each node."""
     out = np.zeros((tree.n_nodes, 2), dtype=np.int64)
-    for number, cell, question in model.visit(tree):
-        if question is None and tree.feature[number] != LEAF:
-            raise ValueError(f"node {number}, {tree.question(number)}: the model has no cut there to part its rows.")
+    for number, cell, split in model.visit(tree):
+        if split is None and tree.feature[number] != LEAF:
+            raise ValueError(f"node {number}, {tree.split(number)}: the model has no cut there to part its rows.")
         out[number] = counts[cell.index].sum(axis=0)
     return out[:, 0], out[:, 1]
 
 
 def _number(
-    model: TreeModel, tree: Tree, node: int, questions: dict[tuple[Any, ...], int], names: dict[str, list[str]]
+    model: TreeModel, tree: Tree, node: int, splits: dict[tuple[Any, ...], int], names: dict[str, list[str]]
 ) -> str:
-    """Number of the question of a node, as text; empty in a leaf."""
+    """Number of the split of a node, as text; empty in a leaf."""
     k = int(tree.feature[node])
     if k == LEAF:
         return ""
-    name, words = model.columns.names[k], tree.question(node)
+    name, words = model.columns.names[k], tree.split(node)
     key = (k, float(tree.threshold[node]), int(tree.categories[node]), bool(tree.default_left[node]))
-    number = str(questions.setdefault(key, len(questions)))
+    number = str(splits.setdefault(key, len(splits)))
     names.setdefault(number, [name, words.removeprefix(name).strip(), name])
     return number
 
@@ -132,7 +132,7 @@ def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndar
 
 
 def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) -> None:
-    """Enter the questions on the way to each leaf, and the number of the tree at the end of each way, once."""
+    """Enter the splits on the way to each leaf, and the number of the tree at the end of each way, once."""
     todo = [(0, trie)]
     while todo:
         node, here = todo.pop()

@@ -70,9 +70,9 @@ class VisitedPosterior(ExactPosterior):
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def __repr__(self) -> str:
-        share = "" if self.coverage is None else f", {self.coverage:.3f} of the posterior"
+        fraction = "" if self.coverage is None else f", {self.coverage:.3f} of the posterior"
         return (
-            f"VisitedPosterior(log_evidence>={self.log_evidence:.6f}{share}, {self.graph.n_cells} cells, "
+            f"VisitedPosterior(log_evidence>={self.log_evidence:.6f}{fraction}, {self.graph.n_cells} cells, "
             f"{self.graph.n_edges} splits)"
         )
 

@@ -35,9 +35,9 @@ def main():
         print(f"{name}: log evidence {truth.log_evidence:.3f}")
         print("  leaves, exact  ", truth.n_leaves_pmf()[1:6].round(3))
         print("  leaves, sampled", post.n_leaves_pmf()[1:6].round(3))
-        law = post.root_split_pmf()
+        distribution = post.root_split_pmf()
         for split, p in sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:3]:
-            print(f"  first split {split}: exact {p:.3f}, sampled {law.get(split, 0.0):.3f}")
+            print(f"  first split {split}: exact {p:.3f}, sampled {distribution.get(split, 0.0):.3f}")
 
 
 if __name__ == "__main__":

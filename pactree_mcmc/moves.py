@@ -25,7 +25,7 @@ Possible proposals:
   state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` is True if the split was drawn from the split prior,
   whose R then enters the ratio; otherwise it must be proposed with the same probability as the reverse change;
 - to replace a subtree: ``top = begin(state, node)``, a leaf outside the
-  tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `loosen_plan`,
+  tree on the same rows; build at ``top`` with `attach_children`, or from a plan (`plan_copy`, `make_plan_raw`,
   `plan_node`, `build`); then ``return replacement(model, state, which, node, top, ratio)``, or
   ``withdrawn(which, node, top)``;
 - ``refused(which)`` if the proposal cannot be made and nothing was built; ``nothing()`` if there is nothing to pick
@@ -37,15 +37,13 @@ the move counts. The loop accepts or rejects, carries out the change or undoes i
 """
 
 from .core.compile.jit import jit
-from .mcmc.edits.carry_over import freedom, log_freedom
-from .mcmc.edits.grow import growth, pruning
+from .mcmc.edits.carry_over import log_raw_forms, raw_forms
+from .mcmc.edits.grow import attach_children, growth, pruning
 from .mcmc.edits.grow import guessed_score_ratio as split_gain
-from .mcmc.edits.grow import hang_children as attach_children
 from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
-from .mcmc.edits.replace_subtree import begin, build, loosen_plan, plan_copy, plan_node, replacement
+from .mcmc.edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
 from .mcmc.moves.base import Move
-from .mcmc.moves.change import ask_instead as replace_split
-from .mcmc.moves.change import freedom_below
+from .mcmc.moves.change import log_raw_forms_below, replace_split
 from .mcmc.state.lists import (
     growable,
     internal,
@@ -58,9 +56,7 @@ from .mcmc.state.lists import (
 )
 from .mcmc.state.random import flip, flip_log, pick, pick_weighted
 from .mcmc.state.records import NONE
-from .mcmc.state.splits import Question as Split
-from .mcmc.state.splits import draw_question as draw_split
-from .mcmc.state.splits import draw_question_about as draw_split_of
+from .mcmc.state.splits import Split, draw_split, draw_split_of
 from .mcmc.state.terms import next_node, subtree_log_prior, subtree_log_score
 from .mcmc.sums.split_sums import draw_scanned, scan
 from .mcmc.sums.split_sums import is_candidate as can_scan
@@ -79,16 +75,15 @@ __all__ = [
     "draw_split_of",
     "flip",
     "flip_log",
-    "freedom",
-    "freedom_below",
     "growable",
     "growth",
     "internal",
     "is_leaf",
     "jit",
-    "log_freedom",
-    "loosen_plan",
+    "log_raw_forms",
+    "log_raw_forms_below",
     "made",
+    "make_plan_raw",
     "n_growable",
     "n_internal",
     "n_prunable",
@@ -100,6 +95,7 @@ __all__ = [
     "plan_node",
     "prunable",
     "pruning",
+    "raw_forms",
     "refused",
     "replace_split",
     "replacement",

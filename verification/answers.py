@@ -1,4 +1,4 @@
-"""Small problems with an exact answer, of all question priors and leaves, and the answers."""
+"""Small problems with an exact answer, of all split priors and leaves, and the answers."""
 
 import numpy as np
 from designs import GAPS, NOMINAL, ORDERED
@@ -84,18 +84,18 @@ PROBLEMS = {
 }
 
 
-class Laws:
-    """Exact laws of a model: log evidence, leaves, root."""
+class Distributions:
+    """Exact distributions of a model: log evidence, leaves, root."""
 
     def __init__(self, log_evidence, leaves, root):
         self.log_evidence, self.leaves, self.root = log_evidence, leaves, root
 
 
-def laws_of(model):
-    """The exact laws of a model, whether its leaf separates or not."""
+def distributions_of(model):
+    """The exact distributions of a model, whether its leaf separates or not."""
     if model.leaf.separates:
         truth = exact.solve(model)
-        return Laws(truth.log_evidence, dict(enumerate(truth.n_leaves_pmf())), truth.root_split_pmf())
+        return Distributions(truth.log_evidence, dict(enumerate(truth.n_leaves_pmf())), truth.root_split_pmf())
     leaf, parts = model.leaf, model.parts
     prior = stats.invgamma(leaf.a0, scale=leaf.b0)
     at, width = np.polynomial.legendre.leggauss(NODES)
@@ -104,14 +104,14 @@ def laws_of(model):
     given = [exact.solve(pt.TreeModel.from_parts(parts._replace(leaf=leaf.given(s)))) for s in np.exp(log_sigma2)]
     log_weight = prior.logpdf(np.exp(log_sigma2)) + log_sigma2 + np.log(width * (high - low) / 2.0)
     log_joint = log_weight + [truth.log_evidence for truth in given]
-    share, leaves, root = np.exp(log_joint - logsumexp(log_joint)), {}, {}
-    for weight, truth in zip(share.tolist(), given, strict=True):
-        for law, found in ((leaves, dict(enumerate(truth.n_leaves_pmf()))), (root, truth.root_split_pmf())):
+    fraction, leaves, root = np.exp(log_joint - logsumexp(log_joint)), {}, {}
+    for weight, truth in zip(fraction.tolist(), given, strict=True):
+        for distribution, found in ((leaves, dict(enumerate(truth.n_leaves_pmf()))), (root, truth.root_split_pmf())):
             for value, probability in found.items():
-                law[value] = law.get(value, 0.0) + weight * float(probability)
-    return Laws(float(logsumexp(log_joint)), leaves, root)
+                distribution[value] = distribution.get(value, 0.0) + weight * float(probability)
+    return Distributions(float(logsumexp(log_joint)), leaves, root)
 
 
 def log_evidence_of(model):
     """The exact log evidence."""
-    return laws_of(model).log_evidence
+    return distributions_of(model).log_evidence

@@ -97,9 +97,9 @@ def new_values(model, stats, prediction, noise, rng):
         return rng.negative_binomial(leaf.shape + stats[:, 1], rate / (rate + 1.0))
     if not leaf.separates:
         return rng.normal(prediction, np.sqrt(noise * (1.0 + 1.0 / (leaf.k0 + stats[:, 0]))))
-    law = leaf.predictive(stats, np.arange(len(stats)), target)
-    around = rng.normal(size=len(stats)) if np.isinf(law.df).all() else rng.standard_t(law.df)
-    return law.location + law.scale * around
+    distribution = leaf.predictive(stats, np.arange(len(stats)), target)
+    around = rng.normal(size=len(stats)) if np.isinf(distribution.df).all() else rng.standard_t(distribution.df)
+    return distribution.location + distribution.scale * around
 
 
 def replicate(names, template, engine, rng):
@@ -134,7 +134,7 @@ def tests_of(ranks, what):
 
 
 def all_tests(by_names, engine):
-    """Tests of each combination, and of all that share a leaf, a tree prior or a question prior."""
+    """Tests of each combination, and of all that share a leaf, a tree prior or a split prior."""
     found = []
     for names, ranks in by_names.items():
         found += tests_of(ranks, f"{engine}, {', '.join(names)}")
@@ -171,10 +171,10 @@ def verify(quick, folder):
     replications = dict(zip(("sampled", "exact"), REPLICATIONS[quick], strict=True))
     by_engine = {"sampled": {}, "exact": {}}
     for number, names in enumerate(combinations()):
-        share = 2 if names[1] == "penalty" else 1  # whose simulation takes a chain
-        by_engine["sampled"][names] = ranks_of(names, Engine(sampled), replications["sampled"] // share, (1, number))
+        fraction = 2 if names[1] == "penalty" else 1  # whose simulation takes a chain
+        by_engine["sampled"][names] = ranks_of(names, Engine(sampled), replications["sampled"] // fraction, (1, number))
         if names[2] != WITHOUT_EXACT_ANSWER:
-            by_engine["exact"][names] = ranks_of(names, Engine(solved), replications["exact"] // share, (2, number))
+            by_engine["exact"][names] = ranks_of(names, Engine(solved), replications["exact"] // fraction, (2, number))
     tests = [test for engine, by_names in by_engine.items() for test in all_tests(by_names, engine)]
     limit = FALSE_ALARM / len(tests)
     failures = tuple(f"{what}: p = {p:.1e}" for what, p in tests if p < limit)
@@ -207,23 +207,23 @@ A tree is drawn from the prior, data from the tree (`pt.simulate`), and its rank
 `pt.sample(model, kernel="default")` given the data, {proposals} proposals apart ({on_a_grid} on a grid) after {tune}
 draws of tuning from the stump. If model, simulator and sampler agree, ranks of any quantity are uniform (Talts et al.
 2018). Ranked are the number of leaves, the log score, the prediction at a row, a new y of that row (the y of a
-duplicate that the posterior does not see, among draws of the predictive law), and the noise variance that all leaves
-share; among ties the place is drawn at random. Twelve rows; {n} combinations of leaf model, tree prior and question
+duplicate that the posterior does not see, among draws of the predictive distribution), and the noise variance that all
+leaves share; among ties the place is drawn at random. Twelve rows; {n} combinations of leaf model, tree prior and split
 prior, {sampled} replications each (half of them under the leaf penalty); and, as a second reader of such simulations,
 independent draws of the exact engine, {exact} replications each (a shared variance has no exact answer).
 
 Checks: chi-square tests of each quantity in each combination, and of all combinations that share a leaf model, a tree
-prior or a question prior. A check fails below p = {limit:.1e}; the smallest p value was {smallest}.
+prior or a split prior. A check fails below p = {limit:.1e}; the smallest p value was {smallest}.
 
 Data without every class are drawn again, which leaves the posterior of the others as it is. FrozenLaplace is a model of
-the rows of S given those of E, whose labels stay. The leaf penalty is no branching process, but a law over finitely
-many trees all the same: `pt.simulate` draws from it by a chain. Not models of data, hence not here: `PacBayesLoss` and
-sample weights; their posteriors are laws over trees, compared with exact ones in the sections on the prior (where all
-weights are zero) and on total variation.
+the rows of S given those of E, whose labels stay. The leaf penalty is no branching process, but a distribution over
+finitely many trees all the same: `pt.simulate` draws from it by a chain. Not models of data, hence not here:
+`PacBayesLoss` and sample weights; their posteriors are distributions over trees, compared with exact ones in the
+sections on the prior (where all weights are zero) and on total variation.
 
 {ranks}
 
-Bars are shares of the ranks, all combinations with the leaf together; the grey band holds all bars of a panel with
+Bars are fractions of the ranks, all combinations with the leaf together; the grey band holds all bars of a panel with
 probability 0.999. Below, the same under planted errors.
 
 {planted}

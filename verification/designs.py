@@ -1,4 +1,4 @@
-"""The small models that are verified: tables, tree priors, question priors, leaves, all fixed in advance of y."""
+"""The small models that are verified: tables, tree priors, split priors, leaves, all fixed in advance of y."""
 
 import copy
 from functools import cache
@@ -27,10 +27,10 @@ TABLES = {
     "cyclic": ORDERED,
     "fixed": ORDERED,
 }
-"""Every question prior, and the table it asks about."""
+"""Every split prior, and the table it splits on."""
 PRIORS = ("stopped", "conditioned", "chipman", "penalty")
 LEAVES = ("dirichlet", "laplace", "inverse gamma", "known variance", "shared variance", "poisson")
-"""Every leaf that is a law of y."""
+"""Every leaf that is a distribution of y."""
 WITHOUT_EXACT_ANSWER = "shared variance"
 RHO = [0.8, 0.55, 0.35, 0.2]
 FROZEN = np.array([0, 1, 1, 0, 1], dtype=np.int64)
@@ -38,8 +38,8 @@ FROZEN = np.array([0, 1, 1, 0, 1], dtype=np.int64)
 
 
 @cache
-def questions_of(name, package=pt):
-    """The question prior of that name."""
+def splits_of(name, package=pt):
+    """The split prior of that name."""
     bounds = [(0.0, 8.0), (0.0, 3.0)]
     return {
         "local": lambda: package.LocalCuts(),
@@ -56,7 +56,7 @@ def questions_of(name, package=pt):
 def tree_prior_of(name, split_prior, package=pt):
     """The tree prior of that name; on a fixed tree rho differs from node to node."""
     if name == "stopped":
-        n_nodes = len(questions_of("fixed").tree.feature)
+        n_nodes = len(splits_of("fixed").tree.feature)
         rho = np.linspace(0.85, 0.25, n_nodes) if split_prior == "fixed" else 0.6
         return package.BranchingProcess(rho, max_depth=DEPTH)
     if name == "conditioned":
@@ -99,7 +99,7 @@ def model_of(split_prior, prior, leaf, y=None, *, extra_rows=(), sample_weight=N
         X,
         some if y is None else y,
         tree_prior=tree_prior_of(prior, split_prior, package) if tree_prior_given is None else tree_prior_given,
-        split_prior=questions_of(split_prior, package),
+        split_prior=splits_of(split_prior, package),
         leaf=leaf_of(leaf, package),
         estimation=mask,
         sample_weight=sample_weight,
@@ -108,7 +108,7 @@ def model_of(split_prior, prior, leaf, y=None, *, extra_rows=(), sample_weight=N
 
 
 def combinations():
-    """All (questions, prior, leaf)."""
+    """All (splits, prior, leaf)."""
     return [(split_prior, prior, leaf) for leaf in LEAVES for split_prior in TABLES for prior in PRIORS]
 
 

@@ -1,4 +1,5 @@
-"""Geweke's joint test: y given tree, then one step of the kernel given y, leaves the joint law of both as it was.
+"""Geweke's joint test: y given tree, then one step of the kernel given y, leaves the joint distribution of both as it
+was.
 
 Geweke, *Getting it right: joint distribution tests of posterior simulators*, JASA 2004.
 """
@@ -178,7 +179,7 @@ def half(right, *args):
 
 
 def rule_dropped(patch):
-    """The probability of the question is in the prior ratio, but not in the proposal ratio."""
+    """The probability of the split is in the prior ratio, but not in the proposal ratio."""
     change_proposals(patch, "blanchard", lambda state, node: float(state.node[node].log_rule))
 
 
@@ -260,7 +261,7 @@ prior, data from the tree; and by {chains} chains of {steps} rounds, in which ne
 tree is moved given the data by one block of proposals ({few}, or as many as share out the moves of the mixture). If
 the kernel leaves the posterior of any data as it is, means agree; the variance is drawn along where leaves share it.
 Means of: {quantities}. Standard errors of chains are corrected by their effective sample size. Kernels with a name run
-on all problems, single moves on the first two (questions, tree prior, leaf): {problems}.
+on all problems, single moves on the first two (splits, tree prior, leaf): {problems}.
 
 A check fails beyond |z| = {limit:.2f}; the largest of the checks was {worst}. Errors are planted in the same code run
 as plain Python, by the functions of `tests/mcmc/test_planted_*.py`.

@@ -29,12 +29,12 @@ def rank_histograms(by_row, n_ranks, columns, path, level):
             if not len(known):
                 ax.axis("off")
                 continue
-            share = np.bincount(known, minlength=n_ranks) / len(known) * n_ranks
+            fraction = np.bincount(known, minlength=n_ranks) / len(known) * n_ranks
             low, high = (edge / len(known) * n_ranks for edge in band(len(known), n_ranks, 1.0 - level))
             ax.axhspan(low, high, color=QUIET)
-            outside = (share < low) | (share > high)
-            ax.bar(range(n_ranks), share, width=0.9, color=np.where(outside, ALARM, INK))
-            ax.set_ylim(0.0, max(1.6, share.max() * 1.05, high * 1.1))
+            outside = (fraction < low) | (fraction > high)
+            ax.bar(range(n_ranks), fraction, width=0.9, color=np.where(outside, ALARM, INK))
+            ax.set_ylim(0.0, max(1.6, fraction.max() * 1.05, high * 1.1))
     save(figure, path)
 
 

@@ -35,7 +35,7 @@ class Part(NamedTuple):
     failures: tuple[str, ...]
     controls: tuple[Control, ...]
     worst: dict[str, dict[str, float]] | None = None
-    """Of each kernel the largest distance by law, for the page on trust."""
+    """Of each kernel the largest distance by distribution, for the page on trust."""
 
     @property
     def passed(self):

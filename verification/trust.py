@@ -25,7 +25,7 @@ PARTS = ("calibration", "joint", "prior", "evidence", "distances")
 LEVELS = {
     "Moves: transition matrices against the exact posterior, errors planted in them": (
         "tests.mcmc.moves",
-        "tests.mcmc.chain.test_laws",
+        "tests.mcmc.chain.test_distributions",
     ),
     "State after every step; compiled code against plain Python; bounds": (
         "tests.mcmc.state",
@@ -44,7 +44,7 @@ LEVELS = {
         "tests.project.test_verification",
     ),
     "Certificates: coverage, enumeration, published values": ("tests.certificates", "tests.whole.test_published"),
-    "Laws that any answer must keep (random problems)": ("tests.whole.test_properties",),
+    "Distributions that any answer must keep (random problems)": ("tests.whole.test_properties",),
     "Faults: signals, memory, disks, lost workers, damaged files": (
         "tests.whole.test_faults",
         "tests.mcmc.run.test_interruption",
@@ -113,9 +113,9 @@ of a whole part.
 
 ## Total variation to exact, by kernel
 
-The largest total variation of the law of the root question, and of the number of leaves, to the exact law, over the
-problems of `python verification/run.py distances`. What independent draws of the same effective size would show is on
-that page.
+The largest total variation of the distribution of the root split, and of the number of leaves, to the exact
+distribution, over the problems of `python verification/run.py distances`. What independent draws of the same effective
+size would show is on that page.
 
 {worst}
 
@@ -208,8 +208,11 @@ def parts(told):
 
 def worst(distances):
     """The table of the largest total variations."""
-    rows = [(kernel, *(f"{laws[law]:.4f}" for law in ("root", "leaves"))) for kernel, laws in distances.items()]
-    return table(("kernel", "root question", "leaves"), rows)
+    rows = [
+        (kernel, *(f"{distributions[distribution]:.4f}" for distribution in ("root", "leaves")))
+        for kernel, distributions in distances.items()
+    ]
+    return table(("kernel", "root split", "leaves"), rows)
 
 
 def fuzz(told):

@@ -23,7 +23,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import _figures
 from pactree_mcmc.posterior.ess import rhat_and_ess
 
-HEADER = ("table", "runs that ended by the criterion", "quantities", "share of abs(z) > 2", "root mean square of z")
+HEADER = ("table", "runs that ended by the criterion", "quantities", "fraction of abs(z) > 2", "root mean square of z")
 KINDS = ("scalar", "root features", "features", "predictions")
 
 

@@ -1,7 +1,7 @@
 """The table of kernels: on each problem with an exact answer, how far and how fast."""
 
 from measures import effective, roots, total_variation
-from problems import WITH_EXACT_ANSWER, model_of, root_law, truth_of
+from problems import WITH_EXACT_ANSWER, model_of, root_pmf, truth_of
 from settings import LIMITS
 from tables import MissingTable
 from timing import kernel_name, run_within
@@ -9,7 +9,7 @@ from timing import kernel_name, run_within
 HEADER = (
     "problem",
     "kernel",
-    "total variation of the root law",
+    "total variation of the root distribution",
     "effective draws/s of the slowest",
     "slowest",
     "proposals/s",
@@ -33,16 +33,16 @@ def kernel_table(kernels, seconds=None, names=None):
 
 
 def _figures(name, kernel, limit):
-    law = root_law(name)
+    distribution = root_pmf(name)
     run = run_within(model_of(name), limit, rng=0, kernel=kernel)
     post, drawn = run.post, roots(run.post)
     rates = {
-        "root": effective(drawn.has(max(law, key=law.get))) / run.seconds,
+        "root": effective(drawn.has(max(distribution, key=distribution.get))) / run.seconds,
         "leaves": effective(post.n_leaves) / run.seconds,
         "log score": effective(post.log_score) / run.seconds,
     }
     slowest = min(rates, key=rates.get)
-    apart = total_variation(law, drawn.law())
+    apart = total_variation(distribution, drawn.distribution())
     return f"{apart:.4f}", f"{rates[slowest]:,.1f}", slowest, f"{run.proposals_per_second:,.0f}"
 
 

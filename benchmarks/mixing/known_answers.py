@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 from measures import Check, effective, log_posterior, root_features, roots, total_variation, z_event, z_score
-from problems import feature_law, model_of, root_law, truth_of
+from problems import feature_distribution, model_of, root_pmf, truth_of
 from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LEVELS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS
 from timing import run_within, why_not
 
@@ -21,12 +21,14 @@ def chipman_1998(options):
             how = {"kernel": options.kernel, "proposals": CHIPMAN_PROPOSALS}
             run = run_within(model_of("chipman_1998"), limit, rng=seed, **how)
             gaps.append(abs((run.post.n_leaves == 5).mean() - five))
-            variations.append(total_variation(root_law("chipman_1998"), roots(run.post).law()))
+            variations.append(total_variation(root_pmf("chipman_1998"), roots(run.post).distribution()))
             seconds.append(run.seconds)
         yield f"{limit.seconds:g} s a chain, |P(5 leaves) - {five:.4f}|: {_row(gaps)}; root split: {_row(variations)}"
         yield Check(f"{limit.seconds:g} s, worst chain, |P(5 leaves) - exact|", max(gaps), asked)
         if limit is not short:
-            yield Check(f"{limit.seconds:g} s, worst chain, total variation of the root law", max(variations), 0.01)
+            yield Check(
+                f"{limit.seconds:g} s, worst chain, total variation of the root distribution", max(variations), 0.01
+            )
         yield Check("longest chain, seconds", max(seconds), limit.seconds)
     yield from _evidence(options)
 
@@ -47,32 +49,35 @@ def _evidence(options):
 
 
 def one_dimension(options):
-    """Law of the root cut, and effective draws of its most probable value, on one core."""
-    limit, law = LIMITS["one_dimension"].within(options.seconds), root_law("one_dimension")
+    """Distribution of the root cut, and effective draws of its most probable value, on one core."""
+    limit, distribution = LIMITS["one_dimension"].within(options.seconds), root_pmf("one_dimension")
     how = {"kernel": options.kernel, "proposals": ONE_DIMENSION_PROPOSALS}
     run = run_within(model_of("one_dimension"), limit, rng=0, **how)
-    drawn, best = roots(run.post), max(law, key=law.get)
-    apart = [total_variation(law, drawn.law(c)) for c in range(limit.chains)]
+    drawn, best = roots(run.post), max(distribution, key=distribution.get)
+    apart = [total_variation(distribution, drawn.distribution(c)) for c in range(limit.chains)]
     found = effective(drawn.has(best))
     yield f"{limit.chains} chains, {run.draws} draws each, total variation of each chain: {_row(apart)}"
     yield f"effective draws a draw of the root {best[1]:.4f}: {found / (limit.chains * run.draws):.2f}"
-    yield Check("total variation of the root law", total_variation(law, drawn.law()), 0.05)
+    yield Check("total variation of the root distribution", total_variation(distribution, drawn.distribution()), 0.05)
     rate = found / run.seconds
     yield Check(
-        f"effective draws a second of the root {best[1]:.4f} (P = {law[best]:.3f})", rate, 5000.0, at_least=True
+        f"effective draws a second of the root {best[1]:.4f} (P = {distribution[best]:.3f})",
+        rate,
+        5000.0,
+        at_least=True,
     )
     yield Check("seconds", run.seconds, limit.seconds)
 
 
 def maptree_medium(options):
-    """Law of the root feature on the published test case."""
+    """Distribution of the root feature on the published test case."""
     limit = LIMITS["maptree_medium"].within(options.seconds)
     run = run_within(model_of("maptree_medium"), limit, rng=0, kernel=options.kernel)
     root = root_features(run.post)
     for feature, exact in MAPTREE_ROOT.items():
-        shares = (root == feature).mean(axis=1)
-        what = f"|P(root f{feature}) - {exact}| of all chains (each has {_row(shares)})"
-        yield Check(what, abs(shares.mean() - exact), 0.02)
+        fractions = (root == feature).mean(axis=1)
+        what = f"|P(root f{feature}) - {exact}| of all chains (each has {_row(fractions)})"
+        yield Check(what, abs(fractions.mean() - exact), 0.02)
     yield Check("seconds", run.seconds, limit.seconds)
 
 
@@ -81,16 +86,16 @@ def wu_tjelmeland_west(options):
     limit = LIMITS["wu_tjelmeland_west"].within(options.seconds)
     run = run_within(model_of("wu_tjelmeland_west"), limit, rng=0, kernel=options.kernel)
     root = root_features(run.post)
-    share = {name: (root == k).mean(axis=1) for k, name in ((0, "x1"), (1, "x2"), (2, "x3"), (-1, "no split"))}
-    for name, shares in share.items():
-        yield f"root {name}, share in each chain: {_row(shares)}"
+    fraction = {name: (root == k).mean(axis=1) for k, name in ((0, "x1"), (1, "x2"), (2, "x3"), (-1, "no split"))}
+    for name, fractions in fraction.items():
+        yield f"root {name}, share in each chain: {_row(fractions)}"
     if truth_of("wu_tjelmeland_west") is None:
-        yield "exact law out of reach"
+        yield "exact distribution out of reach"
     else:
-        yield f"exact law of the root feature: {_row(feature_law(root_law('wu_tjelmeland_west'), 3))}"
-    apart = np.abs(share["x1"] - share["x3"])
-    least = np.minimum(share["x1"], share["x3"])
-    yield Check("worst chain, |share of x1 - share of x3|", apart.max(), 0.1)
+        yield f"exact distribution of the root feature: {_row(feature_distribution(root_pmf('wu_tjelmeland_west'), 3))}"
+    apart = np.abs(fraction["x1"] - fraction["x3"])
+    least = np.minimum(fraction["x1"], fraction["x3"])
+    yield Check("worst chain, |fraction of x1 - fraction of x3|", apart.max(), 0.1)
     yield Check("worst chain, draws with the rarer of the two", least.min() * run.draws, 1, at_least=True)
     yield Check("seconds", run.seconds, limit.seconds)
 
@@ -100,8 +105,8 @@ def xor_twins(options):
     limit, truth = LIMITS["xor_twins"].within(options.seconds), truth_of("xor_twins")
     run = run_within(model_of("xor_twins"), limit, rng=0, kernel=options.kernel)
     by_chain = [_twin_scores(run.post, truth, c) for c in range(limit.chains)]
-    shares = [(root_features(run.post) == k).mean() for k in range(3)]
-    yield f"root feature, all chains: {_row(shares)}; exact {_row(feature_law(root_law('xor_twins'), 3))}"
+    fractions = [(root_features(run.post) == k).mean() for k in range(3)]
+    yield f"root feature, all chains: {_row(fractions)}; exact {_row(feature_distribution(root_pmf('xor_twins'), 3))}"
     yield f"inclusion, all chains: {_row(run.post.feature_inclusion())}; exact {_row(truth.feature_inclusion())}"
     for what in by_chain[0]:
         yield Check(f"{what}, worst |z| of any chain", max(scores[what] for scores in by_chain), 4.0)
@@ -119,7 +124,7 @@ def _twin_scores(post, truth, chain):
     mean = pmf @ sizes
     events = {
         "leaves": [(leaves == m, pmf[m]) for m in sizes[pmf >= 0.01]],
-        "root feature": [(root == k, p) for k, p in enumerate(feature_law(root_law("xor_twins"), 3))],
+        "root feature": [(root == k, p) for k, p in enumerate(feature_distribution(root_pmf("xor_twins"), 3))],
         "inclusion": [(inclusion[:, :, k], p) for k, p in enumerate(truth.feature_inclusion())],
     }
     scores = {what: max(abs(z_event(*event, floor)) for event in several) for what, several in events.items()}

@@ -6,7 +6,7 @@ A fifth of the rows is held out (at most 10,000). Beside the default stands the 
 of tuning and 1,000 draws of 100 proposals, and "local" of given length in the processor time that the default took.
 Loss: log loss in nats, or RMSE to the noise-free function. Agreement: for up to 200 held-out rows, the distance between
 the mean of each chain and the mean of the others, over the errors of both by the effective draws of each chain; its
-root mean square is 1 where the chains differ as their own errors say, the share beyond 2 is .05.
+root mean square is 1 where the chains differ as their own errors say, the fraction beyond 2 is .05.
 """
 
 import argparse

@@ -27,25 +27,25 @@ class Check(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The root questions of a run."""
+    """The root splits of a run."""
 
     keys: list
     """Those drawn, named as in ``root_split_pmf``."""
     of_draw: np.ndarray
     """(chains, draws): which of them each draw has."""
 
-    def law(self, chain=slice(None)):
-        """Share of each root question, in one chain or in all."""
+    def distribution(self, chain=slice(None)):
+        """Fraction of each root split, in one chain or in all."""
         drawn = self.of_draw[chain]
         return dict(zip(self.keys, np.bincount(drawn.ravel(), minlength=len(self.keys)) / drawn.size, strict=True))
 
     def has(self, key):
-        """Whether each draw has the root question ``key``, (chains, draws)."""
+        """Whether each draw has the root split ``key``, (chains, draws)."""
         return self.of_draw == (self.keys.index(key) if key in self.keys else -1)
 
 
 def roots(post):
-    """The root questions of the draws."""
+    """The root splits of the draws."""
     at = post.distinct_trees.offset[:-1]
     told = np.rec.fromarrays(
         [getattr(post.distinct_trees, name)[at] for name in ("feature", "threshold", "categories")]
@@ -61,7 +61,7 @@ def root_features(post):
 
 
 def total_variation(exact, sampled):
-    """Half the sum of differences of two laws given as dictionaries."""
+    """Half the sum of differences of two distributions given as dictionaries."""
     return 0.5 * sum(abs(exact.get(key, 0.0) - sampled.get(key, 0.0)) for key in exact.keys() | sampled.keys())
 
 
@@ -92,5 +92,5 @@ def z_score(values, exact, exact_sd=0.0, floor=1.0):
 
 
 def z_event(hit, probability, floor):
-    """The z score of the share of an event, ``hit`` (1, draws)."""
+    """The z score of the fraction of an event, ``hit`` (1, draws)."""
     return z_score(hit, probability, math.sqrt(max(probability * (1.0 - probability), 0.0)), floor)

@@ -74,15 +74,15 @@ def truth_of(name):
 
 
 @cache
-def root_law(name):
-    """The exact law of the root question."""
+def root_pmf(name):
+    """The exact distribution of the root split."""
     return truth_of(name).root_split_pmf()
 
 
-def feature_law(law, n_features):
-    """Probability of each feature at the root, from the law of the root question."""
-    shares = [0.0] * n_features
-    for key, probability in law.items():
+def feature_distribution(distribution, n_features):
+    """Probability of each feature at the root, from the distribution of the root split."""
+    fractions = [0.0] * n_features
+    for key, probability in distribution.items():
         if key is not None:
-            shares[key[0]] += probability
-    return shares
+            fractions[key[0]] += probability
+    return fractions

@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
     @property
     def asked(self):
-        """Those of the quantities asked about."""
+        """Those of the quantities split on."""
         return {what: found for what, found in self.worst.items() if what in ASKED}
 
     def missed(self, limit):
@@ -117,7 +117,7 @@ def real(options):
 def _told(run, limit):
     missed, steps = run.missed(limit), run.post.course.steps
     figures = [f"{what} {rhat:.4f} / {ess:,.0f}" for what, (rhat, ess) in run.worst.items()]
-    roots = [f"{name} {p:.3f}" for name, p in sorted(root_law(run.post).items(), key=lambda item: -item[1])]
+    roots = [f"{name} {p:.3f}" for name, p in sorted(root_pmf(run.post).items(), key=lambda item: -item[1])]
     return "; ".join(
         [
             f"{run.seconds:.1f} s, {run.cpu_seconds:.1f} CPU s, {steps:,} steps",
@@ -138,11 +138,11 @@ def _row(name, model, limit, runs):
     return f"| {' | '.join(cells)} |"
 
 
-def root_law(post):
+def root_pmf(post):
     """Probability of each feature at the root that is not rare there."""
-    law = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
+    distribution = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
     names = ["no split", *post.model.columns.names]
-    return {names[k]: float(law[k]) for k in np.flatnonzero(law > RARE)}
+    return {names[k]: float(distribution[k]) for k in np.flatnonzero(distribution > RARE)}
 
 
 def _compare(name, model, seeds):
@@ -151,7 +151,7 @@ def _compare(name, model, seeds):
     ratios = []
     for seed in range(seeds):
         run = sampled(model, seed)
-        judged = [feature for feature, p in root_law(run.post).items() if p < 1.0 - RARE and feature != "no split"]
+        judged = [feature for feature, p in root_pmf(run.post).items() if p < 1.0 - RARE and feature != "no split"]
         if not judged:
             yield f"{name}, seed {seed}: no feature at the root to judge"
             continue

@@ -18,8 +18,8 @@ class Limit(NamedTuple):
         return self if seconds is None else self._replace(seconds=seconds)
 
 
-TUNE_SHARE = 0.2  # of a time-limited run
-PILOT_SHARE = 0.08  # of the time limit: how long the run lasts that finds the number of draws
+TUNE_FRACTION = 0.2  # of a time-limited run
+PILOT_FRACTION = 0.08  # of the time limit: how long the run lasts that finds the number of draws
 MOST_DRAWS = 50_000  # a chain; beyond, draws are thinned
 
 LIMITS = {

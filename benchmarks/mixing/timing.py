@@ -71,13 +71,13 @@ def run_within(model, limit, *, most_draws=settings.MOST_DRAWS, **how):
 
     call(4, 4)
     sweeps, pilot = 32, call(32, 0)
-    while pilot.seconds < settings.PILOT_SHARE * limit.seconds:
+    while pilot.seconds < settings.PILOT_FRACTION * limit.seconds:
         sweeps *= 2
         pilot = call(sweeps, 0)
     total, seconds, best = sweeps, pilot.seconds, None
     for _ in range(5):
         total = max(int(0.95 * total * limit.seconds / seconds), 16)
-        tune = int(settings.TUNE_SHARE * total)
+        tune = int(settings.TUNE_FRACTION * total)
         thin = -(-(total - tune) // most_draws)
         draws, used = (total - tune) // thin, time.process_time()
         run = Timed(call(draws, tune, thin), draws, tune, thin, time.process_time() - used)

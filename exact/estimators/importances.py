@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pactree_mcmc.posterior.sampled import shares
+from pactree_mcmc.posterior.sampled import fractions
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -30,4 +30,4 @@ class AsksFeatures:
     @property
     def feature_importances_(self) -> np.ndarray:
         """``split_counts_`` divided by its sum, (p,)."""
-        return shares(self.split_counts_)
+        return fractions(self.split_counts_)

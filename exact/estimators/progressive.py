@@ -14,7 +14,7 @@ from pactree_mcmc.core.checks import check_choice, check_count
 from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model.split_prior.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior.base import DEPTH_CEILING
-from pactree_mcmc.posterior.sampled import shares
+from pactree_mcmc.posterior.sampled import fractions
 from pactree_mcmc.table.validation import read_data
 
 from ..systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
@@ -140,7 +140,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Probability (p,) that a tree splits on the feature, divided by the sum over features."""
         check_is_fitted(self, "mixture_")
-        return shares(self.mixture_.feature_inclusion())
+        return fractions(self.mixture_.feature_inclusion())
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""

@@ -128,8 +128,8 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Returns the class with most votes, (n,); the first of several."""
-        share = self.predict_proba(X)
-        return self.classes_[np.argmax(share, axis=1)]
+        fraction = self.predict_proba(X)
+        return self.classes_[np.argmax(fraction, axis=1)]
 
     def _check_tree(self) -> None:
         check_choice("base", self.base, ("dyadic", "kd"))

@@ -13,27 +13,27 @@ UPPER_BITS = 32
 
 @jit
 def pack_cut(cut: int, upper: int) -> int:
-    """An ordered question as one integer; ``cut >> 32`` gives back the cut, -1 too."""
+    """An ordered split as one integer; ``cut >> 32`` gives back the cut, -1 too."""
     return (cut << UPPER_BITS) | upper
 
 
 @jit
 def is_relative(rule: Any, rows: int) -> bool:
-    """Whether questions of a cell of so many rows are counted from the low end of its box: empty ones, all alike."""
+    """Whether splits of a cell of so many rows are counted from the low end of its box: empty ones, all alike."""
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 
 
 @jit
-def relative(model: Any, work: Any, k: int, question: int) -> int:
-    """A question of an empty cell, counted from the low end of whatever box it has on the way there."""
+def relative(model: Any, work: Any, k: int, split: int) -> int:
+    """A split of an empty cell, counted from the low end of whatever box it has on the way there."""
     box = work.scratch.box
     if not model.split_prior.feature[k].nominal:
-        cut = (question >> UPPER_BITS) - span(model, work, k)[0]
+        cut = (split >> UPPER_BITS) - span(model, work, k)[0]
         return pack_cut(cut, cut + 1)
     out, place, mask = np.int64(0), 0, box[k, 0]
     while mask:
         lowest = mask & -mask
-        if question & lowest:
+        if split & lowest:
             out |= np.int64(1) << place
         place += 1
         mask &= mask - 1
@@ -41,11 +41,11 @@ def relative(model: Any, work: Any, k: int, question: int) -> int:
 
 
 @jit
-def moved_bits(question: int, there: int, here: int) -> int:
+def moved_bits(split: int, there: int, here: int) -> int:
     """Categories of one box as those at the same places of another, with as many."""
     out = np.int64(0)
     while there:
-        if question & there & -there:
+        if split & there & -there:
             out |= here & -here
         there &= there - 1
         here &= here - 1

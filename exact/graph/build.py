@@ -1,9 +1,9 @@
 """Breadth-first construction of the graph of cells, compiled: where the exact engine tells split priors apart.
 
-A cell is known by a 128-bit hash of what its future depends on: the set of its points (local questions), or its box
+A cell is known by a 128-bit hash of what its future depends on: the set of its points (local cuts), or its box
 (grid); an empty box only by the numbers of codes it spans, since all such futures are alike unless cuts are weighed.
 Where weights look at the depth it is part of the hash.
-The rows of a cell are found again from the questions that first led to it: nothing but numbers is stored per cell.
+The rows of a cell are found again from the splits that first led to it: nothing but numbers is stored per cell.
 """
 
 from math import log
@@ -39,10 +39,10 @@ ADD, ADD_WANTED, FIND = range(3)
 """What is done about cells that are not there yet: all are added, those of wanted splits, none."""
 UNKNOWN = -1
 """Number of a cell that is not there."""
-FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_WAYS = range(4)
-PARENT, FEATURE, QUESTION, SIDE = range(4)
+FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS = range(4)
+PARENT, FEATURE, SPLIT, SIDE = range(4)
 LEFT, RIGHT = range(2)
-MAX_NOMINAL_WAYS = 1 << 20
+MAX_NOMINAL_SPLITS = 1 << 20
 
 
 @jit
@@ -56,9 +56,9 @@ def build(model: Any, work: Any) -> int:
         cells.first_edge[cell] = count[N_EDGES]
         if cells.depth[cell] < model.prior.depth_limit:
             n_members = find_members(model, work, cell)
-            ways = bound_ways(model, work, n_members, cell)
-            if ways > MAX_NOMINAL_WAYS:
-                return TOO_MANY_WAYS
+            ways = bound_n_splits(model, work, n_members, cell)
+            if ways > MAX_NOMINAL_SPLITS:
+                return TOO_MANY_SPLITS
             if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
                 return MORE_CELLS
             if count[N_EDGES] + ways > len(work.edges.left):
@@ -110,7 +110,7 @@ def find_or_add(
     side: int,
     parent: int,
     feature: int,
-    question: int,
+    split: int,
     size: int,
 ) -> int:
     """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch.
@@ -135,7 +135,7 @@ def find_or_add(
     cells.table[at] = new
     cells.hash[new, 0], cells.hash[new, 1] = word0, word1
     cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
-    cells.origin[QUESTION, new], cells.origin[SIDE, new] = question, side
+    cells.origin[SPLIT, new], cells.origin[SIDE, new] = split, side
     cells.rows[new], cells.size[new] = scratch.side_rows[side], size
     cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
@@ -146,7 +146,7 @@ def find_or_add(
 
 @jit
 def find_members(model: Any, work: Any, cell: int) -> int:
-    """Box and points of a cell into the scratch, from the questions that first led to it; the number of points."""
+    """Box and points of a cell into the scratch, from the splits that first led to it; the number of points."""
     points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
     feature = model.split_prior.feature
     for k in range(len(feature)):
@@ -154,14 +154,14 @@ def find_members(model: Any, work: Any, cell: int) -> int:
         box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
     here = cell
     while cells.origin[PARENT, here] >= 0:
-        k, question = cells.origin[FEATURE, here], cells.origin[QUESTION, here]
+        k, split = cells.origin[FEATURE, here], cells.origin[SPLIT, here]
         left = cells.origin[SIDE, here] == LEFT
         if feature[k].nominal:
-            box[k, 0] &= question if left else ~question
+            box[k, 0] &= split if left else ~split
         elif left:
-            box[k, 1] = min(box[k, 1], (question >> UPPER_BITS) + 1)
+            box[k, 1] = min(box[k, 1], (split >> UPPER_BITS) + 1)
         else:
-            box[k, 0] = max(box[k, 0], (question >> UPPER_BITS) + 1)
+            box[k, 0] = max(box[k, 0], (split >> UPPER_BITS) + 1)
         here = cells.origin[PARENT, here]
     if cells.rows[cell] == 0:
         return 0
@@ -205,8 +205,8 @@ def _place(points: Any, k: int, code: int) -> int:
 
 
 @jit
-def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
-    """At least as many as the cell has questions."""
+def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
+    """At least as many as the cell has splits."""
     rule = model.split_prior
     total = 0
     for k in range(len(rule.feature)):
@@ -217,7 +217,7 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
             n_codes = min(n_codes, n_members)
         if rule.feature[k].nominal:
             if n_codes > 20:
-                return MAX_NOMINAL_WAYS + 1
+                return MAX_NOMINAL_SPLITS + 1
             n_codes = 1 << max(n_codes - 1, 0)
         total += n_codes + 2
     return total
@@ -225,7 +225,7 @@ def bound_ways(model: Any, work: Any, n_members: int, cell: int) -> int:
 
 @jit
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
-    """Add the questions of a cell, and the cells they lead to."""
+    """Add the splits of a cell, and the cells they lead to."""
     rule, count = model.split_prior, work.scratch.count
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
@@ -239,7 +239,7 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
             _ask_cuts(model, work, cell, n_members, k)
         ways = count[N_EDGES] - before
         if ways > 0 and is_weighted(rule):
-            total += _share_weights(rule, work, weight, before, count[N_EDGES])
+            total += _fraction_weights(rule, work, weight, before, count[N_EDGES])
         elif ways > 0:
             total += weight
             for e in range(before, count[N_EDGES]):
@@ -269,7 +269,7 @@ def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
 
 
 @jit
-def _share_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
+def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
     """Turn the weights of the splits of a feature, kept in ``log_rule``, into logs of their parts of R.
 
     Returns the part of the feature, before it is normalised.
@@ -277,10 +277,10 @@ def _share_weights(rule: Any, work: Any, weight: float, first: int, last: int) -
     edges, mass = work.edges, 0.0
     for e in range(first, last):
         mass += edges.log_rule[e]
-    share = weight * mass if rule.joint else weight
+    fraction = weight * mass if rule.joint else weight
     for e in range(first, last):
-        edges.log_rule[e] = log(share) + log(edges.log_rule[e]) - log(mass)
-    return share
+        edges.log_rule[e] = log(fraction) + log(edges.log_rule[e]) - log(mass)
+    return fraction
 
 
 @jit
@@ -438,70 +438,70 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
     weight = weight_of_part(rule, k, float(ways), np.int64(work.cells.depth[cell])) if is_weighted(rule) else 1.0
     for way in range(-trivial, ways if weight > 0.0 else 0):
         if way < 0:
-            question = everything if way == -trivial else np.int64(0)
+            split = everything if way == -trivial else np.int64(0)
         else:
-            question = spread_bits(parted, 1 + 2 * way)
+            split = spread_bits(parted, 1 + 2 * way)
         _clear_sides(work)
         for j in range(n):
-            left = (question >> scratch.codes[j]) & 1 == 1
+            left = (split >> scratch.codes[j]) & 1 == 1
             _add_code_to_side(work, LEFT if left else RIGHT, scratch.codes[j])
         rows_left, rows_right = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
         if min(rows_left, rows_right) < least_rows(rule):
             continue
         if not parts_box(rule) and rows_left >= rows_right:
-            question |= everything & ~present
-        _add_edge(model, work, cell, k, question, weight)
+            split |= everything & ~present
+        _add_edge(model, work, cell, k, split, weight)
     _forget_codes(work, n)
 
 
 @jit
-def _add_edge(model: Any, work: Any, cell: int, k: int, question: int, weight: float) -> None:
-    """Add a question whose two sides are summed in the scratch; its weight takes the place of R for now."""
+def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
+    """Add a split whose two sides are summed in the scratch; its weight takes the place of R for now."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = edges.right[e] = UNKNOWN
-    if count[MODE] != ADD_WANTED or _is_wanted(work, k, question):
-        edges.left[e] = _child(model, work, cell, k, question, LEFT)
-        edges.right[e] = _child(model, work, cell, k, question, RIGHT)
+    if count[MODE] != ADD_WANTED or _is_wanted(work, k, split):
+        edges.left[e] = _child(model, work, cell, k, split, LEFT)
+        edges.right[e] = _child(model, work, cell, k, split, RIGHT)
     edges.feature[e], edges.log_rule[e] = k, weight
     if is_relative(model.split_prior, work.cells.rows[cell]):
-        question = relative(model, work, k, question)
-    edges.question[e] = question
+        split = relative(model, work, k, split)
+    edges.split[e] = split
     count[N_EDGES] += 1
 
 
 @jit
-def _is_wanted(work: Any, k: int, question: int) -> bool:
+def _is_wanted(work: Any, k: int, split: int) -> bool:
     """Whether a split about to be added is wanted, which is noted."""
     wanted, count = work.scratch.wanted, work.scratch.count
     for i in range(count[N_WANTED]):
-        if wanted[i, 0] == k and (question & wanted[i, 2]) == wanted[i, 1]:
+        if wanted[i, 0] == k and (split & wanted[i, 2]) == wanted[i, 1]:
             wanted[i, 3] = count[N_EDGES]
             return True
     return False
 
 
 @jit
-def _child(model: Any, work: Any, cell: int, k: int, question: int, side: int) -> int:
-    """The cell on one side of a question, found or added."""
+def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> int:
+    """The cell on one side of a split, found or added."""
     rule, scratch, cells = model.split_prior, work.scratch, work.cells
     if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:
             return cell
         word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
-        return find_or_add(model, work, word0, word1, side, cell, k, question, scratch.side_rows[side])
+        return find_or_add(model, work, word0, word1, side, cell, k, split, scratch.side_rows[side])
     old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
     n_coordinates = 2 if rule.feature[k].twin != k else 1
     before = width(model, work, k)
     if rule.feature[k].nominal:
-        scratch.box[k, 0] &= question if side == LEFT else ~question
+        scratch.box[k, 0] &= split if side == LEFT else ~split
     elif side == LEFT:
-        scratch.box[k, 1] = (question >> UPPER_BITS) + 1
+        scratch.box[k, 1] = (split >> UPPER_BITS) + 1
     else:
-        scratch.box[k, 0] = (question >> UPPER_BITS) + 1
+        scratch.box[k, 0] = (split >> UPPER_BITS) + 1
     size = cells.size[cell] - n_coordinates * (before - width(model, work, k))
     word0, word1 = box_hash(model, work, is_relative(rule, scratch.side_rows[side]))
-    child = find_or_add(model, work, word0, word1, side, cell, k, question, size)
+    child = find_or_add(model, work, word0, word1, side, cell, k, split, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child
 

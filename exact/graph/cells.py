@@ -21,7 +21,7 @@ from .not_finite import refuse_not_finite
 from .work import Cells, Edges, Points, Scratch, pack_work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
-EDGE_COLUMNS = ("left", "right", "feature", "question", "log_rule")
+EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
 
 
@@ -40,7 +40,7 @@ class CellGraph(NamedTuple):
     """(n_edges,) int32: child in which the answer is no."""
     feature: np.ndarray
     """(n_edges,) int32."""
-    question: np.ndarray
+    split: np.ndarray
     """(n_edges,) int64: packed cut and next code, or categories going left; relative to the box in an empty cell."""
     log_rule: np.ndarray
     """(n_edges,) float64: log R(split | cell)."""
@@ -247,9 +247,9 @@ def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells,
 
 def refuse_unfit(status: int, n_cells: int, n_edges: int, limit: Limit) -> None:
     """Refuse what a builder found to be too much."""
-    if status == _builder.TOO_MANY_WAYS:
-        most = _builder.MAX_NOMINAL_WAYS
-        raise Intractable(most, most >> 1, "questions in one cell, on a nominal feature with over 20 categories")
+    if status == _builder.TOO_MANY_SPLITS:
+        most = _builder.MAX_NOMINAL_SPLITS
+        raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
     limit.refuse_above(n_cells, n_edges)
 
 

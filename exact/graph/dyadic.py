@@ -180,7 +180,7 @@ def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray
 def link_into(
     left: np.ndarray,
     right: np.ndarray,
-    question: np.ndarray,
+    split: np.ndarray,
     layer: Layer,
     below: Layer,
     codes: np.ndarray,
@@ -206,11 +206,11 @@ def link_into(
             for g in range(n_groups[v] + has_empty[v]):
                 e = place + g * degree
                 left[e] = right[e] = bare
-                question[e] = pack_cut(half - 1, half)
+                split[e] = pack_cut(half - 1, half)
             for i in range(codes.shape[1]):
                 e = place + groups[v, i] * degree
                 low = (np.int64(codes[k, i]) >> shift) << shift
-                question[e] = pack_cut(low + half - 1, low + half)
+                split[e] = pack_cut(low + half - 1, low + half)
                 if codes[k, i] < low + half:
                     left[e] = first_below[w] + groups_below[w, i]
                 else:
@@ -240,19 +240,19 @@ def spread_into(
     weight: np.ndarray,
 ) -> None:
     """Where each cell's edges of a layer begin (counted from the layer's first), their features and log R."""
-    cell, e, log_share = 0, 0, np.empty(child.shape[1])
+    cell, e, log_fraction = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
         total = 0.0
         for k in range(child.shape[1]):
             total += weight[k] if child[v, k] >= 0 else 0.0
         for k in range(child.shape[1]):
-            log_share[k] = log(weight[k]) - log(total) if child[v, k] >= 0 else -np.inf
+            log_fraction[k] = log(weight[k]) - log(total) if child[v, k] >= 0 else -np.inf
         for _ in range(sizes[v]):
             first_edge[cell] = e
             cell += 1
             for k in range(child.shape[1]):
                 if child[v, k] >= 0:
-                    feature[e], log_rule[e] = k, log_share[k]
+                    feature[e], log_rule[e] = k, log_fraction[k]
                     e += 1
 
 
@@ -320,7 +320,7 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
     return out
 
 
-COLUMNS = ("first_edge", "left", "right", "feature", "question", "log_rule", "rows", "stats", "depth")
+COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
 
 
 def _link(
@@ -336,9 +336,9 @@ def _link(
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))
-    question, log_rule, first = np.empty(n, dtype=np.int64), np.empty(n), np.empty(layer.n_cells, dtype=np.int64)
-    link_into(left, right, question, layer, below, codes, levels)
+    split, log_rule, first = np.empty(n, dtype=np.int64), np.empty(n), np.empty(layer.n_cells, dtype=np.int64)
+    link_into(left, right, split, layer, below, codes, levels)
     spread_into(first, feature, log_rule, layer.child, sizes, weight)
-    for name, column in zip(COLUMNS, (first + n_edges, left, right, feature, question, log_rule), strict=False):
+    for name, column in zip(COLUMNS, (first + n_edges, left, right, feature, split, log_rule), strict=False):
         parts[name].append(column)
     return n

@@ -35,7 +35,7 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
         "left": number[split + 1],
         "right": number[design.right[split]],
         "feature": feature.astype(np.int32),
-        "question": np.where(model.columns.is_nominal[feature], design.categories[split], packed_cut),
+        "split": np.where(model.columns.is_nominal[feature], design.categories[split], packed_cut),
         "log_rule": np.zeros(len(split)),
         "rows": rows[kept],
         "stats": stats[kept],

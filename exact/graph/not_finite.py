@@ -29,8 +29,8 @@ def _path(model: TreeModel, parts: Parts, cell: int) -> list[Answer]:
     out: list[Answer] = []
     while cell != 0:
         e = int(np.argmax(((parts["left"] == cell) | (parts["right"] == cell)) & (parent != cell)))
-        c, question, left = int(parts["feature"][e]), int(parts["question"][e]), int(parts["left"][e]) == cell
+        c, split, left = int(parts["feature"][e]), int(parts["split"][e]), int(parts["left"][e]) == cell
         if c < len(model.scales):  # the first split of a graph of stages selects the stage
-            out.append(Answer(c, question >> UPPER_BITS, question & 0xFFFFFFFF, question, left))
+            out.append(Answer(c, split >> UPPER_BITS, split & 0xFFFFFFFF, split, left))
         cell = int(parent[e])
     return out[::-1]

@@ -40,7 +40,7 @@ def _pack(g: CellGraph) -> Any:
         g.left,
         g.right,
         g.feature,
-        g.question,
+        g.split,
         g.log_rule,
         g.rows,
         g.stats,

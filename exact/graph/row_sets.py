@@ -29,7 +29,7 @@ class RowSets(NamedTuple):
     first: np.ndarray
     """(n_sets,) int64: the first cell of each set."""
     way: np.ndarray
-    """(n_cells,) int64: the most probable question that leads to each cell from another; -1 of the root."""
+    """(n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root."""
     side: np.ndarray
     """(n_cells,) int64: 0 if the answer yes leads there, 1 if no."""
     n_rows: int
@@ -39,7 +39,7 @@ class RowSets(NamedTuple):
 
 
 def row_sets(model: TreeModel, graph: CellGraph, probability: np.ndarray) -> RowSets:
-    """Sets of rows of the cells, and ways to them by ``probability`` (n_edges,) of the questions.
+    """Sets of rows of the cells, and ways to them by ``probability`` (n_edges,) of the splits.
 
     Every cell is reached by one way, down a tree over the cells; the time is the sum of the rows of their parents.
     """
@@ -51,7 +51,7 @@ def row_sets(model: TreeModel, graph: CellGraph, probability: np.ndarray) -> Row
     first_child = np.searchsorted(above[children], np.arange(graph.n_cells + 1))
     codes = np.ascontiguousarray(model.units.codes[:, units], dtype=np.int64)
     nominal = model.columns.is_nominal[model.columns.source]
-    word = hash_cells(codes, key, nominal, graph.feature, graph.question, way, side, children, first_child)
+    word = hash_cells(codes, key, nominal, graph.feature, graph.split, way, side, children, first_child)
     of_cell, first = number_words(word)
     return RowSets(of_cell, word[first], first, way, side, len(units), model.units.n_units)
 
@@ -77,7 +77,7 @@ def hash_cells(
     key: np.ndarray,
     nominal: np.ndarray,
     feature: np.ndarray,
-    question: np.ndarray,
+    split: np.ndarray,
     way: np.ndarray,
     side: np.ndarray,
     children: np.ndarray,
@@ -107,7 +107,7 @@ def hash_cells(
         if way[child] < 0:
             continue
         e, middle = way[child], start
-        k, asked = feature[e], question[e]
+        k, asked = feature[e], split[e]
         for i in range(start, stop):
             moved = order[i]
             code = codes[k, moved]

@@ -24,7 +24,7 @@ from .build import (
     ADD_WANTED,
     FIND,
     FINISHED,
-    MAX_NOMINAL_WAYS,
+    MAX_NOMINAL_SPLITS,
     MODE,
     MORE_CELLS,
     MORE_EDGES,
@@ -32,10 +32,10 @@ from .build import (
     N_EDGES,
     N_WANTED,
     NEXT,
-    TOO_MANY_WAYS,
+    TOO_MANY_SPLITS,
     UNKNOWN,
     add_root,
-    bound_ways,
+    bound_n_splits,
     expand,
     find_members,
     has_split,
@@ -45,7 +45,7 @@ from .limits import Limit
 from .work import Edges, pack_work
 
 NONE = -1
-FEATURE, QUESTION, BITS, EDGE = range(4)
+FEATURE, SPLIT, BITS, EDGE = range(4)
 ORDERED_BITS = -(1 << UPPER_BITS)
 """Of a packed cut, those that tell: not the next code."""
 
@@ -55,7 +55,7 @@ class Passing(NamedTuple):
 
     feature: np.ndarray
     """(n_nodes,) int64, LEAF in a leaf."""
-    question: np.ndarray
+    split: np.ndarray
     """(n_nodes,) int64: packed cut, or categories going left."""
     parent: np.ndarray
     """(n_nodes,) int64: node, counted over all trees; NONE for a root."""
@@ -94,7 +94,7 @@ _passing, _visits = struct(Passing), struct(Visits)
 @jit
 def pack_passing(p: Passing) -> Any:
     """The arrays as one pointer."""
-    return _passing(p.feature, p.question, p.parent, p.left, p.right, p.next_node, p.want)
+    return _passing(p.feature, p.split, p.parent, p.left, p.right, p.next_node, p.want)
 
 
 @jit
@@ -189,10 +189,10 @@ def _passing_of(trees: CodedTrees) -> Passing:
     parent = np.full(len(number), NONE, dtype=np.int64)
     left, right = number + 1, first + trees.right
     parent[left[inner]] = parent[right[inner]] = number[inner]
-    question = np.where(trees.categories >= 0, trees.categories, (trees.cut << UPPER_BITS) | trees.upper)
+    split = np.where(trees.categories >= 0, trees.categories, (trees.cut << UPPER_BITS) | trees.upper)
     return Passing(
         trees.feature.astype(np.int64),
-        question,
+        split,
         parent,
         left,
         right,
@@ -238,7 +238,7 @@ def follow(model: Any, work: Any, passing: Any, visits: Any) -> int:
             visits.size[0] -= 1
             continue
         n_members = find_members(model, work, cell)
-        ways = bound_ways(model, work, n_members, cell)
+        ways = bound_n_splits(model, work, n_members, cell)
         status = _room(work, ways)
         if status != FINISHED:
             return status
@@ -257,8 +257,8 @@ def follow(model: Any, work: Any, passing: Any, visits: Any) -> int:
 def _room(work: Any, ways: int) -> int:
     """Whether there is room for the splits of a cell and all they may lead to."""
     count, cells = work.scratch.count, work.cells
-    if ways > MAX_NOMINAL_WAYS:
-        return TOO_MANY_WAYS
+    if ways > MAX_NOMINAL_SPLITS:
+        return TOO_MANY_SPLITS
     if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
         return MORE_CELLS
     if count[N_EDGES] + ways > len(work.edges.left):
@@ -280,16 +280,16 @@ def _want_splits(model: Any, work: Any, passing: Any, visits: Any, cell: int, n_
     while node != NONE:
         k = passing.feature[node]
         if k != LEAF:
-            question, bits = _in_cell(model, work, passing, cell, node, n_members)
+            split, bits = _in_cell(model, work, passing, cell, node, n_members)
             at = np.int64(0)
-            while at < n and (wanted[at, FEATURE] != k or wanted[at, QUESTION] != question):
+            while at < n and (wanted[at, FEATURE] != k or wanted[at, SPLIT] != split):
                 at += 1
             if at == n:
-                wanted[n, FEATURE], wanted[n, QUESTION], wanted[n, BITS], wanted[n, EDGE] = k, question, bits, NONE
+                wanted[n, FEATURE], wanted[n, SPLIT], wanted[n, BITS], wanted[n, EDGE] = k, split, bits, NONE
                 n += 1
             passing.want[node] = at
             if parts_rows(model.split_prior):
-                n_left = _n_left(model, work, k, question, n_members)
+                n_left = _n_left(model, work, k, split, n_members)
                 if n_left == n_members:
                     _pass_here(passing, node, passing.left[node])
                 if n_left == 0:
@@ -305,12 +305,12 @@ def _pass_here(passing: Any, node: int, child: int) -> None:
 
 
 @jit
-def _n_left(model: Any, work: Any, k: int, question: int, n_members: int) -> int:
+def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
     """How many of the points of a cell a split sends left."""
     nominal, n = model.split_prior.feature[k].nominal, 0
     for j in range(n_members):
         code = work.points.codes[k, work.scratch.members[j]]
-        n += (question >> code) & 1 == 1 if nominal else code <= question >> UPPER_BITS
+        n += (split >> code) & 1 == 1 if nominal else code <= split >> UPPER_BITS
     return n
 
 
@@ -318,15 +318,15 @@ def _n_left(model: Any, work: Any, k: int, question: int, n_members: int) -> int
 def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
     """The split of a node as the cell lists it, and which of its bits tell; a nominal one may be turned round."""
     rule, box, k = model.split_prior, work.scratch.box, passing.feature[node]
-    question, rows, local = passing.question[node], work.cells.rows[cell], parts_rows(rule)
+    split, rows, local = passing.split[node], work.cells.rows[cell], parts_rows(rule)
     if rows == 0 and local:
         return np.int64(0), np.int64(0)
     if not rule.feature[k].nominal:
-        cut = question >> UPPER_BITS
+        cut = split >> UPPER_BITS
         if is_relative(rule, rows):
             cut += span(model, work, k)[0] - _low_on_way(rule, passing, node, k)
         elif local:
-            n_left = _n_left(model, work, k, question, n_members)
+            n_left = _n_left(model, work, k, split, n_members)
             cut = np.int64(-1) if n_left == 0 else rule.feature[k].n_codes - 1 if n_left == n_members else cut
         return cut << UPPER_BITS, np.int64(ORDERED_BITS)
     present = box[k, 0]
@@ -335,12 +335,12 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
         for j in range(n_members):
             present |= np.int64(1) << work.points.codes[k, work.scratch.members[j]]
     elif is_relative(rule, rows):
-        question = moved_bits(question, _box_on_way(rule, passing, node, k), present)
-    question &= present
-    if question != 0 and question != present and question & (present & -present) == 0:
+        split = moved_bits(split, _box_on_way(rule, passing, node, k), present)
+    split &= present
+    if split != 0 and split != present and split & (present & -present) == 0:
         passing.left[node], passing.right[node] = passing.right[node], passing.left[node]
-        question = present & ~question
-    return question, present
+        split = present & ~split
+    return split, present
 
 
 @jit
@@ -350,7 +350,7 @@ def _low_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
     while passing.parent[here] != NONE:
         up = passing.parent[here]
         if (passing.feature[up] == k or passing.feature[up] == rule.feature[k].twin) and passing.right[up] == here:
-            low = max(low, (passing.question[up] >> UPPER_BITS) + 1)
+            low = max(low, (passing.split[up] >> UPPER_BITS) + 1)
         here = up
     return low
 
@@ -363,7 +363,7 @@ def _box_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
         up = passing.parent[here]
         if passing.feature[up] == k:
             left = here == up + 1
-            box &= passing.question[up] if left else ~passing.question[up]
+            box &= passing.split[up] if left else ~passing.split[up]
         here = up
     return box
 
@@ -379,7 +379,7 @@ def _list_splits(model: Any, work: Any, visits: Any, cell: int, n_members: int, 
     for e in range(first, count[N_EDGES]):
         if edges.left[e] != UNKNOWN and edges.right[e] != UNKNOWN:
             edges.left[kept], edges.right[kept], edges.feature[kept] = edges.left[e], edges.right[e], edges.feature[e]
-            edges.question[kept], edges.log_rule[kept] = edges.question[e], edges.log_rule[e]
+            edges.split[kept], edges.log_rule[kept] = edges.split[e], edges.log_rule[e]
             for i in range(count[N_WANTED]):
                 if wanted[i, EDGE] == e:
                     wanted[i, EDGE] = kept
@@ -409,7 +409,7 @@ def look_beside(model: Any, work: Any, visits: Any, n_visited: int, mode: int) -
     while count[NEXT] < count[N_CELLS]:
         cell = count[NEXT]
         n_members = find_members(model, work, cell)
-        ways = bound_ways(model, work, n_members, cell)
+        ways = bound_n_splits(model, work, n_members, cell)
         status = _room(work, ways)
         if status != FINISHED:
             return status
@@ -453,7 +453,7 @@ def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int
     while count[NEXT] < len(which) and count[N_CELLS] < most:
         cell = which[count[NEXT]]
         n_members = find_members(model, work, cell)
-        ways = bound_ways(model, work, n_members, cell)
+        ways = bound_n_splits(model, work, n_members, cell)
         status = _room(work, ways)
         if status != FINISHED:
             return status

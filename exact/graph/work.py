@@ -54,7 +54,7 @@ class Edges(NamedTuple):
     """(cap,) int32."""
     feature: np.ndarray
     """(cap,) int32."""
-    question: np.ndarray
+    split: np.ndarray
     """(cap,) int64: ``cut << 32 | upper``, or the bits of the categories going left."""
     log_rule: np.ndarray
     """(cap,) float64: log R(split | cell)."""
@@ -88,7 +88,7 @@ class Scratch(NamedTuple):
     side_key: np.ndarray
     """(2, 2) uint64: hash of the points of each child, (side, word)."""
     wanted: np.ndarray
-    """(w, 4) int64: feature, question, the bits that tell, and edge, of the splits of a cell that are wanted."""
+    """(w, 4) int64: feature, split, the bits that tell, and edge, of the splits of a cell that are wanted."""
 
 
 _points, _cells, _edges, _scratch = struct(Points), struct(Cells), struct(Edges), struct(Scratch)
@@ -112,7 +112,7 @@ def pack_work(p: Points, c: Cells, e: Edges, s: Scratch) -> Any:
     return _work(
         _points(p.codes, p.stats, p.rows, p.key, p.order),
         _cells(c.hash, c.origin, c.rows, c.size, c.depth, c.first_edge, c.stats, c.score, c.table),
-        _edges(e.left, e.right, e.feature, e.question, e.log_rule),
+        _edges(e.left, e.right, e.feature, e.split, e.log_rule),
         _scratch(
             s.count,
             s.box,

@@ -16,7 +16,7 @@ from pactree_mcmc.tree.coded import CodedTrees
 from ..graph.boxes import UPPER_BITS
 from ..graph.cells import CellGraph
 from ..graph.packed import pack_graph
-from .inside_outside import CELL, FEATURE, QUESTION, RIGHT, Grown, grow_trees
+from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, Grown, grow_trees
 
 
 def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> Grown:
@@ -28,10 +28,10 @@ def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: An
 def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosterior:
     """Trees grown from the root down as draws of one chain."""
     nodes, offset = grown.nodes, grown.offset
-    cell, feature, question = nodes[:, CELL], nodes[:, FEATURE], nodes[:, QUESTION]
+    cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
     ordered = (feature != LEAF) & ~nominal
-    cut, upper = np.where(ordered, [question >> UPPER_BITS, question & 0xFFFFFFFF], 0)
+    cut, upper = np.where(ordered, [split >> UPPER_BITS, split & 0xFFFFFFFF], 0)
     rows = graph.rows[cell]
     rows_left = np.append(rows[1:], 0)
     trees = CodedTrees(
@@ -40,7 +40,7 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosteri
         cut,
         upper,
         nodes[:, RIGHT].astype(np.int32),
-        np.where(nominal, question, -1),
+        np.where(nominal, split, -1),
         (feature != LEAF) & (2 * rows_left >= rows),
     )
     log_prior = grown.log_prior + model.prior_tables.log_constant

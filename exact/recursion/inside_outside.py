@@ -11,7 +11,7 @@ from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import UPPER_BITS, is_relative
 from ..graph.packed import children, slot_below
-from ..semirings.algebras import add_split, choose, leaf, share, store
+from ..semirings.algebras import add_split, choose, fraction, leaf, store
 from ..semirings.exponential import exp_down
 
 
@@ -51,7 +51,7 @@ class Occurrences(NamedTuple):
 
     slot: np.ndarray
     """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
-    question: np.ndarray
+    split: np.ndarray
     """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
 
 
@@ -94,7 +94,7 @@ class Grown(NamedTuple):
     """(n_trees,) float64."""
 
 
-CELL, FEATURE, QUESTION, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
+CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
 
 
 @jit
@@ -121,7 +121,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
                 nodes = _doubled(nodes)
             if n_todo + 2 > len(todo):
                 todo = _doubled(todo)
-            nodes[n, CELL], nodes[n, FEATURE], nodes[n, QUESTION], nodes[n, RIGHT] = cell, LEAF, 0, 0
+            nodes[n, CELL], nodes[n, FEATURE], nodes[n, SPLIT], nodes[n, RIGHT] = cell, LEAF, 0, 0
             nodes[n, PARENT], nodes[n, IS_LEFT], nodes[n, WANTED] = parent, is_left, todo[n_todo, 4]
             if parent >= 0 and is_left == 0:
                 nodes[base + parent, RIGHT] = n - base
@@ -132,9 +132,9 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
                 log_prior[t] += graph.log_stop[slot] - graph.score[cell]
             else:
                 log_prior[t] += graph.log_split[slot] + graph.log_rule[e]
-                nodes[n, FEATURE], nodes[n, QUESTION] = graph.feature[e], graph.question[e]
+                nodes[n, FEATURE], nodes[n, SPLIT] = graph.feature[e], graph.split[e]
                 if graph.rows[cell] == 0:
-                    nodes[n, QUESTION] = _anchored(model, nodes, base, n)
+                    nodes[n, SPLIT] = _anchored(model, nodes, base, n)
                 _put(todo, n_todo, graph.right[e], depth + 1, n - base, 0, on_right)
                 _put(todo, n_todo + 1, graph.left[e], depth + 1, n - base, 1, on_left)
                 n_todo += 2
@@ -160,9 +160,9 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 @jit
 def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
     """A split of an empty cell, given relative to the box, for the box it has on the way here."""
-    k, question = nodes[n, FEATURE], nodes[n, QUESTION]
+    k, split = nodes[n, FEATURE], nodes[n, SPLIT]
     if not is_relative(model.split_prior, 0):
-        return question
+        return split
     nominal, twin = model.split_prior.feature[k].nominal, model.split_prior.feature[k].twin
     low, here = np.int64(0), n
     if nominal:
@@ -171,13 +171,13 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
         parent = base + nodes[here, PARENT]
         if nodes[parent, FEATURE] == k or nodes[parent, FEATURE] == twin:
             if nominal:
-                low &= nodes[parent, QUESTION] if nodes[here, IS_LEFT] else ~nodes[parent, QUESTION]
+                low &= nodes[parent, SPLIT] if nodes[here, IS_LEFT] else ~nodes[parent, SPLIT]
             elif nodes[here, IS_LEFT] == 0:
-                low = max(low, (nodes[parent, QUESTION] >> UPPER_BITS) + 1)
+                low = max(low, (nodes[parent, SPLIT] >> UPPER_BITS) + 1)
         here = parent
     if nominal:
-        return spread_bits(low, question)
-    cut = (question >> UPPER_BITS) + low
+        return spread_bits(low, split)
+    cut = (split >> UPPER_BITS) + low
     return (cut << UPPER_BITS) | (cut + 1)
 
 
@@ -201,12 +201,12 @@ class Router(NamedTuple):
 @jit
 def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
     """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to split ``e`` of ``cell``."""
-    k, question = graph.feature[e], graph.question[e]
+    k, split = graph.feature[e], graph.split[e]
     if router.nominal[k]:
         if row[k] < 0.0:
             return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
-        return (question >> np.int64(row[k])) & 1 == 1
-    cut, upper = question >> UPPER_BITS, question & 0xFFFFFFFF
+        return (split >> np.int64(row[k])) & 1 == 1
+    cut, upper = split >> UPPER_BITS, split & 0xFFFFFFFF
     if row[k] != row[k]:
         return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
     if not router.local:
@@ -226,12 +226,12 @@ def average_rows(
 ) -> np.ndarray:
     """Returns the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach, by `flow`."""
     out = np.zeros((len(rows), value.shape[1]))
-    flowing, ends, share = flow_arrays(graph, log_inside)
+    flowing, ends, fraction = flow_arrays(graph, log_inside)
     for i in range(len(rows)):
-        n = flow(graph, log_inside, router, rows[i], codes[i], flowing, ends, share)
+        n = flow(graph, log_inside, router, rows[i], codes[i], flowing, ends, fraction)
         for k in range(n):
             for j in range(value.shape[1]):
-                out[i, j] += share[k] * value[ends[k], j]
+                out[i, j] += fraction[k] * value[ends[k], j]
     return out
 
 
@@ -243,14 +243,14 @@ def share_rows(
 
     The third array (m + 1,) says where those of each row begin. Stops at the last row, or once there are ``most``.
     """
-    flowing, ends, share = flow_arrays(graph, log_inside)
+    flowing, ends, fraction = flow_arrays(graph, log_inside)
     cell, weight = np.empty(most + len(ends), dtype=np.int64), np.empty(most + len(ends))
     first = np.zeros(len(rows) - start + 1, dtype=np.int64)
     m, k = 0, 0
     while start + m < len(rows) and k < most:
-        n = flow(graph, log_inside, router, rows[start + m], codes[start + m], flowing, ends, share)
+        n = flow(graph, log_inside, router, rows[start + m], codes[start + m], flowing, ends, fraction)
         for j in range(n):
-            cell[k + j], weight[k + j] = ends[j], share[j]
+            cell[k + j], weight[k + j] = ends[j], fraction[j]
         k += n
         m += 1
         first[m] = k
@@ -285,10 +285,10 @@ def flow(
     code: np.ndarray,
     flowing: Flowing,
     ends: np.ndarray,
-    share_of: np.ndarray,
+    fraction_of: np.ndarray,
 ) -> int:
     """Returns the number of leaf cells that may contain a new row (p,); writes the cells into ``ends``, their
-    probabilities into ``share_of``. A cell occurs once for each depth at which it is reached.
+    probabilities into ``fraction_of``. A cell occurs once for each depth at which it is reached.
 
     The probability mass of the trees in which a row passes through a cell is sent down the splits, to the side of the
     row; a heap keeps the cells reached in topological order. Time per row: the splits of the cells that may contain it.
@@ -307,20 +307,20 @@ def flow(
             mass[slot] = 0.0
             stop = 1.0
             if split > -np.inf and graph.rows[cell] > 0:
-                stop = share(graph.log_stop[slot], log_inside[slot])
+                stop = fraction(graph.log_stop[slot], log_inside[slot])
                 below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
                 for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
                     left, right = children(graph, e, below)
                     log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
                     to_left = goes_left(graph, router, e, cell, row, code)
                     child = np.int64(graph.left[e] if to_left else graph.right[e])
-                    mass[left if to_left else right] += here * share(log_term, log_inside[slot])
+                    mass[left if to_left else right] += here * fraction(log_term, log_inside[slot])
                     if child != cell and not waiting[child]:
                         waiting[child] = True
                         _sift_up(heap, n, child)
                         n += 1
             if here * stop > 0.0:
-                ends[found], share_of[found] = cell, here * stop
+                ends[found], fraction_of[found] = cell, here * stop
                 found += 1
     return found
 

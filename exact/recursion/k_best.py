@@ -92,5 +92,5 @@ def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
     for slot, here in slots.items():
         first[slot] = len(rows)
         rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.found]
-    question, left, right = (np.ascontiguousarray(c) for c in np.array(rows, dtype=np.int64).reshape(-1, 3).T)
-    return Ranked(first, question, left, right)
+    split, left, right = (np.ascontiguousarray(c) for c in np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+    return Ranked(first, split, left, right)

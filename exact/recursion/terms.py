@@ -107,7 +107,7 @@ def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) 
     So the mean of a function with values in [0, 1], taken over this part with the inside values of the whole, is too
     small by at most ``loss``.
     """
-    asked = occurrences.question
+    asked = occurrences.split
     _, exponent = np.frexp(asked)
     lowest = int(exponent.min(initial=0))
     mass = np.cumsum(np.bincount(exponent - lowest, weights=asked, minlength=1))
@@ -119,7 +119,7 @@ def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) 
     cells[0] = cells[left] = cells[right] = True
     rank = (np.cumsum(cells) - 1).astype(np.int32)
     slots = by_slot(graph, cells)
-    columns = {name: getattr(graph, name)[keep] for name in ("feature", "question", "log_rule")}
+    columns = {name: getattr(graph, name)[keep] for name in ("feature", "split", "log_rule")}
     by_cell = {name: getattr(graph, name)[cells] for name in ("rows", "stats", "score", "design", "depth")}
     first_edge = np.append(n_kept[graph.first_edge[:-1][cells]], n_kept[-1])
     return LikelyPart(

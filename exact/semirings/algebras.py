@@ -12,15 +12,15 @@ class           plus                    times                                   
 `Residue`       a + b mod prime         a b mod prime                               number of trees, mod prime
 `BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and counts)
 `Hull`          hull of both            sum, edge by edge                           best trees for each alpha per leaf
-`SizeLaw`       a + b                   product of polynomials in the leaves        distribution of the number of leaves
-`DepthLaw`      a + b                   product, one level up                       distribution of the depth
-`Products`      a + b                   a b                                         mean of products over a tree
-`Moments`       mixture of two distributions     sum of independent variables                mean and variance of sums
-`Ranked`        merge of sorted lists   the largest sums of two lists (`k_best`)    the k best trees
-==============  ======================  ==========================================  ================================
+`SizeDistribution`       a + b                   product of polynomials in the leaves        distribution of the number
+of leaves `DepthDistribution`      a + b                   product, one level up                       distribution of
+the depth `Products`      a + b                   a b                                         mean of products over a
+tree `Moments`       mixture of two distributions     sum of independent variables                mean and variance of
+sums `Ranked`        merge of sorted lists   the largest sums of two lists (`k_best`)    the k best trees ==============
+======================  ==========================================  ================================
 
-`SizeLaw`, `DepthLaw`, `Products` and `Moments` are expectations under the posterior and carry the values of `LogSum`.
-A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
+`SizeDistribution`, `DepthDistribution`, `Products` and `Moments` are expectations under the posterior and carry the
+values of `LogSum`. A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
 """
 
 from math import log
@@ -65,7 +65,7 @@ def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int
 
 
 @jit
-def share(log_term: float, log_total: float) -> float:
+def fraction(log_term: float, log_total: float) -> float:
     """Returns the fraction of a total that one of its terms is; 0 if the total is 0."""
     return exp_down(log_term - log_total)
 
@@ -111,12 +111,12 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
     value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
     if split == -np.inf:
         return -1, 0, 0
-    u, last = rng.random() - share(graph.log_stop[slot], total), -1
+    u, last = rng.random() - fraction(graph.log_stop[slot], total), -1
     if u < 0.0:
         return -1, 0, 0
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
         left, right = children(graph, e, below)
-        part = share(split + graph.log_rule[e] + value[left] + value[right], total)
+        part = fraction(split + graph.log_rule[e] + value[left] + value[right], total)
         u -= part
         if part > 0.0:
             last = e
@@ -265,7 +265,7 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
     return best, wanted_left, wanted_right
 
 
-class SizeLaw(NamedTuple):
+class SizeDistribution(NamedTuple):
     """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot."""
 
     start: np.ndarray
@@ -284,16 +284,16 @@ class SizeLaw(NamedTuple):
     """(n_slots,) float64: mass that may be cut off the slot's distribution; where it is one or more, all of it."""
 
 
-@leaf.register(SizeLaw)
+@leaf.register(SizeDistribution)
 def _(semiring, cell, slot, log_stop):
-    semiring.row[0] = share(log_stop, semiring.log_inside[slot])
+    semiring.row[0] = fraction(log_stop, semiring.log_inside[slot])
     return 1
 
 
-@add_split.register(SizeLaw)
+@add_split.register(SizeDistribution)
 def _(semiring, so_far, slot, e, log_weight, left, right):
     row, value, log_inside = semiring.row, semiring.value, semiring.log_inside
-    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
     if part < NEGLIGIBLE * semiring.spare[slot]:
         return so_far
     n_left, n_right = semiring.length[left], semiring.length[right]
@@ -308,7 +308,7 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return longest
 
 
-@store.register(SizeLaw)
+@store.register(SizeDistribution)
 def _(semiring, slot, total):
     row, tail = semiring.row, 0.0
     while total > 0 and tail + row[total - 1] <= semiring.spare[slot]:
@@ -323,7 +323,7 @@ def _(semiring, slot, total):
     semiring.start[slot], semiring.length[slot] = start, total
 
 
-class DepthLaw(NamedTuple):
+class DepthDistribution(NamedTuple):
     """Posterior probability that the tree below a slot is at most so deep; that of two subtrees is the product."""
 
     value: np.ndarray
@@ -332,25 +332,25 @@ class DepthLaw(NamedTuple):
     """(n_slots,) float64."""
 
 
-@leaf.register(DepthLaw)
+@leaf.register(DepthDistribution)
 def _(semiring, cell, slot, log_stop):
-    stop = share(log_stop, semiring.log_inside[slot])
+    stop = fraction(log_stop, semiring.log_inside[slot])
     for d in range(semiring.value.shape[1]):
         semiring.value[slot, d] = stop
     return 0
 
 
-@add_split.register(DepthLaw)
+@add_split.register(DepthDistribution)
 def _(semiring, so_far, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
-    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
     if part > 0.0:
         for d in range(1, value.shape[1]):
             value[slot, d] += part * (value[left, d - 1] * value[right, d - 1])
     return so_far
 
 
-@store.register(DepthLaw)
+@store.register(DepthDistribution)
 def _(semiring, slot, total):
     pass
 
@@ -369,12 +369,12 @@ class Products(NamedTuple):
     log_inside: np.ndarray
     """(n_slots,) float64."""
     spare: np.ndarray
-    """(n_slots,) float64: as for `SizeLaw`."""
+    """(n_slots,) float64: as for `SizeDistribution`."""
 
 
 @leaf.register(Products)
 def _(semiring, cell, slot, log_stop):
-    stop = share(log_stop, semiring.log_inside[slot])
+    stop = fraction(log_stop, semiring.log_inside[slot])
     for j in range(semiring.value.shape[1]):
         semiring.value[slot, j] = stop * semiring.worth[j]
     return 0
@@ -383,7 +383,7 @@ def _(semiring, cell, slot, log_stop):
 @add_split.register(Products)
 def _(semiring, so_far, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
-    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
     if part < NEGLIGIBLE * semiring.spare[slot]:
         return so_far
     banned = semiring.banned_by[semiring.feature[e]]
@@ -424,13 +424,13 @@ def _(semiring, cell, slot, log_stop):
     for j in range(semiring.mean.shape[1]):
         semiring.mean[slot, j] = semiring.of_leaf[cell, j]
         semiring.variance[slot, j] = 0.0
-    return share(log_stop, semiring.log_inside[slot])
+    return fraction(log_stop, semiring.log_inside[slot])
 
 
 @add_split.register(Moments)
 def _(semiring, so_far, slot, e, log_weight, left, right):
     mean, variance, log_inside = semiring.mean, semiring.variance, semiring.log_inside
-    part = share(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
     if part == 0.0:
         return so_far
     mass = so_far + part
@@ -457,7 +457,7 @@ class Ranked(NamedTuple):
 
     first: np.ndarray
     """(n_slots,) int64: where a slot's list begins, -1 if it has none."""
-    question: np.ndarray
+    split: np.ndarray
     """int64: of each tree in a list, the split of its root, -1 for a leaf."""
     left: np.ndarray
     """int64: rank of its left subtree among those of the left child."""
@@ -469,4 +469,4 @@ class Ranked(NamedTuple):
 def _(semiring, rng, graph, cell, slot, below, wanted):
     """``wanted`` is a rank."""
     at = semiring.first[slot] + wanted
-    return semiring.question[at], semiring.left[at], semiring.right[at]
+    return semiring.split[at], semiring.left[at], semiring.right[at]

@@ -51,7 +51,7 @@ def check_delta(delta: float) -> float:
     return check_number("delta", delta, allowed, SMALLEST_DELTA, 1.0 - 2.0**-53)
 
 
-def check_share(name: str, value: float) -> float:
+def check_fraction(name: str, value: float) -> float:
     """Refuse a mean loss outside [0, 1]."""
     return check_number(name, value, "the mean of losses in [0, 1]", 0.0, 1.0)
 

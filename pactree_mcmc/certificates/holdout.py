@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core.checks import check_count
-from .bound import Bound, check_delta, check_share
+from .bound import Bound, check_delta, check_fraction
 from .inversions import binomial_tail_inversion, kl_inverse
 
 
@@ -48,7 +48,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
     >>> round(holdout_gibbs(0.025, 200).value, 4)
     0.0619
     """
-    delta, risk, n = check_delta(delta), check_share("risk", risk), check_count("n", n, 1)
+    delta, risk, n = check_delta(delta), check_fraction("risk", risk), check_count("n", n, 1)
     complexity = math.log(1.0 / delta) / n
     return Bound(
         "hold-out, Chernoff",

@@ -162,19 +162,19 @@ def _kl_end(p: float, complexity: float, far: float) -> float:
 
 
 @jit
-def _tail_end(log_ways: np.ndarray, n: int, log_delta: float) -> float:
-    """Risk q at which ``sum over k of exp(log_ways[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
+def _tail_end(log_n_splits: np.ndarray, n: int, log_delta: float) -> float:
+    """Risk q at which ``sum over k of exp(log_n_splits[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         q = (low + high) / 2.0
         if q <= 0.0 or q >= 1.0:
             break
         log_q, log_rest, largest = log(q), log1p(-q), -inf
-        for k in range(len(log_ways)):
-            largest = max(largest, log_ways[k] + k * log_q + (n - k) * log_rest)
+        for k in range(len(log_n_splits)):
+            largest = max(largest, log_n_splits[k] + k * log_q + (n - k) * log_rest)
         total = 0.0
-        for k in range(len(log_ways)):
-            total += exp(log_ways[k] + k * log_q + (n - k) * log_rest - largest)
+        for k in range(len(log_n_splits)):
+            total += exp(log_n_splits[k] + k * log_q + (n - k) * log_rest - largest)
         if largest + log(total) >= log_delta:
             low = q
         else:

@@ -38,7 +38,7 @@ class _Counted(NamedTuple):
         return float(self.errors.sum() / self.rows[0])
 
 
-def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
+def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
     """Code length of the subtree below each node, bits.
 
     ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m splits and K classes; ``2 + 3 m + sum |B|`` for two classes.
@@ -47,7 +47,7 @@ def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
     ----------
     tree : Tree
         Any tree.
-    question_bits : float, or array of shape (n_nodes,)
+    split_bits : float, or array of shape (n_nodes,)
         Code length of each split, >= 0; entries of leaves are ignored.
     n_classes : int, default 2
         Labels a leaf can have.
@@ -71,12 +71,12 @@ def tree_bits(tree: Tree, question_bits: Any, n_classes: int = 2) -> np.ndarray:
     >>> tree_bits(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
     [9.0, 2.0, 2.0]
     """
-    n_classes, asked = check_count("n_classes", n_classes), _asked_bits(tree, question_bits)
+    n_classes, asked = check_count("n_classes", n_classes), _asked_bits(tree, split_bits)
     own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + asked)
     return _sum_below(tree.feature, tree.left, tree.right, own)
 
 
-def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
+def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
     """Risk of a tree by its code length: ``risk + sqrt((|T| ln 2 + ln(1/delta)) / (2 n))``.
 
     Parameters
@@ -87,7 +87,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: in
         The counted rows; the tree may depend on them.
     y : array-like of shape (n,)
         Their labels.
-    question_bits : float, or array of shape (n_nodes,)
+    split_bits : float, or array of shape (n_nodes,)
         Code length of the splits, bits.
     n_classes : int, default 2
         Number of possible labels, fixed before the rows were seen: the code must not depend on them.
@@ -111,12 +111,12 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: in
     --------
     >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
     >>> x = np.arange(100.0)
-    >>> round(naive_occam(tree, x[:, None], x > 49, question_bits=np.log2(10)).value, 4)
+    >>> round(naive_occam(tree, x[:, None], x > 49, split_bits=np.log2(10)).value, 4)
     0.2093
     """
     delta = check_delta(delta)
     counted = _count(tree, X, y, n_classes)
-    bits = float(tree_bits(tree, question_bits, n_classes)[0])
+    bits = float(tree_bits(tree, split_bits, n_classes)[0])
     penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * counted.n))
     terms = {"empirical risk": counted.risk, "penalty": penalty, "bits of the tree": bits}
     return Bound("Occam, naive", counted.risk + penalty, delta, terms)
@@ -137,7 +137,7 @@ class RootFragment(NamedTuple):
     """The part due to delta."""
 
 
-def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> RootFragment:
+def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> RootFragment:
     """The root fragment that minimises the penalty of Mansour and McAllester.
 
     Parameters
@@ -146,7 +146,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
         Any tree.
     rows : array of shape (n_nodes,)
         Number of rows that pass through each node, >= 1: the bound is for trees without empty nodes.
-    question_bits : float, or array of shape (n_nodes,)
+    split_bits : float, or array of shape (n_nodes,)
         Code length of the splits, bits.
     n_classes : int, default 2
         Labels a leaf can have, >= 2.
@@ -170,7 +170,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     Examples
     --------
     >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    >>> compute_R(tree, [1000, 900, 100], question_bits=4.0).leaves.tolist()
+    >>> compute_R(tree, [1000, 900, 100], split_bits=4.0).leaves.tolist()
     [0]
     """
     check_type("tree", tree, Tree, "a Tree")
@@ -184,7 +184,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
         raise ValueError(
             f"node {int(np.argmin(n))} holds no row; the bound is for trees in which every node does: prune it first."
         )
-    asked = _asked_bits(tree, question_bits)
+    asked = _asked_bits(tree, split_bits)
     below, path = tree_bits(tree, asked, n_classes), np.ones(tree.n_nodes)
     for i in inner:
         path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
@@ -201,7 +201,7 @@ def compute_R(tree: Tree, rows: Any, *, question_bits: Any, n_classes: int = 2, 
     return RootFragment(sum(parts), ends, *parts)
 
 
-def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
+def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
     """Risk of a tree by its best root fragment: ``risk + min over R of f(T, S, R, delta)``.
 
     Parameters, returns and errors as for `naive_occam`; every node of the tree must hold a row.
@@ -216,11 +216,11 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, question_bits: Any, n_classes: 
     --------
     >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
     >>> x = np.arange(10_000.0) / 100
-    >>> round(root_fragment(tree, x[:, None], x > 49.5, question_bits=np.log2(10)).value, 4)
+    >>> round(root_fragment(tree, x[:, None], x > 49.5, split_bits=np.log2(10)).value, 4)
     0.0763
     """
     counted = _count(tree, X, y, n_classes)
-    best = compute_R(tree, counted.rows, question_bits=question_bits, n_classes=n_classes, delta=delta)
+    best = compute_R(tree, counted.rows, split_bits=split_bits, n_classes=n_classes, delta=delta)
     terms = {
         "empirical risk": counted.risk,
         "subtrees": best.subtrees,
@@ -295,8 +295,8 @@ def dyadic_penalty(
         raise ValueError(f"rows is {in_words(rows)}; give counts 0..{n}.")
     if rows.ndim and nats.ndim and rows.shape != nats.shape:
         raise ValueError(f"rows has shape {rows.shape} and depth {nats.shape}; give one depth a cell.")
-    share = 4.0 * np.maximum(rows, nats - math.log(delta)) / n
-    return np.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
+    fraction = 4.0 * np.maximum(rows, nats - math.log(delta)) / n
+    return np.sqrt(2.0 * fraction * (nats + math.log(n_classes / delta)) / n)
 
 
 def dyadic_tree_bound(
@@ -343,14 +343,14 @@ def dyadic_tree_bound(
     return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
 
 
-def _asked_bits(tree: Tree, question_bits: Any) -> np.ndarray:
+def _asked_bits(tree: Tree, split_bits: Any) -> np.ndarray:
     check_type("tree", tree, Tree, "a Tree")
-    bits = read_numbers("question_bits", question_bits)
+    bits = read_numbers("split_bits", split_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):
-        raise ValueError(f"question_bits has shape {bits.shape}; give one number, or one a node: ({tree.n_nodes},).")
+        raise ValueError(f"split_bits has shape {bits.shape}; give one number, or one a node: ({tree.n_nodes},).")
     bits = np.where(tree.feature == LEAF, 0.0, bits)
     if not np.all((bits >= 0.0) & (bits <= MOST)):
-        raise ValueError("question_bits has a negative or infinite entry; give the lengths of a prefix code, >= 0.")
+        raise ValueError("split_bits has a negative or infinite entry; give the lengths of a prefix code, >= 0.")
     return bits
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ..core.checks import check_count, check_number
-from .bound import Bound, check_delta, check_kl, check_share
+from .bound import Bound, check_delta, check_fraction, check_kl
 from .inversions import kl_inverse
 
 
@@ -19,7 +19,7 @@ def _log_confidence(n: int, delta: float) -> float:
 
 
 def _check(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
-    return check_share(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
+    return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 
 def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
@@ -213,8 +213,8 @@ def c_bound(risk: float, tandem: float) -> float:
     >>> round(c_bound(0.3, 0.1), 6)  # factor two gives .6, the tandem bound .4
     0.2
     """
-    risk = check_share("risk", risk)
-    tandem = check_share("tandem", tandem)
+    risk = check_fraction("risk", risk)
+    tandem = check_fraction("tandem", tandem)
     if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
         raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
     if risk >= 0.5:
@@ -311,7 +311,7 @@ def vote_disagreement(
     0.5582
     """
     risk, kl, n, delta = _check(risk, kl, n, delta)
-    disagreement = check_share("disagreement", disagreement)
+    disagreement = check_fraction("disagreement", disagreement)
     m = n if n_unlabelled is None else check_count("n_unlabelled", n_unlabelled, 1)
     high = kl_inverse(risk, (kl + _log_confidence(n, delta / 2.0)) / n)
     low = kl_inverse(disagreement, (2.0 * kl + _log_confidence(m, delta / 2.0)) / m, upper=False)

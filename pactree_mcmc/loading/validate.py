@@ -99,7 +99,7 @@ def _check_regressors(parts: ModelParts) -> None:
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:
-    """Refuse what a file says of a leaf, and the data it would be asked about, if they are none."""
+    """Refuse what a file says of a leaf, and the data it would be applied to, if they are none."""
     require(isinstance(target, Target), "a part of the model is missing")
     require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
     require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
@@ -114,7 +114,7 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
 
 
 def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
-    """Refuse what a file says of weighed splits, and the cuts that they would be asked about, if they are none."""
+    """Refuse what a file says of weighed splits, and the cuts that they would be split on, if they are none."""
     require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
     require(outline.over in ("feature", "cell"), "the split prior is over nothing known")
     require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs nothing known")
@@ -200,9 +200,9 @@ def _check_bound(parts: ModelParts) -> None:
     if model.shape is not None:
         assert isinstance(parts.split_prior, FixedTree)
         tree = parts.split_prior.tree
-        require(tree.feature < parts.n_features, "the fixed tree asks about other features")
+        require(tree.feature < parts.n_features, "the fixed tree has about other features")
         nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
-        require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree asks otherwise")
+        require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree has otherwise")
     lowered = model.lowered
     for table in ("log_split", "log_stop", "log_forced"):
         require(~np.isnan(lowered.prior.table[table]), "the tree prior is not finite")
@@ -329,7 +329,7 @@ def check_state(state: dict[str, np.ndarray], model: TreeModel) -> None:
 
 
 def _check_cells(state: dict[str, np.ndarray], used: np.ndarray, model: TreeModel) -> None:
-    """Refuse nodes that do not hold the units their questions send there, the sums of these, or a cell of the box."""
+    """Refuse nodes that do not hold the units their splits send there, the sums of these, or a cell of the box."""
     node, order, units = state["node"], state["order"], model.units
     require(node["start"][0] == 0 and node["stop"][0] == units.n_units, "a range of units")
     for i in used[node["left"][used] != LEAF].tolist():

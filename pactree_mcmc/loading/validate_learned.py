@@ -50,11 +50,11 @@ def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
     require(is_guided or m == 0, "there are guides without a density")
     between(cells.guided, 0, min(cells.n_cells, MOST_GUIDES), "a guide")
     require(cells.guide.dtype == GUIDE and cells.guide.shape == (m,), "guides has another shape")
-    array_of(cells.shares, "f", (m, p), "shares")
+    array_of(cells.fractions, "f", (m, p), "fractions")
     array_of(cells.own, "f", (m, p), "own")
     require(~np.isnan(cells.own) & (cells.own < np.inf), "own is not finite")
-    require((cells.shares >= 0.0) & (cells.shares <= 1.0 + 1e-9), "a share is no probability")
-    require((cells.shares.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no question")
+    require((cells.fractions >= 0.0) & (cells.fractions <= 1.0 + 1e-9), "a fraction is no probability")
+    require((cells.fractions.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no split")
     for name in ("weight", "log_learned", "log_even"):
         require(cells.guide[name] < np.inf, f"{name} is not finite")
     require(cells.guide["weight"] > 0.0, "a guide has no weight")
@@ -66,7 +66,7 @@ def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
 
 
 def _check_anchors(cells: Any, model: TreeModel, room: int) -> None:
-    """Refuse anchors that are no questions of the model, or stand in another order."""
+    """Refuse anchors that are no splits of the model, or stand in another order."""
     shape, n = (len(cells.guided), room), cells.guide["n_anchors"]
     array_of(cells.anchors, "i", shape, "anchors")
     array_of(cells.ahead, "f", shape, "ahead")
@@ -101,7 +101,7 @@ def check_graph(graph: Any, model: TreeModel) -> None:
     require((link.next >= -1) & (link.next < np.arange(n)), "the links lead astray")
     between(link.feature, 0, len(model.scales), "the feature of a link")
     nominal = model.lowered.split_prior.feature.nominal[link.feature]
-    require((link.categories >= 0) == nominal, "a link asks what its feature cannot be asked")
+    require((link.categories >= 0) == nominal, "a link has a split that its feature cannot have")
     codes = model.n_codes[link.feature]
     require(nominal | ((link.cut >= -1) & (link.cut < codes) & (link.upper <= codes)), "the cut of a link")
     for side in (link.left, link.right):

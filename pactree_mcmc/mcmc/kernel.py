@@ -86,8 +86,8 @@ WEIGHTS = {
 }
 """Named kernels; the weights of "local" are those that did best in benchmarks/mixing."""
 LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.3, "redraw": 0.05, "rotate": 0.15}
-"""Those of "default" and "local" where one ordered feature is asked about."""
-WORK_SHARES = {"learned": 0.6, "subgraph": 0.1}
+"""Those of "default" and "local" where one ordered feature is split on."""
+WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}
 """Parts of the work that go to moves whose weights are learned; the rest goes to the others by their weights."""
 MOST_LEARNED = 1.5
 """Proposals of the first of them between two draws, at most."""
@@ -95,7 +95,7 @@ MOST_LEARNED = 1.5
 
 @kept
 class Kernel(NamedTuple):
-    """A mixture of steps, each a share of every block of proposals."""
+    """A mixture of steps, each a fraction of every block of proposals."""
 
     names: tuple[str, ...]
     weights: tuple[float, ...]
@@ -161,9 +161,9 @@ class Kernel(NamedTuple):
         """
         each = _rows_each(cost)
         given = np.array(self.given)
-        others = np.array([name not in WORK_SHARES for name in self.names])
-        weights = np.array([WORK_SHARES.get(name, 0.0) for name in self.names]) / each
-        rest = 1.0 - sum(WORK_SHARES.values())
+        others = np.array([name not in WORK_FRACTIONS for name in self.names])
+        weights = np.array([WORK_FRACTIONS.get(name, 0.0) for name in self.names]) / each
+        rest = 1.0 - sum(WORK_FRACTIONS.values())
         weights[others] = rest * given[others] / (given[others] * each[others]).sum()
         weights /= weights.sum()
         most = MOST_LEARNED / weights[self.names.index("learned")]
@@ -175,13 +175,13 @@ class Kernel(NamedTuple):
         each = _rows_each(cost)
         return float((np.array(self.weights) * each).sum() * self.block)
 
-    def shares(self, block: int) -> list[int]:
+    def proposals_of_block(self, block: int) -> list[int]:
         """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
-        return _shares(self.weights, block * self.block, self.block)
+        return _proposals_of_each(self.weights, block * self.block, self.block)
 
-    def shares_of(self, done: int, n: int) -> list[int]:
+    def next_proposals(self, done: int, n: int) -> list[int]:
         """Proposals of each step among the next ``n``, ``done`` having been made."""
-        return _shares(self.weights, done, n)
+        return _proposals_of_each(self.weights, done, n)
 
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
@@ -190,7 +190,7 @@ def _rows_each(cost: np.ndarray) -> np.ndarray:
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
 
 
-def _shares(weights: tuple[float, ...], done: int, n: int) -> list[int]:
+def _proposals_of_each(weights: tuple[float, ...], done: int, n: int) -> list[int]:
     return (_made(weights, done + n) - _made(weights, done)).tolist()
 
 

@@ -75,7 +75,7 @@ def resume(
     Warns
     -----
     UserWarning
-        If a move given for one of the same name has other code, as far as the file can tell: the draws from before
+        If a move given for one of the same name has other code, as far as the file shows: the draws from before
         were made by the other.
 
     Notes

@@ -102,14 +102,14 @@ def sample(
         half to six minutes of processor time (docs/default.md says what is counted). Less of it makes tuning shorter
         and, of many rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
-        Where chains start. "grown": from the root down, each cell is split or not, and by which question, as its
+        Where chains start. "grown": from the root down, each cell is split or not, and by which split, as its
         lookahead sum says; chains differ by chance. "dispersed": so too, but with another feature at the root of each
         of the first four chains, where there are as many, and below it the likelihood to the power 1, 1/2 or 1/4 in
         turn: chains begin further apart than the posterior is wide, and have to find each other.
     betas : int >= 2, or decreasing sequence of powers from 1, optional
         Temper the score: run a replica of each chain at every power, neighbours exchanging places after each draw. A
-        number stands for a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With
-        a ladder down to 0 the result has a ``log_evidence``; ``tempering`` has the swap rates and round trips.
+        number means a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With a ladder
+        down to 0 the result has a ``log_evidence``; ``tempering`` has the swap rates and round trips.
     executor : concurrent.futures.Executor, optional
         Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). Chains whose worker dies are
         named in a warning and left out. Default: threads, as many as there are cores.

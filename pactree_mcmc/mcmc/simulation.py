@@ -18,7 +18,7 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     Parameters
     ----------
     model : TreeModel
-        Its X, prior, questions and leaf are used; its y only for the rows of E (FrozenLaplace), which stay.
+        Its X, prior, splits and leaf are used; its y only for the rows of E (FrozenLaplace), which stay.
     rng : int, SeedSequence, Generator or None
         Source of randomness.
 

@@ -11,7 +11,7 @@ from ..table.columns import Columns
 from .data import Units
 
 
-class Question(NamedTuple):
+class Split(NamedTuple):
     """A split of a cell in two."""
 
     feature: int
@@ -69,14 +69,14 @@ class PlainCell:
             return np.bincount(units.label[self.index], weights=weight, minlength=n_stats).astype(np.float64)
         return np.concatenate([[weight.sum()], units.moments[:, self.index].sum(axis=1)])
 
-    def goes_left(self, question: Question) -> np.ndarray:
+    def goes_left(self, split: Split) -> np.ndarray:
         """Boolean array: which units of the cell go left."""
-        codes = self.codes(question.feature)
-        if question.categories >= 0:
-            return (question.categories >> codes) & 1 == 1
-        return codes <= question.cut
+        codes = self.codes(split.feature)
+        if split.categories >= 0:
+            return (split.categories >> codes) & 1 == 1
+        return codes <= split.cut
 
-    def split(self, by: Question, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
+    def split(self, by: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
         """The two children."""
         left, k = self.goes_left(by), by.feature
         ends = {"left": (self.low.copy(), self.high.copy()), "right": (self.low.copy(), self.high.copy())}

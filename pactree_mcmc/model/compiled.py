@@ -25,7 +25,7 @@ class Lowered(NamedTuple):
         return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
 
 
-_units, _prior, _questions, _leaf = struct(Units), struct(PriorTables), struct(SplitRule), struct(LeafRule)
+_units, _prior, _splits, _leaf = struct(Units), struct(PriorTables), struct(SplitRule), struct(LeafRule)
 _lowered = struct(Lowered)
 
 
@@ -36,7 +36,7 @@ def pack_model(m: Lowered) -> Any:
     return _lowered(
         _units(u.codes, u.counts, u.label, u.weight, u.weight_all, u.moments, u.rows, u.rows_all),
         _prior(p.table, p.by_node, p.depth_limit, p.empty_bonus, p.log_constant),
-        _questions(
+        _splits(
             q.kind,
             q.min_leaf,
             q.feature,

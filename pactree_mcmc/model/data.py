@@ -154,14 +154,14 @@ def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | N
     """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow. Columns have neither."""
     if y.ndim > 1:
         return Target(y, None, weight, mask, 0.0, 1.0)
-    shares = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
+    fractions = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        center = float(shares @ y)
-        variance = float(shares @ (y - center) ** 2)
+        center = float(fractions @ y)
+        variance = float(fractions @ (y - center) ** 2)
         total = variance * (len(y) if weight is None else float(weight.sum()))
     if not np.isfinite(total):
         raise ValueError("y is too large: its variance overflows; rescale y, or sample_weight if given.")
-    counted = y[shares > 0.0]
+    counted = y[fractions > 0.0]
     if np.all(counted == counted[0]):  # rounding leaves its variance above zero
         center, variance = float(counted[0]), 0.0
     return Target(y, None, weight, mask, center, variance if variance > 0.0 else 1.0)

@@ -18,7 +18,7 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree, check_tree
-from .cells import PlainCell, Question, root_cell
+from .cells import PlainCell, Split, root_cell
 from .compiled import Lowered
 from .data import Merged, Units, first_rows, merge_rows, read_target
 from .known import check_known
@@ -40,7 +40,7 @@ class Visit(NamedTuple):
 
     number: int
     cell: PlainCell
-    question: Question | None
+    split: Split | None
 
 
 @kept
@@ -344,7 +344,7 @@ class TreeModel:
         Parameters
         ----------
         tree : Tree
-            One that asks about features of X.
+            One that splits on features of X.
         feature_weights : array of shape (p,), optional
             The weights that the prior is given, where the split prior draws them (`DirichletWeights`), >= 0, not all
             0, as in ``feature_weights`` of a posterior. Needed there for trees with a split, and refused elsewhere.
@@ -359,14 +359,14 @@ class TreeModel:
         Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
         total, given = self.prior_tables.log_constant, self._given(tree, feature_weights)
-        for number, cell, question in self.visit(tree):
+        for number, cell, split in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)
-            elif question is None or self.is_forced(cell):
+            elif split is None or self.is_forced(cell):
                 return -math.inf
             else:
                 total += self.log_split(cell)
-                total += self._rules.log_probability(cell, question, given)
+                total += self._rules.log_probability(cell, split, given)
             if total == -math.inf:
                 return total
         return float(total)
@@ -400,15 +400,13 @@ class TreeModel:
             cannot, or if the score of a leaf is not finite.
         """
         stats, leaves = [], []
-        for number, cell, question in self.visit(tree):
+        for number, cell, split in self.visit(tree):
             if tree.feature[number] == LEAF:
                 if len(cell.index):
                     stats.append(cell.stats(self.leaf.n_stats(self.target)))
                     leaves.append((number, cell.n_rows))
-            elif question is None:
-                raise ValueError(
-                    f"node {number}, {tree.question(number)}: the model has no cut there to part its rows."
-                )
+            elif split is None:
+                raise ValueError(f"node {number}, {tree.split(number)}: the model has no cut there to part its rows.")
         score = self.leaf.log_tree_score(np.array(stats), self.target)
         if not math.isfinite(score):
             alone = [self.leaf.log_tree_score(each[None], self.target) for each in stats]
@@ -422,19 +420,19 @@ class TreeModel:
             return False
         return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         """Returns the number of splits of the cell on ``feature``; 0 if it is not admissible."""
-        return self._rules.ways(cell, feature)
+        return self._rules.count_splits(cell, feature)
 
-    def draw_question(
-        self, rng: np.random.Generator, cell: PlainCell, log_weight: np.ndarray | None = None
-    ) -> Question:
-        """Returns a split of a cell that admits one, drawn from the split prior, by log feature weights (p,) if given."""
+    def draw_split(self, rng: np.random.Generator, cell: PlainCell, log_weight: np.ndarray | None = None) -> Split:
+        """Returns a split of a cell that admits one, drawn from the split prior, by log feature weights (p,) if
+        given.
+        """
         return self._rules.draw(rng, cell, log_weight)
 
-    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+    def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
         """Returns the two children of the cell under ``split``."""
-        return self._rules.children(cell, question)
+        return self._rules.children(cell, split)
 
     def log_split(self, cell: PlainCell) -> float:
         """Log prior factor of splitting a cell that can be split."""
@@ -469,18 +467,18 @@ class TreeModel:
             if tree.feature[number] == LEAF:
                 yield Visit(number, cell, None)
                 continue
-            question = self._question(tree, number, cell)
-            yield Visit(number, cell, question)
-            if question is not None:
-                left, right = self.children(cell, question)
+            split = self._split(tree, number, cell)
+            yield Visit(number, cell, split)
+            if split is not None:
+                left, right = self.children(cell, split)
                 todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
-    def _question(self, tree: Tree, node: int, cell: PlainCell) -> Question | None:
+    def _split(self, tree: Tree, node: int, cell: PlainCell) -> Split | None:
         k, categories = int(tree.feature[node]), int(tree.categories[node])
         if (categories >= 0) != self.columns.is_nominal[k]:
             return None
         if categories >= 0:
-            return Question(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
+            return Split(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
         threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
         scale = self.scales[c]
         cut = scale.cut_of(threshold)
@@ -488,7 +486,7 @@ class TreeModel:
             # a threshold among the values of one code parts nothing in a cell that lacks the code
             code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
             cut = None if code in cell.codes(c) else code
-        return None if cut is None else Question(c, cut, -1)
+        return None if cut is None else Split(c, cut, -1)
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .cells import PlainCell, Question
+from .cells import PlainCell, Split
 from .model import TreeModel
 from .split_prior.geometry import parts_rows, told
 from .tree_prior.branching_process import BranchingProcess
@@ -25,7 +25,7 @@ class Grown(NamedTuple):
     leaves: list[PlainCell]
 
 
-def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Grown:
+def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown:
     """Returns the tree that splits each cell by the split ``decide`` returns, and stops where it returns None."""
     nodes: list[list] = []
     leaves = []
@@ -35,14 +35,14 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Gr
         here = len(nodes)
         if right_of >= 0:
             nodes[right_of][3] = here
-        question = decide(cell)
-        if question is None:
+        split = decide(cell)
+        if split is None:
             nodes.append([LEAF, 0.0, 0, 0, -1, False])
             leaves.append(cell)
             continue
-        left, right = model.children(cell, question)
-        default_left, c, columns = 2 * left.n_rows >= cell.n_rows, question.feature, model.columns
-        threshold, categories = _in_data_units(model, cell, question, default_left)
+        left, right = model.children(cell, split)
+        default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
+        threshold, categories = _in_data_units(model, cell, split, default_left)
         if columns.twin[c] != c:
             default_left = c < columns.n_features
         nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left])
@@ -52,18 +52,18 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Question | None]) -> Gr
     return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_), leaves)
 
 
-def _in_data_units(model: TreeModel, cell: PlainCell, question: Question, default_left: bool) -> tuple[float, int]:
+def _in_data_units(model: TreeModel, cell: PlainCell, split: Split, default_left: bool) -> tuple[float, int]:
     """Threshold and category bits as a tree stores them."""
-    k = question.feature
+    k = split.feature
     local = told(parts_rows, model.split_prior)
-    if question.categories >= 0:
+    if split.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
         if not local:
             cut_to_box = model.shape is None and cell.low[k]
-            return 0.0, question.categories & int(cell.low[k]) if cut_to_box else question.categories
+            return 0.0, split.categories & int(cell.low[k]) if cut_to_box else split.categories
         absent = ((1 << int(model.n_codes[k])) - 1) & ~present
-        return 0.0, (question.categories & present) | (absent if default_left else 0)
-    cut, upper = question.cut, question.cut + 1
+        return 0.0, (split.categories & present) | (absent if default_left else 0)
+    cut, upper = split.cut, split.cut + 1
     if local:
         codes = np.unique(cell.codes(k))
         below, above = codes[codes <= cut], codes[codes > cut]
@@ -86,7 +86,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
     class TooFar(Exception):
         pass
 
-    def decide(cell: PlainCell) -> Question | None:
+    def decide(cell: PlainCell) -> Split | None:
         forced = model.is_forced(cell)
         if forced and not conditioned:
             return None
@@ -94,7 +94,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
             return None
         if forced:
             raise TooFar
-        return model.draw_question(rng, cell, log_weight)
+        return model.draw_split(rng, cell, log_weight)
 
     drawn = model.split_prior.drawn_weights
     for _ in range(MAX_TRIES if conditioned else 1):

@@ -199,11 +199,11 @@ def lost_roots(post: SampledPosterior) -> list[str]:
     np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - strata.max()))
     drawn = np.bincount(roots[roots >= 0], minlength=len(by_feature)) / roots.size
     often = drawn >= LOST
-    share = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
+    fraction = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
     return [
         f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
-        f"its trees have about {share[k]:.2f} of the evidence: the chains have lost it"
-        for k in np.flatnonzero((share >= LOST) & (drawn < share / LOST_TIMES))
+        f"its trees have about {fraction[k]:.2f} of the evidence: the chains have lost it"
+        for k in np.flatnonzero((fraction >= LOST) & (drawn < fraction / LOST_TIMES))
     ]
 
 

@@ -63,7 +63,7 @@ class PriorMass(NamedTuple):
     log_stump: float
     """Log prior of the stump, the tree of one leaf."""
 
-    def log_from(self, stump_share: float) -> float | None:
+    def log_from(self, stump_fraction: float) -> float | None:
         """Log mass, given the fraction of stumps among draws of the prior; None where there is none.
 
         Examples
@@ -73,7 +73,7 @@ class PriorMass(NamedTuple):
         """
         if self.log_mass is not None:
             return self.log_mass
-        return self.log_stump - math.log(stump_share) if stump_share > 0.0 else None
+        return self.log_stump - math.log(stump_fraction) if stump_fraction > 0.0 else None
 
 
 def prior_mass(model: TreeModel) -> PriorMass:
@@ -88,7 +88,7 @@ def prior_mass(model: TreeModel) -> PriorMass:
     >>> prior_mass(pt.TreeModel([[0.0], [1.0]], [0, 1], tree_prior=conditioned)).log_mass is None
     True
     """
-    fewest = model.split_prior.fewest_questions(model.columns)
+    fewest = model.split_prior.fewest_splits(model.columns)
     log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
     return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
 
@@ -210,7 +210,7 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 
     Examples
     --------
-    >>> round(pooled_error(np.array([1.0, 3.0]), 0.0, 1), 2)  # the t quantile of one degree of freedom is 12.7
+    >>> round(pooled_error(np.array([1.0, 3.0]), 0.0, 1), 2)  # the t quantile of one degree of raw_forms is 12.7
     6.35
     """
     chains, n = len(each), len(each) * n_blocks
@@ -219,9 +219,9 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
     if chains > 1 and not alone and between > 0.0:
         ratio = math.inf if within == 0.0 else (between / (chains - 1)) / (within / (n - chains))
         alone = ratio == math.inf or float(fdtrc(chains - 1, n - chains, ratio)) < APART
-    freedom = chains - 1 if alone else n - 1
-    variance = (between if alone else within + between) / freedom / n
-    return math.sqrt(variance) * float(stdtrit(freedom, (1.0 + COVERED) / 2.0)) / 2.0
+    raw_forms = chains - 1 if alone else n - 1
+    variance = (between if alone else within + between) / raw_forms / n
+    return math.sqrt(variance) * float(stdtrit(raw_forms, (1.0 + COVERED) / 2.0)) / 2.0
 
 
 def _not_stated(draws: int, why: str, times: float) -> None:

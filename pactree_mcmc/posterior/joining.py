@@ -158,14 +158,14 @@ def _coded(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.nd
     node["default_left"] = inner & tree.default_left
     met = np.zeros(tree.n_nodes, dtype=bool)
     for visit in model.visit(tree):
-        met[visit.number] = visit.question is not None or not inner[visit.number]
+        met[visit.number] = visit.split is not None or not inner[visit.number]
         stats[visit.number] = visit.cell.stats(stats.shape[1])
-        if visit.question is not None:
+        if visit.split is not None:
             node["feature"][visit.number], node["categories"][visit.number] = (
-                visit.question.feature,
-                visit.question.categories,
+                visit.split.feature,
+                visit.split.categories,
             )
-            if visit.question.categories < 0:
+            if visit.split.categories < 0:
                 node["cut"][visit.number], node["upper"][visit.number] = _gap(model, visit)
     if not met.all():
         raise ValueError(
@@ -177,11 +177,11 @@ def _coded(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.nd
 
 def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
     """The codes on both sides of a cut, in the cell under local cuts."""
-    assert visit.question is not None
-    cut = visit.question.cut
+    assert visit.split is not None
+    cut = visit.split.cut
     if not told(parts_rows, model.split_prior):
         return cut, cut + 1
-    codes = visit.cell.codes(visit.question.feature)
+    codes = visit.cell.codes(visit.split.feature)
     left, right = codes[codes <= cut], codes[codes > cut]
     if not len(left) or not len(right):
         return cut, cut + 1

@@ -170,7 +170,7 @@ class PredictsNewY(ABC):
         return np.concatenate(means), np.concatenate(squares)
 
     @abstractmethod
-    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
         """Distributions of a new y in the places that a row may reach: nodes of trees, or cells."""
 
     @abstractmethod
@@ -203,10 +203,10 @@ class Predictive:
                 f"{type(post.model.leaf).__name__} is a leaf of classes, which have no quantiles, intervals or "
                 "standard deviation: predict_proba gives their probabilities, sample_predictive draws labels."
             )
-        self._post, self._law = post, post._leaf_laws()
+        self._post, self._distribution = post, post._leaf_distributions()
         self._by_row = post.model.leaf.x_columns is not None
         # equal distributions of many places are weighed once: a place of each, and which of them every place has
-        table = np.ascontiguousarray(np.column_stack(tuple(self._law)))
+        table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))
         by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
         self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
         self._number = number.reshape(-1)
@@ -216,7 +216,7 @@ class Predictive:
         center = self._post.model.target.center
         if self._by_row:
             return self._mean_and_variance_by_row(X, center)
-        mean, variance = self._law.mean_and_variance()
+        mean, variance = self._distribution.mean_and_variance()
         endless = np.isinf(variance)
         square = np.where(endless, 0.0, variance) + (mean - center) ** 2
         out = self._post._averages(X, np.column_stack([mean - center, square, endless]))
@@ -232,12 +232,12 @@ class Predictive:
         for rows, mix in self._post._mixtures(X):
             same: Any = slice(None)
             if self._by_row:
-                law = self._laws_at(X[rows], mix)
+                distribution = self._distributions_at(X[rows], mix)
             else:
                 mix, same = _distinct(self._merged(mix))
-                law = self._law.take(self._first[mix.place])
-            for j, share in enumerate(given.ravel().tolist()):
-                out[rows, j] = law.mixture_quantile(mix, share)[same]
+                distribution = self._distribution.take(self._first[mix.place])
+            for j, fraction in enumerate(given.ravel().tolist()):
+                out[rows, j] = distribution.mixture_quantile(mix, fraction)[same]
         return out[:, 0] if given.ndim == 0 else out
 
     def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
@@ -249,20 +249,20 @@ class Predictive:
         """Probability (n,) that a new y at each row of X is at most ``y`` (n,)."""
         out = np.empty(len(y))
         for rows, mix in self._post._mixtures(X):
-            law = self._laws_at(X[rows], mix) if self._by_row else self._law.take(mix.place)
-            out[rows] = mix.mean(law.below(mix.by_law(y[rows])))
+            distribution = self._distributions_at(X[rows], mix) if self._by_row else self._distribution.take(mix.place)
+            out[rows] = mix.mean(distribution.below(mix.by_distribution(y[rows])))
         return out
 
-    def _laws_at(self, X: np.ndarray, mix: Mixture) -> Any:
+    def _distributions_at(self, X: np.ndarray, mix: Mixture) -> Any:
         """The distributions of a mixture, of leaves that look at the row too."""
-        regressors, laws = self._post.model.regressors(X), cast(Any, self._law.take(mix.place))
+        regressors, distributions = self._post.model.regressors(X), cast(Any, self._distribution.take(mix.place))
         assert regressors is not None
-        return laws.at(np.repeat(regressors, np.diff(mix.first), axis=0))
+        return distributions.at(np.repeat(regressors, np.diff(mix.first), axis=0))
 
     def _mean_and_variance_by_row(self, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
         mean, variance = np.empty(len(X)), np.empty(len(X))
         for rows, mix in self._post._mixtures(X):
-            each, spread = self._laws_at(X[rows], mix).mean_and_variance()
+            each, spread = self._distributions_at(X[rows], mix).mean_and_variance()
             mean[rows] = mix.mean(each - center)
             variance[rows] = mix.mean(spread + (each - center) ** 2) - mean[rows] ** 2
         return center + mean, np.maximum(variance, 0.0)

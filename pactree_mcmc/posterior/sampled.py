@@ -58,7 +58,7 @@ class SampledPosterior(ExploresDraws, Posterior):
     seconds : float
         Wall time of the run.
     noise_variance : ndarray of shape (chains, draws)
-        The variance all leaves share, under NormalSharedVariance; NaN under other leaves.
+        The variance common to all leaves, under NormalSharedVariance; NaN under other leaves.
     weights_of_draw : ndarray of shape (chains, draws, p + 2), or None
         What ``feature_weights``, ``concentration`` and ``log_prior`` have, where feature weights are drawn.
     tempering : Tempering or None
@@ -152,12 +152,12 @@ class SampledPosterior(ExploresDraws, Posterior):
 
     @property
     def split_counts(self) -> np.ndarray:
-        """How often the tree of each draw asks about each feature, (chains, draws, p) int64."""
+        """How often the tree of each draw splits on each feature, (chains, draws, p) int64."""
         return self.split_counts_of_tree[self.tree_of_draw]
 
     @property
     def root_feature(self) -> np.ndarray:
-        """Feature that the root of each draw asks about, (chains, draws) int64; -1 where the tree has no split."""
+        """Feature that the root of each draw splits on, (chains, draws) int64; -1 where the tree has no split."""
         return self.root_feature_of_tree[self.tree_of_draw]
 
     @property
@@ -174,9 +174,9 @@ class SampledPosterior(ExploresDraws, Posterior):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence; None where it was not estimated, or the draws are too few to tell it.
+        """Standard error of the log evidence; None where it was not estimated, or the draws are too few to estimate it.
 
-        Two of them to both sides cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
+        Plus or minus two of it cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
         draws, or chains, that it comes from.
         """
         if self.tempering is not None:
@@ -208,12 +208,12 @@ class SampledPosterior(ExploresDraws, Posterior):
 
     @cached_property
     def root_feature_of_tree(self) -> np.ndarray:
-        """Feature that the root of each distinct tree asks about, (n_distinct_trees,) int64; -1 without a split."""
+        """Feature that the root of each distinct tree splits on, (n_distinct_trees,) int64; -1 without a split."""
         return self.distinct_trees.feature[self.distinct_trees.offset[:-1]].astype(np.int64)
 
     @cached_property
     def split_counts_of_tree(self) -> np.ndarray:
-        """How often each distinct tree asks about each feature, (n_distinct_trees, p) int64."""
+        """How often each distinct tree splits on each feature, (n_distinct_trees, p) int64."""
         trees, n, p = self.distinct_trees, self.n_distinct_trees, self.model.n_features
         inner = trees.feature != LEAF
         tree = np.repeat(np.arange(n), np.diff(trees.offset))[inner]
@@ -240,7 +240,7 @@ class SampledPosterior(ExploresDraws, Posterior):
         add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_node, X)
         return out
 
-    def _leaf_laws(self) -> StudentT | NegativeBinomial:
+    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
         trees = self.distinct_trees
         tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(trees.offset))
         in_tree = np.where(trees.feature == LEAF, tree, -1)
@@ -295,14 +295,14 @@ class SampledPosterior(ExploresDraws, Posterior):
         return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
 
     def kl_to_prior(self) -> float:
-        """Divergence from the prior of the law of the draws: each tree with its share of them.
+        """Divergence from the prior of the distribution of the draws: each tree with its fraction of them.
 
-        Trees that ask the same questions are one tree, with whatever leaf values they were drawn.
+        Trees that have the same splits are one tree, with whatever leaf values they were drawn.
 
         Raises
         ------
         ValueError
-            Under LeafPenalty, whose constant draws do not tell.
+            Under LeafPenalty, whose constant draws do not determine.
         """
         reason = unknown_constant(self.model)
         if reason is not None:
@@ -331,7 +331,7 @@ class SampledPosterior(ExploresDraws, Posterior):
         return np.bincount(self.n_leaves_of_tree, weights=self.weight_of_tree)
 
     def depth_pmf(self) -> np.ndarray:
-        """Law of the depth; entry d is P(the deepest leaf has depth d)."""
+        """Distribution of the depth; entry d is P(the deepest leaf has depth d)."""
         return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
 
     def feature_inclusion(self) -> np.ndarray:
@@ -448,7 +448,7 @@ class SampledPosterior(ExploresDraws, Posterior):
     def summary(self) -> pd.DataFrame:
         """Table (a DataFrame) of scalars, features at the root and in the tree, and trees: mean, sd, ESS, R-hat.
 
-        ``attrs["verdict"]`` says what speaks against the draws; see `inference_data.summary`.
+        ``attrs["verdict"]`` says which criteria the draws fail; see `inference_data.summary`.
         """
         return summary(self)
 
@@ -491,7 +491,7 @@ def refuse_by_row(model: TreeModel) -> None:
         )
 
 
-def shares(amount: np.ndarray) -> np.ndarray:
+def fractions(amount: np.ndarray) -> np.ndarray:
     """Amounts >= 0 over their sum; zeros if there are no others."""
     return amount / max(amount.sum(), np.finfo(np.float64).tiny)
 

@@ -21,13 +21,13 @@ from ..mcmc.chain.chain import Chain
 from ..mcmc.chain.draw_store import log_prior_of, trimmed
 from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ..mcmc.chain.stopped import cells_named
-from ..mcmc.edits.grow import hang_children, keep_growth
+from ..mcmc.edits.grow import attach_children, keep_growth
 from ..mcmc.kernel import Kernel
 from ..mcmc.state.lists import is_leaf
 from ..mcmc.state.noise import conditional_score
 from ..mcmc.state.random import flip
 from ..mcmc.state.records import N_FREE, N_NODES, NONE, SCAN
-from ..mcmc.state.splits import draw_question
+from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
 from ..model.unit_stats import UnitStats, add_unit
@@ -126,7 +126,7 @@ def grow_prior(walk: Any, node: int) -> int:
                 return node
             index = prior_index(model, state.node[node].depth, state.node[node].design)
             if flip(walk.rng, exp(model.prior.table[index].log_split)):
-                hang_children(model, state, node, draw_question(walk.rng, model, state, node))
+                attach_children(model, state, node, draw_split(walk.rng, model, state, node))
                 keep_growth(model, state, node)
         node = next_node(state, node, root)
     return NONE
@@ -161,7 +161,7 @@ class StageResult(NamedTuple):
     """The most probable tree at the last stage; None if it was not reached."""
     log_evidence: np.ndarray
     """(stages,) of a population: log evidence of the examples that had entered; else empty."""
-    stump_share: float
+    stump_fraction: float
     """Fraction of stumps in the population at the first stage."""
     n_resampled: int
 
@@ -182,7 +182,7 @@ class Stages:
         self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
         self.n_proposed, self.n_resampled, self.evidence = 0, 0, [0.0]
         self.stage: list[int] = []
-        self.stump_share = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
+        self.stump_fraction = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
 
     def _draw_first_trees(self) -> None:
         """The stage of no examples is the prior."""
@@ -234,7 +234,7 @@ class Stages:
             np.array(self.stage, dtype=np.int64),
             self._best() if finished else None,
             np.array(self.evidence if plan.particles > 0 else []),
-            self.stump_share,
+            self.stump_fraction,
             self.n_resampled,
         )
 
@@ -257,10 +257,10 @@ class Stages:
         """Make ``n`` proposals in each tree, allocated so that in the long run each step of the kernel makes its
         fraction.
         """
-        shares = self.plan.kernel.shares_of(self.n_proposed, n)
+        n_each = self.plan.kernel.next_proposals(self.n_proposed, n)
         for chain in self.chains:
-            for step, share in enumerate(shares):
-                chain.make(step, share)
+            for step, n_now in enumerate(n_each):
+                chain.make(step, n_now)
         self.n_proposed += n
 
     def _resample(self) -> None:

@@ -237,9 +237,9 @@ class ProgressiveSample(SampledPosterior):
         found = [result.best for result in results if result.best is not None]
         post._best = join_chains(model, found, moves, 0.0, by_stats=True) if found else None
         by_stage = np.array([result.log_evidence for result in results])
-        shares = np.array([result.stump_share for result in results])
-        post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, shares)
-        log_mass = prior_mass(model).log_from(float(shares.mean()))
+        fractions = np.array([result.stump_fraction for result in results])
+        post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, fractions)
+        log_mass = prior_mass(model).log_from(float(fractions.mean()))
         post.stage_log_evidence = by_stage + (np.nan if log_mass is None else log_mass)
         return post
 
@@ -301,17 +301,17 @@ class ProgressiveSample(SampledPosterior):
 
 
 def _joined_evidence(
-    model: TreeModel, by_stage: np.ndarray, stump_share: np.ndarray
+    model: TreeModel, by_stage: np.ndarray, stump_fraction: np.ndarray
 ) -> tuple[float | None, float | None]:
     """Returns the log of the mean evidence of the repetitions, and its standard error."""
     if by_stage.shape[1] == 0:
         return None, None
-    mass, share = prior_mass(model), float(stump_share.mean())
-    log_mass = mass.log_from(share)
+    mass, fraction = prior_mass(model), float(stump_fraction.mean())
+    log_mass = mass.log_from(fraction)
     if log_mass is None:
         return None, None
     each = by_stage[:, -1]
     mean = float(logsumexp(each) - math.log(len(each)))
     if mass.log_mass is None:
-        each = each - stump_share / share
+        each = each - stump_fraction / fraction
     return mean + log_mass, pooled_error(each, 0.0, 1)

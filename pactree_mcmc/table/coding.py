@@ -82,8 +82,8 @@ class DyadicScale:
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Thresholds of splits ``code <= cut``."""
-        share = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
-        return self.lower * (1.0 - share) + self.upper * share
+        fraction = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
+        return self.lower * (1.0 - fraction) + self.upper * fraction
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
         """A value of each code."""
@@ -117,8 +117,8 @@ def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.n
     for i in range(len(x)):
         code, half = np.int64(0), n_codes >> 1
         for _ in range(levels):
-            share = float(code + half) / n_codes
-            if x[i] > lower * (1.0 - share) + upper * share:
+            fraction = float(code + half) / n_codes
+            if x[i] > lower * (1.0 - fraction) + upper * fraction:
                 code += half
             half >>= 1
         out[i] = code

@@ -131,7 +131,7 @@ class _Check:
         trees = self.walked.trees
         self.log_prior = np.array([model.log_prior(tree) for tree in trees])
         self.log_score = np.array([model.log_score(tree) for tree in trees])
-        self.law = posterior_of(model, trees, beta)
+        self.distribution = posterior_of(model, trees, beta)
         self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.walked.snapshots]
         self.proposals: dict[tuple[int, int], Any] = {}
         self.needs = STEPS[move] if isinstance(move, str) else move
@@ -144,20 +144,20 @@ class _Check:
         transition = np.array([row_of_numbers(row, self.walked.number) for row in rows])
         for terms in self.proposals.items():
             self._check_terms(*terms)
-        flow = self.law[:, None] * transition
+        flow = self.distribution[:, None] * transition
         larger = np.maximum(flow, flow.T)
         apart = np.where(larger > SLIVERS, np.abs(flow - flow.T) / np.maximum(larger, SLIVERS), 0.0)
         if apart.max(initial=0.0) > self.tolerance:
             self._refuse(flow, apart)
-        moving = float(self.law @ (1.0 - np.diag(transition)))
+        moving = float(self.distribution @ (1.0 - np.diag(transition)))
         return BalanceReport(
             self.stepper.name,
-            len(self.law),
+            len(self.distribution),
             moving,
             _is_connected(transition),
             float(apart.max(initial=0.0)),
             self.walked.trees,
-            self.law,
+            self.distribution,
             transition,
         )
 
@@ -243,7 +243,7 @@ class _Check:
         )
 
     def _text(self, i: int) -> str:
-        return f"tree {i}, of posterior probability {self.law[i]:.6g}:\n{to_text(self.walked.trees[i])}"
+        return f"tree {i}, of posterior probability {self.distribution[i]:.6g}:\n{to_text(self.walked.trees[i])}"
 
 
 def _is_connected(transition: np.ndarray) -> bool:

@@ -211,8 +211,8 @@ def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
     return weight / weight.sum()
 
 
-def imbalance(transition: np.ndarray, law: np.ndarray, least: float = 0.0) -> float:
+def imbalance(transition: np.ndarray, distribution: np.ndarray, least: float = 0.0) -> float:
     """Largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
-    flow = law[:, None] * transition
+    flow = distribution[:, None] * transition
     apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
     return float((apart[larger > least] / larger[larger > least]).max())

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.checks import check_count, in_words, read_generator
 from ..model import ChipmanPrior, TreeModel
-from ..model.cells import PlainCell, Question
+from ..model.cells import PlainCell, Split
 from ..model.split_prior.base import SplitPrior
 from ..model.split_prior.geometry import has_one_way, parts_rows, told
 from .outcomes import all_outcomes
@@ -43,11 +43,11 @@ def check_split_prior(
 ) -> SplitPriorReport:
     """Test a split prior on random cells against its definition.
 
-    Checked in every cell on random paths down from the root: the probabilities of all its splits sum to 1; ``ways`` is
-    their number for each feature, and ``mass`` sums their weights; every split divides the rows of the cell between two
-    children, with the boxes that follow from the split; the compiled code draws these splits with these probabilities,
-    reports them in ``log_rule``, and makes these children. Each draw is followed through every outcome of every random
-    choice.
+    Checked in every cell on random paths down from the root: the probabilities of all its splits sum to 1;
+    ``count_splits`` is their number for each feature, and ``mass`` sums their weights; every split divides the rows of
+    the cell between two children, with the boxes that follow from the split; the compiled code draws these splits with
+    these probabilities, reports them in ``log_rule``, and makes these children. Each draw is followed through every
+    outcome of every random choice.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ class _Check:
                 if not drawn:
                     return
                 way = drawn[int(rng.integers(len(drawn)))]
-                self.grow.hang_children(chain.model, chain.packed, node, way)
+                self.grow.attach_children(chain.model, chain.packed, node, way)
                 self.grow.keep_growth(chain.model, chain.packed, node)
-                sides = self.rules.children(cell, Question(int(way.feature), int(way.cut), int(way.categories)))
+                sides = self.rules.children(cell, Split(int(way.feature), int(way.cut), int(way.categories)))
                 here = chain.state.node[node]
                 for child, side in zip((here.left, here.right), sides, strict=True):
                     self._check_child(chain, cell, way, child, side)
@@ -151,7 +151,7 @@ class _Check:
         self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
         for k in range(len(cell.low)):
             found = sum(key[0] == k for key in plainly)  # type: ignore[index]
-            ways = self.rules.ways(cell, k)
+            ways = self.rules.count_splits(cell, k)
             mass = self.rules.mass(cell, k)
             compiled = float(self.splits.mass_afresh(chain.model, chain.packed, node, k))
             if plainly and found:
@@ -162,10 +162,8 @@ class _Check:
 
     def _check_draws(self, chain: Any, cell: PlainCell, node: int, plainly: dict[Hashable, float]) -> list:
         drawn: dict[Hashable, tuple[float, Any]] = {}
-        for probability, way in all_outcomes(
-            lambda rng: self.splits.draw_question(rng, chain.model, chain.packed, node)
-        ):
-            split = Question(int(way.feature), int(way.cut), int(way.categories))
+        for probability, way in all_outcomes(lambda rng: self.splits.draw_split(rng, chain.model, chain.packed, node)):
+            split = Split(int(way.feature), int(way.cut), int(way.categories))
             key = self._key(cell, split)
             self._require(
                 key in plainly, cell, f"a split that compiled code draws and the prior does not know, {split}"
@@ -187,7 +185,7 @@ class _Check:
         can = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
         self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
 
-    def _check_parts(self, cell: PlainCell, split: Question) -> None:
+    def _check_parts(self, cell: PlainCell, split: Split) -> None:
         left, right = self.rules.children(cell, split)
         together = np.sort(np.concatenate([left.index, right.index]))
         good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
@@ -202,17 +200,17 @@ class _Check:
             good = good and int(box[k, 0]) == int(side.low[k]) and (self.columns[k] or box[k, 1] == side.high[k])
         self._require(bool(good), cell, f"other children compiled than plainly, of {way}")
 
-    def _all_splits(self, cell: PlainCell) -> Iterator[Question]:
+    def _all_splits(self, cell: PlainCell) -> Iterator[Split]:
         """Every split of a cell by any prior."""
         for k, n_codes in enumerate(self.model.n_codes.tolist()):
             if self.columns[k]:
                 for bits in range(1 << n_codes):
-                    yield Question(k, -1, bits)
+                    yield Split(k, -1, bits)
             else:
                 for cut in range(-1, n_codes):
-                    yield Question(k, cut, -1)
+                    yield Split(k, cut, -1)
 
-    def _key(self, cell: PlainCell, split: Question) -> Hashable:
+    def _key(self, cell: PlainCell, split: Split) -> Hashable:
         """What tells a split from others of the cell."""
         left = cell.goes_left(split)
         if self.parts_rows:

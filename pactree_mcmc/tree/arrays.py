@@ -20,7 +20,7 @@ class TreeArrays(NamedTuple):
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
     feature: np.ndarray
-    """(n_nodes,) int32: the feature asked about, -1 in a leaf."""
+    """(n_nodes,) int32: the feature split on, -1 in a leaf."""
     threshold: np.ndarray
     """(n_nodes,) float64: x <= threshold goes left."""
     left: np.ndarray
@@ -28,7 +28,7 @@ class TreeArrays(NamedTuple):
     right: np.ndarray
     """(n_nodes,) int32: right child, likewise."""
     categories: np.ndarray
-    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered question."""
+    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered split."""
     default_left: np.ndarray
     """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 OrderedKey = tuple[int, float] | tuple[int, float, str]
 RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
-"""How a root question is named: None without one, (feature, threshold), the same with the side of missing values, or
+"""How a root split is named: None without one, (feature, threshold), the same with the side of missing values, or
 (feature, categories going left)."""
 
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
@@ -87,7 +87,7 @@ def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
-    """How a root question is named in ``root_split_pmf``."""
+    """How a root split is named in ``root_split_pmf``."""
     k = int(trees.feature[node])
     if k == LEAF:
         return None
@@ -97,7 +97,7 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
 
 
 def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> OrderedKey:
-    """How an ordered root question is named: with the side of missing values if the feature has some."""
+    """How an ordered root split is named: with the side of missing values if the feature has some."""
     if feature in model.columns.twins:
         return (feature, threshold, "missing left" if missing_left else "missing right")
     return (feature, threshold)

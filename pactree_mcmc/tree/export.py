@@ -12,7 +12,7 @@ from .arrays import LEAF
 if TYPE_CHECKING:
     from .tree import Tree
 
-NO_CHILD, NO_QUESTION = -1, -2
+NO_CHILD, NO_SPLIT = -1, -2
 """What scikit-learn writes into a leaf: as children, and as feature and threshold."""
 MOST_CLASSES = 6
 """Classes listed in a leaf of a dot file, the most probable ones."""
@@ -46,7 +46,7 @@ def to_text(tree: Tree) -> str:
         if tree.feature[node] == LEAF:
             lines.append(f"{here}leaf {', '.join(_leaf_lines(tree, node))}".rstrip() + _rows_behind(tree, node))
             continue
-        lines.append(here + tree.question(node) + _rows_behind(tree, node))
+        lines.append(here + tree.split(node) + _rows_behind(tree, node))
         todo.append((int(tree.right[node]), below + "`-- no:  ", below + "    "))
         todo.append((int(tree.left[node]), below + "|-- yes: ", below + "|   "))
     return "\n".join(lines)
@@ -65,7 +65,7 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     Returns
     -------
     str
-        A ``digraph`` whose nodes are numbered as the tree's: boxes for questions, rounded boxes for leaves, edges
+        A ``digraph`` whose nodes are numbered as the tree's: boxes for splits, rounded boxes for leaves, edges
         labelled yes (left) and no. Leaves list their six most probable classes, or their mean.
 
     Examples
@@ -91,7 +91,7 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
             text = _joined(_leaf_lines(tree, i, MOST_CLASSES)) or "leaf"
             nodes.append(f'  {i} [label="{text}", style="rounded"];')
         else:
-            nodes.append(f'  {i} [label="{_joined([tree.question(i)])}"];')
+            nodes.append(f'  {i} [label="{_joined([tree.split(i)])}"];')
             edges += [f'  {i} -> {tree.left[i]} [label="yes"];', f'  {i} -> {tree.right[i]} [label="no"];']
     head = [f'digraph "{_joined([name])}" {{', '  graph [ordering="out"];']
     style = ['  node [shape="box", fontname="sans-serif"];', '  edge [fontname="sans-serif"];']
@@ -104,7 +104,7 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
     Parameters
     ----------
     tree : Tree
-        Without nominal questions.
+        Without nominal splits.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
     Raises
     ------
     ValueError
-        If the tree asks a nominal question, which scikit-learn's trees cannot ask.
+        If the tree has a nominal split, which scikit-learn's trees cannot have.
 
     Notes
     -----
@@ -132,15 +132,15 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
     if np.any(tree.categories >= 0):
         node = int(np.argmax(tree.categories >= 0))
         raise ValueError(
-            f"node {node} asks a nominal question; scikit-learn's trees know only thresholds: {tree.question(node)}. "
+            f"node {node} has a nominal split; scikit-learn's trees know only thresholds: {tree.split(node)}. "
             "Export it as text or dot, or fit on indicator columns in place of the nominal one."
         )
     leaf = tree.feature == LEAF
     out = {
         "children_left": np.where(leaf, NO_CHILD, tree.left).astype(np.int64),
         "children_right": np.where(leaf, NO_CHILD, tree.right).astype(np.int64),
-        "feature": np.where(leaf, NO_QUESTION, tree.feature).astype(np.int64),
-        "threshold": np.where(leaf, float(NO_QUESTION), tree.threshold),
+        "feature": np.where(leaf, NO_SPLIT, tree.feature).astype(np.int64),
+        "threshold": np.where(leaf, float(NO_SPLIT), tree.threshold),
     }
     if tree.value is not None:
         out["value"] = tree.value[:, None, :]

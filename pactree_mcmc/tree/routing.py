@@ -29,7 +29,7 @@ class Routes(NamedTuple):
     default_left: np.ndarray
     """(m,) bool: where missing values and unknown categories go."""
     nominal: bool
-    """Whether any node asks a nominal question."""
+    """Whether any node has a nominal split."""
     depth: int
 
     def leaves(self, X: np.ndarray) -> np.ndarray:

@@ -5,9 +5,9 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 1. All arrays have length ``m >= 1``.
 2. Preorder: the root is node 0; the left child of an internal node ``i`` is ``i + 1``; its right child is the first
    node behind the left subtree. So children come after their parents and every node but the root has one parent.
-3. Ordered question (``categories == -1``): ``x[feature] <= threshold`` goes left; the threshold is not NaN
+3. Ordered split (``categories == -1``): ``x[feature] <= threshold`` goes left; the threshold is not NaN
    (it may be infinite: everything goes one way). A missing value (NaN) follows ``default_left``.
-4. Nominal question (``categories >= 0``): the categories whose bit is set go left, the other known ones right, and a
+4. Nominal split (``categories >= 0``): the categories whose bit is set go left, the other known ones right, and a
    category unknown to the training data follows ``default_left``.
 5. Unused fields are 0: in a leaf ``threshold = left = right = 0``, ``categories = -1``, ``default_left`` False.
 """
@@ -40,7 +40,7 @@ class Tree:
     feature, threshold, left, right : array-like of shape (m,)
         Nodes in preorder; ``feature`` is -1 in a leaf.
     categories : array-like of int64 of shape (m,), optional
-        Bits of the categories going left; -1 (the default) marks an ordered question.
+        Bits of the categories going left; -1 (the default) marks an ordered split.
     default_left : array-like of bool of shape (m,), optional
         Where missing values (NaN) and unknown categories go. Default: False.
     value : array of shape (m, d), optional
@@ -175,7 +175,7 @@ class Tree:
         if self.columns is None and np.any(self.categories >= 0):
             table = _known_categories(table, np.unique(self.feature[self.categories >= 0]))
         if table.shape[1] <= self.feature.max():
-            raise ValueError(f"X has {table.shape[1]} columns; the tree asks about feature {self.feature.max()}.")
+            raise ValueError(f"X has {table.shape[1]} columns; the tree splits on feature {self.feature.max()}.")
         return self.routes().leaves(table)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -191,8 +191,8 @@ class Tree:
         value = self.value[self.apply(X)]
         return value[:, 0] if self.classes is None else self.classes[np.argmax(value, axis=1)]
 
-    def question(self, node: int) -> str:
-        """The question of an internal ``node`` in words; the answer yes goes left."""
+    def split(self, node: int) -> str:
+        """The split of an internal ``node`` in words; the answer yes goes left."""
         node = check_count("node", node, 0, self.n_nodes - 1)
         k = int(self.feature[node])
         if k == LEAF:
@@ -214,8 +214,8 @@ class Tree:
     def format(self) -> str:
         """The tree as indented text, one line a node, the yes branch first.
 
-        Trees of a posterior tell the training rows in each node (``rows``; a row of weight 2 is two of them). Truth
-        values are asked about as ``= no``, dates are dates.
+        Trees of a posterior show the training rows in each node (``rows``; a row of weight 2 is two of them). Truth
+        values are written as ``= no``, dates are dates.
 
         Examples
         --------
@@ -244,7 +244,7 @@ class Tree:
         Raises
         ------
         ValueError
-            If the tree has a nominal question, which scikit-learn's trees cannot ask.
+            If the tree has a nominal split, which scikit-learn's trees cannot have.
         """
         return to_sklearn(self)
 
@@ -279,7 +279,7 @@ class Tree:
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both trees ask the same questions in the same places; values do not count."""
+        """Whether both trees have the same splits in the same places; values do not count."""
         if not isinstance(other, Tree):
             return NotImplemented
         return all(np.array_equal(a, b) for a, b in zip(self._key(), other._key(), strict=True))
@@ -345,7 +345,7 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
         raise ValueError(f"node {i}: categories is {tree.categories[i]}; a bit mask >= 0, or -1 if ordered.")
     if np.isnan(tree.threshold[i]):
         raise ValueError(f"node {i}: threshold is NaN.")
-    raise ValueError(f"node {i}: asks about feature {tree.feature[i]}; there are {n_features} features.")
+    raise ValueError(f"node {i}: splits on feature {tree.feature[i]}; there are {n_features} features.")
 
 
 def _check_preorder(tree: Tree) -> None:

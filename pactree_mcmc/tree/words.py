@@ -1,4 +1,4 @@
-"""What a question asks, in words."""
+"""What a split says, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..table.values import DATES, NUMBER, TRUTH, date_words
 
 
 def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:
-    """What an ordered question asks of a feature of this kind; ``missing_left`` is None where no value is missing."""
+    """What an ordered split says of a feature of this kind; ``missing_left`` is None where no value is missing."""
     if missing_left is not None and abs(threshold) == LARGEST:
         return " is missing" if missing_left else " is known"
     return f" {side_words(threshold, True, kind)}" + (" or missing" if missing_left else "")
@@ -24,7 +24,7 @@ def side_words(threshold: float, left: bool, kind: str = NUMBER) -> str:
 
 
 def one_of(labels: Iterable[Any]) -> str:
-    """What a nominal question asks of its feature."""
+    """What a nominal split says of its feature."""
     return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
 
 

@@ -1,7 +1,7 @@
-"""No bound fails in more than a delta share of 1,000 samples, and a bound without its price does.
+"""No bound fails in more than a delta fraction of 1,000 samples, and a bound without its price does.
 
-Trees over eight points of a line with a known law, so that every true risk is a sum. Each sample is summed over all
-trees at once: predictions (trees, points), counts (samples, points).
+Trees over eight points of a line with a known distribution, so that every true risk is a sum. Each sample is summed
+over all trees at once: predictions (trees, points), counts (samples, points).
 """
 
 import math
@@ -15,7 +15,7 @@ from pactree_mcmc.tree.arrays import LEAF
 
 SAMPLES, N, DELTA = 1_000, 60, 0.1
 POINTS = np.arange(8.0)
-LAW = np.array([3.0, 1.0, 2.0, 2.0, 1.0, 3.0, 2.0, 2.0]) / 16.0
+DISTRIBUTION = np.array([3.0, 1.0, 2.0, 2.0, 1.0, 3.0, 2.0, 2.0]) / 16.0
 P_ONE = np.array([0.1, 0.2, 0.8, 0.7, 0.9, 0.4, 0.3, 0.2])
 
 
@@ -61,16 +61,16 @@ def world():
     trees, log_prior = zip(*all_trees())
     wrong = np.array([tree.predict(POINTS[:, None]) for tree in trees])[:, :, None] != np.arange(2)
     rng = np.random.default_rng(20_261_120)
-    law = np.stack([LAW * (1.0 - P_ONE), LAW * P_ONE], axis=1)
-    counts = rng.multinomial(N, law.ravel(), size=SAMPLES).reshape(SAMPLES, 8, 2)
+    distribution = np.stack([DISTRIBUTION * (1.0 - P_ONE), DISTRIBUTION * P_ONE], axis=1)
+    counts = rng.multinomial(N, distribution.ravel(), size=SAMPLES).reshape(SAMPLES, 8, 2)
     mass = np.exp(log_prior)
     assert 0.3 < mass.sum() <= 1.0
-    return trees, mass / mass.sum(), wrong.astype(float), law, counts
+    return trees, mass / mass.sum(), wrong.astype(float), distribution, counts
 
 
 def _posteriors(world, price=1.0):
     """Gibbs posteriors of every sample: empirical and true risk and tandem loss, risk of the vote, divergence."""
-    _, prior, wrong, law, counts = world
+    _, prior, wrong, distribution, counts = world
     errors = np.einsum("tpc,spc->st", wrong, counts)
     log_q = np.log(prior) - price * errors
     q = np.exp(log_q - log_q.max(axis=1, keepdims=True))
@@ -79,8 +79,8 @@ def _posteriors(world, price=1.0):
     with np.errstate(divide="ignore", invalid="ignore"):
         kl = np.where(q > 0.0, q * np.log(q / prior), 0.0).sum(axis=1)
     empirical = [np.einsum("spc,spc->s", counts, mean**power) / N for power in (1, 2)]
-    true = [np.einsum("pc,spc->s", law, mean**power) for power in (1, 2)]
-    vote = np.einsum("pc,spc->s", law, mean >= 0.5)
+    true = [np.einsum("pc,spc->s", distribution, mean**power) for power in (1, 2)]
+    vote = np.einsum("pc,spc->s", distribution, mean >= 0.5)
     disagreement = [np.einsum("spc,spc->s", counts, 2 * mean * (1 - mean)) / N]
     return empirical, true, vote, disagreement[0], np.maximum(kl, 0.0)
 
@@ -107,9 +107,9 @@ def test_a_bound_without_its_price_is_caught():
     """All labellings of eight points whose labels are noise: the best of them looks better than it is."""
     labels = np.array(list(np.ndindex(*(2,) * 8)))
     wrong = (labels[:, :, None] != np.arange(2)).astype(float)
-    law = np.full((8, 2), 1.0 / 16.0)
-    counts = np.random.default_rng(1).multinomial(N, law.ravel(), size=SAMPLES).reshape(SAMPLES, 8, 2)
-    (risk, _), (true_risk, _), _, _, kl = _posteriors((None, np.full(256, 1 / 256), wrong, law, counts), 3.0)
+    distribution = np.full((8, 2), 1.0 / 16.0)
+    counts = np.random.default_rng(1).multinomial(N, distribution.ravel(), size=SAMPLES).reshape(SAMPLES, 8, 2)
+    (risk, _), (true_risk, _), _, _, kl = _posteriors((None, np.full(256, 1 / 256), wrong, distribution, counts), 3.0)
     unpaid = pc.kl_inverse(risk, np.full(SAMPLES, math.log(1.0 / DELTA) / N))
     paid = [pc.pac_bayes_kl(r, float(k), N, DELTA).raw for r, k in zip(risk, kl)]
     assert np.mean(true_risk > unpaid) > 2.0 * DELTA
@@ -118,8 +118,8 @@ def test_a_bound_without_its_price_is_caught():
 
 def test_one_tree(world):
     """The worst tree of each sample, in the eyes of the bound."""
-    trees, _, wrong, law, counts = world
-    true = np.einsum("tpc,pc->t", wrong, law)
+    trees, _, wrong, distribution, counts = world
+    true = np.einsum("tpc,pc->t", wrong, distribution)
     bits = math.log2(3.0)
     length = np.array([pc.tree_bits(tree, bits)[0] for tree in trees])
     errors = np.einsum("tpc,spc->st", wrong, counts)
@@ -130,7 +130,7 @@ def test_one_tree(world):
         x = np.repeat(POINTS.repeat(2), counts[s].ravel())[:, None]
         y = np.repeat(np.tile([0, 1], 8), counts[s].ravel())
         tree = trees[t]
-        given = {"question_bits": bits, "delta": DELTA}
+        given = {"split_bits": bits, "delta": DELTA}
         held = set(range(tree.n_nodes)) <= _nodes_met(tree, x)
         failed += [
             pc.naive_occam(tree, x, y, **given).raw < true[t],
@@ -154,8 +154,8 @@ def _nodes_met(tree, x):
 
 def test_fresh_rows(world):
     """One fixed tree: its bounds fail nearly as often as they may."""
-    _, _, wrong, law, counts = world
-    true = np.einsum("tpc,pc->t", wrong, law)
+    _, _, wrong, distribution, counts = world
+    true = np.einsum("tpc,pc->t", wrong, distribution)
     t = int(np.argmin(np.abs(true - 0.3)))
     errors = np.einsum("pc,spc->s", wrong[t], counts).astype(int)
     tail = np.mean([pc.holdout(int(e), N, DELTA).raw < true[t] for e in errors])

@@ -59,22 +59,22 @@ def through_a_file(post, path):
     return pt.load(path / "post.nc")
 
 
-def question_in_model_terms(model, cell, question):
-    """What a question is to the model, and the sides as the model tells them apart: the one told first is first."""
-    k = question.feature
+def split_in_model_terms(model, cell, split):
+    """What a split is to the model, and the sides as the model tells them apart: the one told first is first."""
+    k = split.feature
     if model.split_prior.kind in (0, 1):  # local: how the rows of the cell are parted
-        left = cell.goes_left(question)
+        left = cell.goes_left(split)
         sides = [frozenset(cell.index[left].tolist()), frozenset(cell.index[~left].tolist())]
         if len(cell.index) == 0:
             return (k, "the one way of an empty cell"), False
-    elif question.categories >= 0:
+    elif split.categories >= 0:
         sides = [
-            frozenset(bits(question.categories & int(cell.low[k]))),
-            frozenset(bits(~question.categories & int(cell.low[k]))),
+            frozenset(bits(split.categories & int(cell.low[k]))),
+            frozenset(bits(~split.categories & int(cell.low[k]))),
         ]
     else:
-        return (k, question.cut), False
-    if question.categories >= 0 and all(sides) and model.shape is None:
+        return (k, split.cut), False
+    if split.categories >= 0 and all(sides) and model.shape is None:
         return (k, frozenset(sides)), min(sides[1]) < min(sides[0])
     return (k, tuple(sides)), False
 
@@ -84,33 +84,33 @@ def bits(mask):
 
 
 def key_of(model, tree):
-    """The tree as nested tuples of questions in the model's terms."""
-    nodes = {number: (cell, question) for number, cell, question in model.visit(tree)}
+    """The tree as nested tuples of splits in the model's terms."""
+    nodes = {number: (cell, split) for number, cell, split in model.visit(tree)}
 
     def told(i):
         if tree.feature[i] == LEAF:
             return LEAF
-        question, turned = question_in_model_terms(model, *nodes[i])
+        split, turned = split_in_model_terms(model, *nodes[i])
         below = [told(int(tree.left[i])), told(int(tree.right[i]))]
-        return (question, *(below[::-1] if turned else below))
+        return (split, *(below[::-1] if turned else below))
 
     return told(0)
 
 
 def merged_divergence(post):
-    """The divergence of the law of the draws, and how many trees there are, one draw at a time."""
-    share, log_prior = {}, {}
+    """The divergence of the distribution of the draws, and how many trees there are, one draw at a time."""
+    fraction, log_prior = {}, {}
     for t in post.tree_of_draw.ravel().tolist():
         tree = post.distinct_tree(t)
         key = key_of(post.model, tree)
-        share[key] = share.get(key, 0.0) + 1.0 / post.tree_of_draw.size
+        fraction[key] = fraction.get(key, 0.0) + 1.0 / post.tree_of_draw.size
         log_prior[key] = post.model.log_prior(tree)
-    return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in share.items()), len(share)
+    return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in fraction.items()), len(fraction)
 
 
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_divergence_is_that_of_the_merged_law(kind, split_prior, tmp_path):
+def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_path):
     post = KINDS[kind](SPLIT_PRIORS[split_prior](), tmp_path)
     expected, n_different = merged_divergence(post)
     assert post.kl_to_prior() == pytest.approx(expected, rel=1e-10, abs=1e-10)
@@ -122,8 +122,8 @@ def test_divergence_is_that_of_the_merged_law(kind, split_prior, tmp_path):
 
 
 def rewritten(model, tree, rng):
-    """A tree that asks the same questions with other thresholds, masks and sides, where these do not count."""
-    nodes = {number: (cell, question) for number, cell, question in model.visit(tree)}
+    """A tree that has the same splits with other thresholds, masks and sides, where these do not count."""
+    nodes = {number: (cell, split) for number, cell, split in model.visit(tree)}
     out = []
 
     def add(i):
@@ -131,27 +131,23 @@ def rewritten(model, tree, rng):
         out.append([k, 0.0, 0, 0, -1, bool(tree.default_left[i])])
         if k == LEAF:
             return
-        (cell, question), sides = nodes[i], [int(tree.left[i]), int(tree.right[i])]
-        if question.categories >= 0:
+        (cell, split), sides = nodes[i], [int(tree.left[i]), int(tree.right[i])]
+        if split.categories >= 0:
             whole = (1 << int(model.n_codes[k])) - 1
             there = (
                 sum(1 << c for c in set(cell.codes(k).tolist()))
                 if model.split_prior.kind in (0, 1)
                 else int(cell.low[k])
             )
-            mask = question.categories & there
+            mask = split.categories & there
             if 0 < mask < there and rng.random() < 0.5:
                 mask, sides = there & ~mask, sides[::-1]
             out[here][4] = mask | (int(rng.integers(whole + 1)) & ~there)
         else:
             out[here][1] = float(tree.threshold[i])
-            left = cell.goes_left(question)
-            if (
-                model.split_prior.kind == 0
-                and len(cell.index)
-                and np.isfinite(model.scales[question.feature].low).all()
-            ):
-                scale, codes = model.scales[question.feature], cell.codes(question.feature)
+            left = cell.goes_left(split)
+            if model.split_prior.kind == 0 and len(cell.index) and np.isfinite(model.scales[split.feature].low).all():
+                scale, codes = model.scales[split.feature], cell.codes(split.feature)
                 low, high = scale.high[codes[left].max()], scale.low[codes[~left].min()]
                 out[here][1] = float(rng.choice([low, low + 0.3 * (high - low), np.nextafter(high, low)]))
         out[here][2] = len(out)

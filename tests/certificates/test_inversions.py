@@ -44,10 +44,10 @@ def test_kl_inverse_of_arrays_and_ends():
 
 
 @pytest.mark.parametrize("n", [1, 7, 100, 5_000])
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.97])
+@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.5, 0.97])
 @pytest.mark.parametrize("delta", [0.9, 0.05, 1e-9, 1e-200])
-def test_binomial_tail_inversion_is_a_root(n, share, delta):
-    errors = int(share * n)
+def test_binomial_tail_inversion_is_a_root(n, fraction, delta):
+    errors = int(fraction * n)
     found = binomial_tail_inversion(errors, n, math.log(delta))
     quantile = beta.isf(delta, errors + 1, n - errors)
     assert found == pytest.approx(1.0 if math.isnan(quantile) else quantile, **EXACT)  # it gives up close to 1

@@ -85,7 +85,7 @@ def test_compute_R_is_the_minimum_over_all_fragments(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, max_depth=3)
     rows, bits, delta = random_rows(rng, tree), random_bits(rng, tree), float(rng.choice([0.5, 0.05, 1e-4]))
-    best = pc.compute_R(tree, rows, question_bits=bits, delta=delta)
+    best = pc.compute_R(tree, rows, split_bits=bits, delta=delta)
     everything = {tuple(leaves): penalty(tree, rows, bits, leaves, delta) for leaves in fragments(tree)}
     assert best.penalty == pytest.approx(min(everything.values()), rel=1e-12)
     assert everything[tuple(best.leaves)] == pytest.approx(best.penalty, rel=1e-12)
@@ -97,7 +97,7 @@ def test_fragments_of_all_sizes_are_best_somewhere():
     for seed in range(150):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, max_depth=3)
-        best = pc.compute_R(tree, random_rows(rng, tree), question_bits=random_bits(rng, tree))
+        best = pc.compute_R(tree, random_rows(rng, tree), split_bits=random_bits(rng, tree))
         sizes.add(len(best.leaves))
     assert {1, 2, 3} <= sizes
 
@@ -114,18 +114,18 @@ def test_the_bound_of_a_tree():
     errors = np.mean(tree.predict(X) != y)
     bits = np.full(tree.n_nodes, 7.5)
     least = min(penalty(tree, rows, bits, leaves, 0.1) for leaves in fragments(tree))
-    bound = pc.root_fragment(tree, X, y, question_bits=7.5, delta=0.1)
+    bound = pc.root_fragment(tree, X, y, split_bits=7.5, delta=0.1)
     assert bound.raw == pytest.approx(errors + least)
     assert bound.value == min(bound.raw, 1.0)
     assert bound.terms["empirical risk"] == pytest.approx(errors)
     length = 2 + (3 + 7.5) * (tree.n_leaves - 1)
-    naive = pc.naive_occam(tree, X, y, question_bits=7.5, delta=0.1)
+    naive = pc.naive_occam(tree, X, y, split_bits=7.5, delta=0.1)
     assert naive.raw == pytest.approx(errors + math.sqrt((math.log(2) * length + math.log(10)) / 10_000))
     assert pc.tree_bits(tree, 7.5)[0] == pytest.approx(length)
 
 
 def test_code_lengths_satisfy_kraft():
-    """Trees over two questions, three classes, at most three internal nodes: 2^-bits sums to less than one."""
+    """Trees over two splits, three classes, at most three internal nodes: 2^-bits sums to less than one."""
 
     def mass(m, n_classes):
         shapes = math.comb(2 * m, m) // (m + 1)
@@ -159,20 +159,22 @@ def test_dyadic_tree(cyclic):
     left, low = X[:, 0] <= 0.5, X[:, 1] <= 0.5
     for held, depth in [(left & low, 2), (left & ~low, 2), (~left, 1)]:
         nats = (2 * (depth + 1) + (0 if cyclic else depth)) * math.log(2.0)
-        share = 4.0 * max(held.mean(), (nats + math.log(1 / small)) / n)
-        expected += math.sqrt(2.0 * share * (nats + math.log(2 / small)) / n)
+        fraction = 4.0 * max(held.mean(), (nats + math.log(1 / small)) / n)
+        expected += math.sqrt(2.0 * fraction * (nats + math.log(2 / small)) / n)
     assert pc.dyadic_tree_bound(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("cyclic", [False, True])
 def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
-    """In equation 2.9 the share of a cell is never less than its code length with 1/delta; K/delta stands outside."""
+    """In equation 2.9 the fraction of a cell is never less than its code length with 1/delta; K/delta stands
+    outside.
+    """
     n, p, delta = 1_000, 3, 0.01
     for rows, depth in [(0, 3), (5, 2), (30, 4), (400, 1)]:
         nats = (2 * (depth + 1) + (0 if cyclic else depth * math.log2(p))) * math.log(2.0)
-        share = 4.0 * max(rows / n, (nats + math.log(1 / delta)) / n)
-        expected = math.sqrt(2.0 * share * (nats + math.log(n_classes / delta)) / n)
+        fraction = 4.0 * max(rows / n, (nats + math.log(1 / delta)) / n)
+        expected = math.sqrt(2.0 * fraction * (nats + math.log(n_classes / delta)) / n)
         found = pc.dyadic_penalty([rows], [depth], n, p, delta, n_classes=n_classes, cyclic=cyclic)
         assert found[0] == pytest.approx(expected)
 
@@ -184,7 +186,7 @@ def test_monotone(name):
     def raw(n, wrong=0.1, delta=0.05):
         x = (np.arange(n) + 0.5) / n
         y = (x > 0.5) ^ (np.arange(n) < wrong * n)
-        more = {} if name == "dyadic_tree_bound" else {"question_bits": 4.0}
+        more = {} if name == "dyadic_tree_bound" else {"split_bits": 4.0}
         return getattr(pc, name)(tree, x[:, None], y, delta=delta, **more).raw
 
     assert raw(100) > raw(1_000) > raw(100_000)
@@ -210,17 +212,17 @@ def test_the_root_fragment_stands_up_to_500():
     assert slack(540.0, 1, 2, 10**9) < 0.0  # what the text once said
     assert "ln(2/delta) <= 500" in pc.root_fragment.__doc__
     allowed, refused = 2.0 * math.exp(-499.9), 2.0 * math.exp(-500.1)
-    assert pc.root_fragment(STUMP, X, Y, question_bits=1.0, delta=allowed).raw > 1.0
+    assert pc.root_fragment(STUMP, X, Y, split_bits=1.0, delta=allowed).raw > 1.0
     with pytest.raises(
         ValueError, match=r"delta=\S+ is too small: .*up to ln\(2/delta\) = 500; give delta >= 1.4e-217"
     ):
-        pc.root_fragment(STUMP, X, Y, question_bits=1.0, delta=refused)
+        pc.root_fragment(STUMP, X, Y, split_bits=1.0, delta=refused)
 
 
 @pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree_bound"])
 def test_labels_are_told_and_not_taken_from_the_rows(name):
     """The number of labels is part of the code, so it is not that of the classes that counted rows happen to have."""
-    x, more = (np.arange(400) + 0.5) / 400, {} if name == "dyadic_tree_bound" else {"question_bits": 3.0}
+    x, more = (np.arange(400) + 0.5) / 400, {} if name == "dyadic_tree_bound" else {"split_bits": 3.0}
 
     def bound(y, **n_classes):
         classes = np.unique(y)
@@ -249,13 +251,13 @@ EMPTY = Tree([0, -1, -1], [50.0, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pc.naive_occam(UNLABELLED, X, Y, question_bits=1.0), "the tree predicts no classes"),
-        (lambda: pc.naive_occam(STUMP, X, Y[:4], question_bits=1.0), r"X has 10 rows and y has shape \(4,\)"),
-        (lambda: pc.naive_occam(STUMP, X, Y, question_bits=1.0, delta=1.0), "delta=1.0 is out of range"),
-        (lambda: pc.naive_occam(EMPTY, X, Y, question_bits=-1.0), "question_bits has a negative"),
-        (lambda: pc.naive_occam(EMPTY, X, Y, question_bits=[1.0, 2.0]), r"question_bits has shape \(2,\)"),
-        (lambda: pc.root_fragment(EMPTY, X, Y, question_bits=1.0), "node 2 holds no row"),
-        (lambda: pc.compute_R(EMPTY, [10, 5, 4], question_bits=1.0), "adding up"),
+        (lambda: pc.naive_occam(UNLABELLED, X, Y, split_bits=1.0), "the tree predicts no classes"),
+        (lambda: pc.naive_occam(STUMP, X, Y[:4], split_bits=1.0), r"X has 10 rows and y has shape \(4,\)"),
+        (lambda: pc.naive_occam(STUMP, X, Y, split_bits=1.0, delta=1.0), "delta=1.0 is out of range"),
+        (lambda: pc.naive_occam(EMPTY, X, Y, split_bits=-1.0), "split_bits has a negative"),
+        (lambda: pc.naive_occam(EMPTY, X, Y, split_bits=[1.0, 2.0]), r"split_bits has shape \(2,\)"),
+        (lambda: pc.root_fragment(EMPTY, X, Y, split_bits=1.0), "node 2 holds no row"),
+        (lambda: pc.compute_R(EMPTY, [10, 5, 4], split_bits=1.0), "adding up"),
         (lambda: pc.dyadic_tree_bound(EMPTY, X, Y, delta=-0.1), "delta=-0.1 is out of range"),
     ],
 )

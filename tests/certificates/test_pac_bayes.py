@@ -100,14 +100,14 @@ def test_cantelli_pays_half_of_delta_for_each_of_its_bounds(risk, tandem):
 def test_oracle_inequalities(seed):
     """The risk of a vote never exceeds what the true risk and tandem loss of its voters allow."""
     rng = np.random.default_rng(100 + seed)
-    law, voters = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(5))
+    distribution, voters = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(5))
     wrong = rng.random((5, 12)) < rng.uniform(0.1, 0.45)
     mean = voters @ wrong
-    vote, risk, tandem = law @ (mean >= 0.5), law @ mean, law @ mean**2
+    vote, risk, tandem = distribution @ (mean >= 0.5), distribution @ mean, distribution @ mean**2
     assert vote <= 2.0 * risk + 1e-12
     assert vote <= 4.0 * tandem + 1e-12
     assert vote <= pc.c_bound(risk, tandem) + 1e-12
-    disagreement = law @ (2.0 * mean * (1.0 - mean))
+    disagreement = distribution @ (2.0 * mean * (1.0 - mean))
     assert 4.0 * tandem == pytest.approx(4.0 * risk - 2.0 * disagreement)
     if risk < 0.5:
         classic = 1.0 - (1.0 - 2.0 * risk) ** 2 / (1.0 - 2.0 * disagreement)

@@ -108,8 +108,10 @@ def test_exact_equals_forty_thousand_draws(solved):
 def test_draws_are_a_finite_posterior(solved):
     draws = solved.sample(50, rng=2)
     X, y, E = steps()
-    shares = np.bincount(draws.tree_of_draw[0]) / 50
-    assert draws.kl_to_prior() == pytest.approx(sum(q * math.log(q) for q in shares) - shares @ draws.log_prior_of_tree)
+    fractions = np.bincount(draws.tree_of_draw[0]) / 50
+    assert draws.kl_to_prior() == pytest.approx(
+        sum(q * math.log(q) for q in fractions) - fractions @ draws.log_prior_of_tree
+    )
     found = losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
     assert found.n == (~E).sum()
@@ -191,7 +193,7 @@ def test_nominal_features_and_cuts_of_another_table():
             "DirichletMultinomial learns leaf values",
         ),
         ({"leaf": pt.PacBayesLoss(1.0), "estimation": None}, "PacBayesLoss learns leaf values from every row"),
-        ({"split_prior": pt.LocalCuts()}, "LocalCuts asks the questions that part the rows"),
+        ({"split_prior": pt.LocalCuts()}, "LocalCuts has the splits that part the rows"),
         ({"split_prior": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
         ({"split_prior": pt.DyadicCuts(2)}, "DyadicCuts without bounds takes the range of all rows"),
         ({"estimation": np.ones(600, dtype=bool)}, "holds every row, so none is left to count"),

@@ -32,7 +32,7 @@ def test_other_pairs_are_told_what_to_do(pair, words, both):
         exact.compare(*(both[name] for name in pair.split()))
 
 
-def test_questions_at_the_root_are_in_the_words_of_trees(both):
+def test_splits_at_the_root_are_in_the_words_of_trees(both):
     rows = exact.compare(both["truth"], both["draws"]).rows
     asked = [row.quantity for row in rows if row.quantity.startswith("root: ")]
     assert "root: day <= 2020-03-06" in asked

@@ -1,4 +1,6 @@
-"""The exact law of a new y against enumeration: quantiles, standard deviations, draws, on every kind of graph."""
+"""The exact distribution of a new y against enumeration: quantiles, standard deviations, draws, on every kind of
+graph.
+"""
 
 import math
 from itertools import product
@@ -21,8 +23,8 @@ LEAVES = ["nig", "known", "poisson"]
 SEEDS = range(3)
 
 
-def leaf_law(problem, rows):
-    """The law of a new y of weight and exposure 1, from the rows of a leaf alone."""
+def leaf_distribution(problem, rows):
+    """The distribution of a new y of weight and exposure 1, from the rows of a leaf alone."""
     leaf = problem.leaf
     if leaf["kind"] == "poisson":
         shape, rate = gamma_parameters(problem, rows)
@@ -51,19 +53,21 @@ def problem_of(split_prior, leaf, seed, gaps=False):
         import pandas as pd
 
         table = pd.DataFrame({name: [row[k] for row in rows] for k, name in enumerate(model.columns.names)})
-    law = [[(p, leaf_law(problem, leaf_of(problem, tree, row).rows)) for tree, p in trees] for row in rows]
-    return truth, table, law
+    distribution = [
+        [(p, leaf_distribution(problem, leaf_of(problem, tree, row).rows)) for tree, p in trees] for row in rows
+    ]
+    return truth, table, distribution
 
 
-def two_moments(law):
+def two_moments(distribution):
     """Mean, or where there is none the middle, and mean square."""
-    mean = law.mean() if law.dist.name == "nbinom" else law.median()
-    endless = law.dist.name == "t" and law.args[0] <= 2.0
-    return np.array([mean, np.inf if endless else law.var() + mean**2])
+    mean = distribution.mean() if distribution.dist.name == "nbinom" else distribution.median()
+    endless = distribution.dist.name == "t" and distribution.args[0] <= 2.0
+    return np.array([mean, np.inf if endless else distribution.var() + mean**2])
 
 
 def below(mixture, y):
-    return sum(p * law.cdf(y) for p, law in mixture)
+    return sum(p * distribution.cdf(y) for p, distribution in mixture)
 
 
 EVERY_DAY = [f"{graph} {leaf} {SEEDS[0]}" for graph in GRAPHS for leaf in LEAVES]
@@ -80,37 +84,39 @@ def test_equals_enumeration_with_missing_values(graph, leaf):
     check(*problem_of(graph, leaf, 0, gaps=True))
 
 
-def check(truth, table, law):
+def check(truth, table, distribution):
     numbers = truth.model.columns.numbers(table)
     for y in (-0.5, 0.0, 1.3, 4.0):
-        told = Predictive(truth).cdf(numbers, np.full(len(law), y))
-        assert told == pytest.approx([below(mixture, y) for mixture in law], abs=1e-9)
-    mean, square = np.array([np.sum([p * two_moments(each) for p, each in mixture], axis=0) for mixture in law]).T
+        told = Predictive(truth).cdf(numbers, np.full(len(distribution), y))
+        assert told == pytest.approx([below(mixture, y) for mixture in distribution], abs=1e-9)
+    mean, square = np.array(
+        [np.sum([p * two_moments(each) for p, each in mixture], axis=0) for mixture in distribution]
+    ).T
     assert truth.predict(table) == pytest.approx(mean, rel=1e-8, abs=1e-8)
     assert truth.predict_std_new_y(table) == pytest.approx(np.sqrt(square - mean**2), rel=1e-6)
     q = [0.02, 0.3, 0.5, 0.97]
     found = truth.predict_quantiles(table, q)
-    for i, mixture in enumerate(law):
-        for j, share in enumerate(q):
+    for i, mixture in enumerate(distribution):
+        for j, fraction in enumerate(q):
             if isinstance(truth.model.leaf, pt.PoissonGamma):
                 y = found[i, j]
-                assert y == np.floor(y) and below(mixture, y) >= share - 1e-9
-                assert y == 0.0 or below(mixture, y - 1.0) < share + 1e-9
+                assert y == np.floor(y) and below(mixture, y) >= fraction - 1e-9
+                assert y == 0.0 or below(mixture, y - 1.0) < fraction + 1e-9
             else:
-                assert below(mixture, found[i, j]) == pytest.approx(share, abs=1e-7)
+                assert below(mixture, found[i, j]) == pytest.approx(fraction, abs=1e-7)
     assert truth.predict_interval(table, 0.8) == pytest.approx(truth.predict_quantiles(table, [0.1, 0.9]))
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_draws_follow_enumeration(leaf):
-    """Shares below a few values; the chance of a false alarm is about 1e-6 each."""
+    """Fractions below a few values; the chance of a false alarm is about 1e-6 each."""
     check_draws(*problem_of("grid", leaf, 0))
 
 
-def check_draws(truth, table, law):
+def check_draws(truth, table, distribution):
     drawn = truth.sample_predictive(table, 4000, rng=2)
     assert drawn.shape == (4000, 3)
-    for i, mixture in enumerate(law):
+    for i, mixture in enumerate(distribution):
         for q in (0.1, 0.5, 0.9):
             y = float(truth.predict_quantiles(table, q)[i])
             p = below(mixture, y)
@@ -208,16 +214,17 @@ class TestPlanted:
 
     @pytest.mark.parametrize("leaf", LEAVES)
     def test_parameters_as_if_known(self, monkeypatch, leaf):
-        """The law given the posterior mean of a leaf, without what is not known of it."""
+        """The distribution given the posterior mean of a leaf, without what is not known of it."""
         kind = {"nig": pt.NormalInverseGamma, "known": pt.NormalKnownVariance, "poisson": pt.PoissonGamma}[leaf]
         right = kind.predictive
 
         def wrong(self, stats, tree, target):
-            law = right(self, stats, tree, target)
+            distribution = right(self, stats, tree, target)
             if leaf == "poisson":
-                return type(law)(law.shape * 1e6, law.rate * 1e6)
-            return law._replace(
-                df=np.full_like(law.df, np.inf), scale=law.scale / np.sqrt(1.0 + 1.0 / (1.0 + stats[:, 0]))
+                return type(distribution)(distribution.shape * 1e6, distribution.rate * 1e6)
+            return distribution._replace(
+                df=np.full_like(distribution.df, np.inf),
+                scale=distribution.scale / np.sqrt(1.0 + 1.0 / (1.0 + stats[:, 0])),
             )
 
         monkeypatch.setattr(kind, "predictive", wrong)

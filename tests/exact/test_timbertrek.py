@@ -39,7 +39,7 @@ def test_every_tree_and_every_path_is_there():
                 return
             assert correct == -1 and len(shown["c"]) == 2
             words = found["featureMap"][name]
-            assert f"{words[0]} {words[1]}" == tree.question(node)
+            assert f"{words[0]} {words[1]}" == tree.split(node)
             for child, below in zip(shown["c"], (tree.left[node], tree.right[node]), strict=True):
                 walk(child, int(below), (*ids, name))
 

@@ -29,12 +29,12 @@ def pieces(model, tree):
         return tuple(spans), tuple(lacks)
 
     for number, visit in visits.items():
-        if visit.question is None:
+        if visit.split is None:
             continue
-        k = visit.question.feature
+        k = visit.split.feature
         sides = [visits[int(child)].cell for child in (tree.left[number], tree.right[number])]
         parts = tuple(name(side) for side in sides)
-        if visit.question.categories >= 0 and all(len(side.index) for side in sides):
+        if visit.split.categories >= 0 and all(len(side.index) for side in sides):
             parts = frozenset(parts)
         out.add((name(visit.cell), k, parts))
     return out
@@ -110,7 +110,7 @@ def test_never_more_than_the_evidence(block):
 
 @pytest.mark.planted
 def test_splits_that_were_not_drawn_forgotten():
-    """As if R were a law over the drawn splits alone: the sum exceeds the evidence."""
+    """As if R were a distribution over the drawn splits alone: the sum exceeds the evidence."""
     rng, caught = np.random.default_rng(3), 0
     for _ in range(30):
         model, truth = problem_of(rng, "local", False)

@@ -15,7 +15,7 @@ SLIVERS = 1e-15
 """Flows of a random subgraph below this come from ends of intervals that are equal but for rounding."""
 
 
-def tempered_law(naive, beta):
+def tempered_distribution(naive, beta):
     """Probabilities in proportion to prior times score to the power beta, by the naive enumerator."""
     entries = Reference(naive).entries
     log_joints = [log_prior + beta * log_score for _, log_prior, log_score in entries]
@@ -28,24 +28,24 @@ def check_balance(naive, kernel, beta=1.0, walker=None, chain=None):
     """The chain reaches exactly the trees of positive prior and is reversible with respect to the posterior."""
     model = build_model(plain_package().package, naive)
     space = explore(model, kernel, beta, walker, chain)
-    law = posterior_of(model, space.trees, beta)
-    expected = tempered_law(naive, beta)
+    distribution = posterior_of(model, space.trees, beta)
+    expected = tempered_distribution(naive, beta)
     nested = [nested_tree(naive, tree) for tree in space.trees]
     assert len(nested) == len(expected)
     assert set(nested) == set(expected)
-    assert np.abs(law - [expected[tree] for tree in nested]).max() < TOLERANCE
-    check_reversible(space.transition, law, SLIVERS if kernel == "subgraph" else 0.0)
+    assert np.abs(distribution - [expected[tree] for tree in nested]).max() < TOLERANCE
+    check_reversible(space.transition, distribution, SLIVERS if kernel == "subgraph" else 0.0)
     return space
 
 
-def check_reversible(transition, law, least=0.0):
-    """Rows sum to 1, the law is stationary, and the flow both ways between any two trees is the same."""
+def check_reversible(transition, distribution, least=0.0):
+    """Rows sum to 1, the distribution is stationary, and the flow both ways between any two trees is the same."""
     assert (transition >= 0.0).all()
     assert np.abs(transition.sum(axis=1) - 1.0).max() < TOLERANCE
-    assert np.abs(law @ transition - law).max() < TOLERANCE
-    flow = law[:, None] * transition
+    assert np.abs(distribution @ transition - distribution).max() < TOLERANCE
+    flow = distribution[:, None] * transition
     assert np.abs(flow - flow.T).max() < TOLERANCE
-    assert imbalance(transition, law, least) < TOLERANCE
+    assert imbalance(transition, distribution, least) < TOLERANCE
 
 
 def moving(space):

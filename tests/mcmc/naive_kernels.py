@@ -2,7 +2,7 @@
 
 import math
 
-from tests.reference.enumeration import LEAF, admissible_questions, child_cells, root_cell, score
+from tests.reference.enumeration import LEAF, admissible_splits, child_cells, root_cell, score
 
 
 def nodes(problem, tree):
@@ -27,9 +27,9 @@ def with_subtree(tree, path, new):
 
 
 def growable(problem, tree):
-    """Leaves that some question can split: (path, cell, questions)."""
+    """Leaves that some split can split: (path, cell, splits)."""
     leaves = [(path, cell) for path, subtree, cell in nodes(problem, tree) if subtree == LEAF]
-    asked = [(path, cell, admissible_questions(problem, cell)) for path, cell in leaves]
+    asked = [(path, cell, admissible_splits(problem, cell)) for path, cell in leaves]
     return [entry for entry in asked if entry[2]]
 
 
@@ -39,7 +39,9 @@ def prunable(problem, tree):
 
 
 def grow_prune_row(problem, tree, posterior):
-    """Law of the next tree under the uniform grow and prune kernel; ``posterior`` maps trees to probabilities."""
+    """Distribution of the next tree under the uniform grow and prune kernel; ``posterior`` maps trees to
+    probabilities.
+    """
 
     def grow_probability(of):
         if not growable(problem, of):
@@ -60,7 +62,7 @@ def grow_prune_row(problem, tree, posterior):
             back = propose_pruning(larger)
             row[larger] = there * min(1.0, posterior.get(larger, 0.0) * back / (posterior[tree] * there))
     for path, subtree, cell in prunable(problem, tree):
-        R = {(k, rule): R for k, rule, R in admissible_questions(problem, cell)}[subtree[1], subtree[2]]
+        R = {(k, rule): R for k, rule, R in admissible_splits(problem, cell)}[subtree[1], subtree[2]]
         smaller = with_subtree(tree, path, LEAF)
         there, back = propose_pruning(tree), propose_growth(smaller, R)
         row[smaller] = row.get(smaller, 0.0) + there * min(1.0, posterior[smaller] * back / (posterior[tree] * there))
@@ -68,7 +70,7 @@ def grow_prune_row(problem, tree, posterior):
 
 
 def blanchard_row(problem, tree):
-    """Law of the next tree under the paper's kernel, for a conditioned process with constant rho.
+    """Distribution of the next tree under the paper's kernel, for a conditioned process with constant rho.
 
     The walk reaches a leaf at depth j with probability 2^-j; then a growth is proposed with probability
     rho (1 - rho) / 2, a deletion, if the sibling is a leaf, with 1/2, and only the scores decide.

@@ -142,7 +142,7 @@ def without_anchors(end):
 
 def without_guides(end):
     cells = end.replicas[0].cells
-    names = ("guided", "guide", "anchors", "ahead", "shares", "own")
+    names = ("guided", "guide", "anchors", "ahead", "fractions", "own")
     none = cells._replace(**{name: getattr(cells, name)[:0] for name in names})
     return with_replica(end, cells=none)
 

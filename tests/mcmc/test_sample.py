@@ -79,7 +79,7 @@ def test_distinct_trees_are_distinct():
 
 
 def test_default_is_its_mixture():
-    """Weights count by their shares; moves without weight do not count."""
+    """Weights count by their fractions; moves without weight do not count."""
     mixture = {name: 3.0 * weight for name, weight in WEIGHTS["local"].items()} | {"swap": 0.0}
     assert_same_draws(draw(), draw(kernel=mixture))
     assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
@@ -155,7 +155,7 @@ def test_forms_of_rng():
 
 
 def test_a_draw_has_the_proposals_asked_for():
-    """Ten tens of proposals are a hundred, and every step has its share of blocks that differ in size."""
+    """Ten tens of proposals are a hundred, and every step has its fraction of blocks that differ in size."""
     whole, tenths = draw(kernel="grow-prune"), draw(kernel="grow-prune", proposals=10, thin=10, tune=30)
     assert_same_draws(whole, tenths)
     kernel = {"grow-prune": 0.5, "change": 0.4, "swap": 0.1}
@@ -219,7 +219,7 @@ def test_grown_start_is_apart():
 
 
 def test_start_at_a_drawn_tree():
-    """Any tree that was drawn can be started from, nominal questions included."""
+    """Any tree that was drawn can be started from, nominal splits included."""
     post = draw()
     assert any((tree.categories >= 0).any() for tree in chain_trees(post, 0))
     starts = chain_trees(post, 0)[-4:]
@@ -228,7 +228,7 @@ def test_start_at_a_drawn_tree():
 
 
 def test_start_at_an_equivalent_threshold():
-    """A threshold that parts the rows alike is the same question; draws carry the midpoint."""
+    """A threshold that parts the rows alike is the same split; draws carry the midpoint."""
     X = np.repeat([[0.0], [1.0], [4.0]], 40, axis=0)
     model = pt.TreeModel(X, np.repeat([0, 1, 1], 40))
     post = draw(model, chains=1, start=Tree([0, -1, -1], [0.9, 0, 0], [1, 0, 0], [2, 0, 0]), draws=3, tune=0)

@@ -70,8 +70,8 @@ def test_dirichlet_multinomial(rng):
 def test_dirichlet_multinomial_by_class(rng):
     model = pt.TreeModel([[0.0], [1.0], [2.0]], ["a", "b", "c"], leaf=pt.DirichletMultinomial([1.0, 2.0, 5.0]))
     y = np.array([pt.simulate(model, rng)[1] for _ in range(DRAWS)])
-    for c, share in zip("abc", (1 / 8, 2 / 8, 5 / 8), strict=True):
-        check_mean(y[:, 1] == c, share)
+    for c, fraction in zip("abc", (1 / 8, 2 / 8, 5 / 8), strict=True):
+        check_mean(y[:, 1] == c, fraction)
 
 
 def test_frozen_laplace(rng):
@@ -100,8 +100,8 @@ def test_normal_inverse_gamma(rng):
 def test_normal_inverse_gamma_is_student(rng):
     problem = problem_of([0.0, 1.0, 2.0, 3.0, 4.0], {"kind": "nig", "m0": 7.0, "k0": 0.5, "a0": 1.5, "b0": 3.0})
     y = simulated(problem, rng, DRAWS)
-    law = stats.t(3.0, 7.0, np.sqrt(3.0 * 1.5 / (1.5 * 0.5)))
-    assert stats.kstest(y[:, 2], law.cdf).pvalue > P_LIMIT
+    distribution = stats.t(3.0, 7.0, np.sqrt(3.0 * 1.5 / (1.5 * 0.5)))
+    assert stats.kstest(y[:, 2], distribution.cdf).pvalue > P_LIMIT
 
 
 def test_normal_known_variance(rng):
@@ -128,18 +128,18 @@ def test_poisson_gamma(exposure, rng):
 
 
 def key_of(model, tree):
-    """The questions of a tree in preorder; of nominal ones only the categories they part."""
+    """The splits of a tree in preorder; of nominal ones only the categories they part."""
     key = []
-    for number, cell, question in model.visit(tree):
+    for number, cell, split in model.visit(tree):
         k = int(tree.feature[number])
-        if question is not None and question.categories >= 0:
-            key.append((k, question.categories & (model.categories_in(cell, k) or -1)))
+        if split is not None and split.categories >= 0:
+            key.append((k, split.categories & (model.categories_in(cell, k) or -1)))
         else:
             key.append((k, float(tree.threshold[number])))
     return tuple(key)
 
 
-def check_law(problem, model, n, rng):
+def check_distribution(problem, model, n, rng):
     """The frequencies of ``n`` simulated trees are those of the enumerated prior (chi-square, rare trees pooled)."""
     trees = enumerate_trees(problem)
     expected = {
@@ -148,13 +148,13 @@ def check_law(problem, model, n, rng):
     total, seen = sum(expected.values()), dict.fromkeys(expected, 0)
     for _ in range(n):
         seen[key_of(model, pt.simulate(model, rng)[0])] += 1
-    share = np.array(list(expected.values())) / total * n
+    fraction = np.array(list(expected.values())) / total * n
     counts = np.array(list(seen.values()))
-    rare = share < 5.0
-    share, counts = (np.append(a[~rare], a[rare].sum()) for a in (share, counts))
-    kept = share > 0.0
+    rare = fraction < 5.0
+    fraction, counts = (np.append(a[~rare], a[rare].sum()) for a in (fraction, counts))
+    kept = fraction > 0.0
     if kept.sum() > 1:
-        assert stats.chisquare(counts[kept], share[kept]).pvalue > P_LIMIT
+        assert stats.chisquare(counts[kept], fraction[kept]).pvalue > P_LIMIT
 
 
 @pytest.mark.parametrize("tree_prior", ["stopped", "conditioned", "chipman"])
@@ -164,10 +164,10 @@ def test_trees_follow_the_prior(split_prior, tree_prior, rng):
         parts = {"split_prior": split_prior, "tree_prior": tree_prior, "leaf": "nig"}
         problem, _ = random_problem(rng, **parts, max_trees=60)
         problem.weights = [1.0] * len(problem.X)
-        check_law(problem, build_model(pt, problem, rng), 200, rng)
+        check_distribution(problem, build_model(pt, problem, rng), 200, rng)
 
 
-def test_a_fixed_question_whose_answer_is_known():
+def test_a_fixed_split_whose_answer_is_known():
     """Below a in {a} the design asks once more, about b: drawn trees ask what the design asks, and have a prior."""
     design = pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b001, 0b010, -1, -1, -1])
     prior, table = pt.BranchingProcess(0.5, max_depth=None), [["a"], ["b"], ["a"], ["c"]]
@@ -184,7 +184,7 @@ def test_trees_follow_the_leaf_penalty(rng):
     grid = {"kind": "grid", "cuts": [[0.5, 2.5, 9.0]]}
     leaf = {"kind": "dirichlet", "alpha": 1.0}
     problem = Problem(X=[(0.0,), (1.0,), (3.0,)], y=[0, 0, 1], tree_prior=prior, split_prior=grid, leaf=leaf)
-    check_law(problem, build_model(pt, problem, np.random.default_rng(0)), 200, rng)
+    check_distribution(problem, build_model(pt, problem, np.random.default_rng(0)), 200, rng)
 
 
 def model_with(leaf, **more):

@@ -165,7 +165,7 @@ BAD_PARTS = {
     ),
     "trivial without limit": (
         {"split_prior": pt.LocalCuts(trivial=True)},
-        "never runs out of questions; give.* a max_depth",
+        "never runs out of splits; give.* a max_depth",
     ),
     "short rho": ({"tree_prior": pt.BranchingProcess([0.5], 2)}, "rho has 1 entries; max_depth=2 needs 2"),
     "short rho, conditioned": ({"tree_prior": pt.BranchingProcess([0.5] * 2, 2, True)}, "max_depth=2 needs 3"),
@@ -176,7 +176,7 @@ BAD_PARTS = {
     ),
     "fixed tree of a wider table": (
         {"split_prior": pt.FixedTree(pt.Tree([5, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0]))},
-        "node 0: asks about feature 5; there are 2 features",
+        "node 0: splits on feature 5; there are 2 features",
     ),
     "fixed tree of an ordered column": (
         {"split_prior": pt.FixedTree(SPLIT), "nominal": 0},
@@ -299,7 +299,7 @@ def test_fixed_tree_must_be_a_tree():
 
 
 def test_fixed_tree_over_other_categories():
-    """The bits of its questions would mean other categories."""
+    """The bits of its splits would mean other categories."""
     three = pt.TreeModel([["a"], ["b"], ["c"]], [0, 1, 0], nominal=0)
     tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b010, -1, -1], columns=three.columns)
     with pytest.raises(ValueError, match=r"knows the categories \['a', 'b', 'c'\] of column 'x0'; X holds"):

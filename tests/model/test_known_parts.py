@@ -48,16 +48,16 @@ class OtherParams(pt.NormalInverseGamma):
 
 
 class Middle(SplitPrior):
-    """A question prior of one's own."""
+    """A split prior of one's own."""
 
     kind = 9
 
 
 class EveryOther(pt.GridCuts):
-    """Other ways than the compiled ones."""
+    """Other numbers of splits than the compiled ones."""
 
-    def ways(self, cell, feature):
-        return super().ways(cell, feature) // 2
+    def count_splits(self, cell, feature):
+        return super().count_splits(cell, feature) // 2
 
 
 class Duck:
@@ -89,13 +89,13 @@ STRANGE = {
     ),
     "leaf, plain score": ({"leaf": Other()}, r"leaf is a Other, which changes log_score of DirichletMultinomial"),
     "leaf, parameters": ({"leaf": OtherParams(0.0, 1.0, 1.0, 1.0)}, r"changes params of NormalInverseGamma"),
-    "questions, unknown kind": (
+    "splits, unknown kind": (
         {"split_prior": Middle()},
         r"split_prior is a Middle, which has no compiled form; give Local",
     ),
-    "split_prior, ways": (
+    "split_prior, count_splits": (
         {"split_prior": EveryOther(3)},
-        r"split_prior is a EveryOther, which changes ways of GridCuts",
+        r"split_prior is a EveryOther, which changes count_splits of GridCuts",
     ),
     "prior, a duck": ({"tree_prior": Duck()}, r"tree_prior is a Duck, which has no compiled form; give Branching"),
     "prior, not normalised": (

@@ -15,7 +15,7 @@ ROWS = [[0.0, 1.0], [1.0, 5.0], [2.0, 1.0], [4.0, 5.0]]
 
 
 def cut(threshold, feature=0):
-    """A tree of one question."""
+    """A tree of one split."""
     return pt.Tree([feature, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
@@ -25,7 +25,7 @@ def cut_twice(first, second):
 
 
 def part(mask, feature=0):
-    """A tree of one nominal question."""
+    """A tree of one nominal split."""
     return pt.Tree([feature, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [mask, -1, -1])
 
 
@@ -106,9 +106,9 @@ IMPOSSIBLE = {
     "dyadic: not a midpoint": (pt.DyadicCuts(2), cut(1.0)),
     "dyadic: another coordinate's turn": (pt.DyadicCuts(2, cyclic=True), cut(3.0, feature=1)),
     "dyadic: split too often": (pt.DyadicCuts(1), cut_twice(2.0, 1.0)),
-    "fixed: another question": (pt.FixedTree(cut_twice(1.5, 0.5)), cut(0.5)),
+    "fixed: another split": (pt.FixedTree(cut_twice(1.5, 0.5)), cut(0.5)),
     "fixed: below a leaf": (pt.FixedTree(cut(1.5)), cut_twice(1.5, 0.5)),
-    "nominal question about an ordered column": (pt.LocalCuts(), part(1)),
+    "nominal split on an ordered column": (pt.LocalCuts(), part(1)),
 }
 
 
@@ -142,13 +142,13 @@ def test_split_probability_zero(prior):
     assert model.log_prior(cut(1.5)) == -math.inf
 
 
-def test_thresholds_that_part_the_rows_alike_are_one_question():
+def test_thresholds_that_part_the_rows_alike_are_one_split():
     model = pt.TreeModel(ROWS, [0, 1, 1, 0])
     assert len({model.log_posterior(cut(t)) for t in (2.0, 2.5, 3.0, 3.999)}) == 1
     assert model.log_prior(cut(4.0)) == -math.inf
 
 
-def test_a_part_and_its_complement_are_one_question():
+def test_a_part_and_its_complement_are_one_split():
     labels = [["a"], ["b"], ["c"], ["c"]]
     for split_prior in (pt.LocalCuts(), pt.GridCuts([None])):
         model = pt.TreeModel(labels, [0, 1, 1, 0], split_prior=split_prior, nominal=0)
@@ -188,7 +188,7 @@ def test_a_forced_leaf_is_free_in_a_stopped_process_only():
     assert chipman.log_prior(tree) == pytest.approx(math.log(0.9 / 6 * 0.55))
 
 
-def test_scores_of_questions_the_model_cannot_ask():
+def test_scores_of_splits_the_model_cannot_ask():
     """A cut between the model's own cuts would part rows that share a code."""
     model = pt.TreeModel(ROWS, [0, 1, 1, 0], split_prior=pt.GridCuts([[1.5], []]))
     assert model.log_prior(cut(0.5)) == -math.inf
@@ -199,7 +199,7 @@ def test_scores_of_questions_the_model_cannot_ask():
 @pytest.mark.parametrize("method", ["log_prior", "log_score", "log_posterior"])
 def test_a_feature_the_table_lacks(method):
     model = pt.TreeModel(ROWS, [0, 1, 1, 0])
-    with pytest.raises(ValueError, match="node 0: asks about feature 2; there are 2 features"):
+    with pytest.raises(ValueError, match="node 0: splits on feature 2; there are 2 features"):
         getattr(model, method)(cut(0.5, feature=2))
 
 

@@ -141,5 +141,5 @@ def test_no_such_neighbourhood(wrong):
 
 def test_ties_are_ties_whatever_the_rounding():
     falling, above = np.array([-1.0, -2.0 + 1e-15, -2.0]), np.array([0.0, 0.5, 0.75, 1.0])
-    assert module.share_above(falling, above, -2.0) == module.share_above(falling, above, -2.0 + 1e-15) == 0.5
-    assert module.share_above(falling, above, -3.0) == 1.0 and module.share_above(falling, above, 0.0) == 0.0
+    assert module.fraction_above(falling, above, -2.0) == module.fraction_above(falling, above, -2.0 + 1e-15) == 0.5
+    assert module.fraction_above(falling, above, -3.0) == 1.0 and module.fraction_above(falling, above, 0.0) == 0.0

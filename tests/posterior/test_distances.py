@@ -21,8 +21,8 @@ def by_cells(model, one, other):
 
 
 def entropy(labels, weight):
-    share = np.bincount(np.unique(labels, return_inverse=True)[1].ravel(), weights=weight) / weight.sum()
-    return -np.sum(share * np.log(share))
+    fraction = np.bincount(np.unique(labels, return_inverse=True)[1].ravel(), weights=weight) / weight.sum()
+    return -np.sum(fraction * np.log(fraction))
 
 
 def leaf_of_units(model, tree):

@@ -1,4 +1,6 @@
-"""The ratio of two normalisers by draws of both laws, the error of a ladder of such ratios, the mass of the prior."""
+"""The ratio of two normalisers by draws of both distributions, the error of a ladder of such ratios, the mass of the
+prior.
+"""
 
 import math
 import warnings
@@ -26,7 +28,7 @@ def normals(rng, n, shift=1.5, scale=0.7):
     return relative(shift + scale * rng.standard_normal(n)), relative(rng.standard_normal(n))
 
 
-def test_two_normal_laws():
+def test_two_normal_distributions():
     """The normalisers are those of the scales."""
     high, low = normals(np.random.default_rng(1), 200_000)
     assert log_ratio(high, low) == pytest.approx(math.log(0.7), abs=0.01)
@@ -42,7 +44,8 @@ TO_BE_TOLD = PriorMass(None, math.log(0.5))
 
 
 def ladder(rng, n, time=1.0, shift=0.0):
-    """Draws at each power of a score s whose law at power 0 is normal of variance 1: Z(b) = exp(b^2/2 + b shift).
+    """Draws at each power of a score s whose distribution at power 0 is normal of variance 1: Z(b) = exp(b^2/2 + b
+    shift).
 
     From draw to draw a score is an autoregression with integrated autocorrelation time ``time``.
     """
@@ -70,8 +73,8 @@ def coverage(make, mass, truth, seed, repeats=LADDERS):
 )
 def test_two_errors_hold_the_evidence_of_a_ladder(chains, draws, time):
     """95 in 100, whatever the autocorrelation."""
-    share, stated = coverage(lambda rng: [ladder(rng, draws, time) for _ in range(chains)], ONE, 0.5, 2)
-    assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < share
+    fraction, stated = coverage(lambda rng: [ladder(rng, draws, time) for _ in range(chains)], ONE, 0.5, 2)
+    assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < fraction
     assert stated > 0.9
 
 
@@ -79,8 +82,8 @@ def test_two_errors_hold_the_evidence_of_a_ladder(chains, draws, time):
 def test_blocks_too_short_are_noticed(monkeypatch):
     """Were draws taken for independent, two errors would hold the truth far too rarely."""
     monkeypatch.setattr(evidence, "autocorrelation_times", lambda values: np.ones(len(values)))
-    share, _ = coverage(lambda rng: [ladder(rng, 2000, 40.0)], ONE, 0.5, 2)
-    assert share < 0.85
+    fraction, _ = coverage(lambda rng: [ladder(rng, 2000, 40.0)], ONE, 0.5, 2)
+    assert fraction < 0.85
 
 
 def test_two_errors_hold_where_stumps_tell_the_mass():
@@ -90,8 +93,8 @@ def test_two_errors_hold_where_stumps_tell_the_mass():
         one = ladder(rng, 500)
         return [one._replace(is_stump=ndtr(0.6 * lfilter([1.0], [1.0, -0.8], rng.standard_normal(500))) < 0.6)]
 
-    share, stated = coverage(make, TO_BE_TOLD, 0.5 + math.log(0.5 / 0.6), 3)
-    assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < share
+    fraction, stated = coverage(make, TO_BE_TOLD, 0.5 + math.log(0.5 / 0.6), 3)
+    assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < fraction
     assert stated == 1.0
 
 
@@ -189,12 +192,12 @@ POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSE
 
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
 def test_the_mass_of_a_prior(prior, split_prior):
-    """What is claimed without looking at cells is the sum over all trees; the share of stumps tells the rest."""
+    """What is claimed without looking at cells is the sum over all trees; the fraction of stumps tells the rest."""
     model = without_scores(prior, split_prior)
     truth, mass = exact.solve(model), prior_mass(model)
     assert (mass.log_mass is not None) == ((prior, split_prior) in KNOWN)
-    share = float(truth.n_leaves_pmf()[1])
-    assert mass.log_from(share) == pytest.approx(truth.log_evidence, abs=1e-12)
+    fraction = float(truth.n_leaves_pmf()[1])
+    assert mass.log_from(fraction) == pytest.approx(truth.log_evidence, abs=1e-12)
 
 
 def test_the_mass_with_missing_values():

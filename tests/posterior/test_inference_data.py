@@ -179,7 +179,7 @@ def replicated(post, **more):
 
 
 def check_replicates(post, n_draws):
-    """Each row's share below its median, or of each class, is that of its leaf's law in the drawn trees."""
+    """Each row's fraction below its median, or of each class, is that of its leaf's distribution in the drawn trees."""
     name, drawn, observed = replicated(post)
     assert drawn.dims == ("chain", "draw", "row") and drawn.shape[2] == len(observed)
     values = drawn.values.reshape(n_draws, -1)
@@ -276,7 +276,7 @@ def test_fewer_draws_than_chains_is_no_mistake():
 
 
 def problems():
-    """Every leaf and question prior: X, y and what TreeModel is told besides."""
+    """Every leaf and split prior: X, y and what TreeModel is told besides."""
     X = table()
     rng = np.random.default_rng(3)
     weight, mask = rng.integers(0, 3, 40).astype(float), np.arange(40) % 2 == 0
@@ -447,8 +447,8 @@ def test_summary(sampled):
     assert frame.loc["lp"].tolist() == pytest.approx([lp.mean(), lp.std(ddof=1), ess(lp), rhat(lp)])
     m = sampled.n_leaves
     assert frame.loc["n_leaves"].tolist() == pytest.approx([m.mean(), m.std(ddof=1), ess(m), rhat(m)])
-    shares = sampled.accepted.sum(axis=(0, 1)) / sampled.proposed.sum(axis=(0, 1))
-    assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.moves, shares, strict=True)))
+    fractions = sampled.accepted.sum(axis=(0, 1)) / sampled.proposed.sum(axis=(0, 1))
+    assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.moves, fractions, strict=True)))
 
 
 def test_summary_of_one_draw_and_of_no_moves():

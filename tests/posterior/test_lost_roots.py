@@ -18,15 +18,15 @@ from tests.posterior.test_convergence import STUMP, N, by_hand, cut_at, model_of
 # strata that the learned density knows and the chains do not
 
 
-def with_strata(shares, roots):
-    """A posterior of draws with the given features at the root, whose density found these shares of the evidence."""
+def with_strata(fractions, roots):
+    """A posterior of draws with the given features at the root, whose density found these fractions of the evidence."""
     post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log(shares) - 40.0)
+    post.course = Course(read_kernel("whole"), 1, (), 1000, np.log(fractions) - 40.0)
     return post
 
 
-def mixed_roots(share):
-    return (np.random.default_rng(5).random((4, 1000)) < share).astype(np.int64)
+def mixed_roots(fraction):
+    return (np.random.default_rng(5).random((4, 1000)) < fraction).astype(np.int64)
 
 
 def test_a_root_that_the_chains_lost_is_told():
@@ -44,7 +44,7 @@ def test_a_root_that_the_chains_lost_is_told():
 
 
 @pytest.mark.parametrize(
-    ("shares", "drawn", "is_lost"),
+    ("fractions", "drawn", "is_lost"),
     [
         ([0.7, 0.3], 0.3, False),
         ([0.7, 0.3], 0.01, False),
@@ -56,9 +56,9 @@ def test_a_root_that_the_chains_lost_is_told():
         ([0.0, 1.0], 0.0, True),
     ],
 )
-def test_roots_are_lost_where_they_are_likely_and_hardly_drawn(shares, drawn, is_lost):
+def test_roots_are_lost_where_they_are_likely_and_hardly_drawn(fractions, drawn, is_lost):
     with np.errstate(divide="ignore"):
-        post = with_strata(shares, mixed_roots(drawn))
+        post = with_strata(fractions, mixed_roots(drawn))
     assert len(lost_roots(post)) == is_lost
 
 
@@ -68,8 +68,8 @@ def test_a_root_whose_evidence_is_found_too_small_makes_no_other_lost(third, is_
     x = np.column_stack([np.arange(float(N)), np.arange(N) % 2.0, np.arange(N) % 3.0])
     roots = np.tile(np.arange(1000) % 4 == 0, (4, 1)).astype(np.int64)
     post = by_hand(pt.TreeModel(x, x[:, 0] > 19), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
-    shares = np.log([0.001, 0.25, third])
-    post.course = Course(read_kernel("whole"), 1, (), 1000, shares)
+    fractions = np.log([0.001, 0.25, third])
+    post.course = Course(read_kernel("whole"), 1, (), 1000, fractions)
     assert len(lost_roots(post)) == is_lost
 
 
@@ -88,9 +88,9 @@ def test_both_columns_of_a_feature_with_missing_values_are_its_stratum():
     model = pt.TreeModel(x, np.arange(N) > 19, missing="branch")
     assert list(model.columns.source) == [0, 1, 1]
     post = by_hand(model, [STUMP, cut_at(19.5)], np.ones((4, 1000), dtype=np.int64))
-    for share, is_lost in ((0.03, True), (0.02, False)):
-        shares = np.log([1.0 - 2 * share, share, share])
-        post.course = Course(read_kernel("whole"), 1, (), 1000, shares)
+    for fraction, is_lost in ((0.03, True), (0.02, False)):
+        fractions = np.log([1.0 - 2 * fraction, fraction, fraction])
+        post.course = Course(read_kernel("whole"), 1, (), 1000, fractions)
         assert len(lost_roots(post)) == is_lost
 
 

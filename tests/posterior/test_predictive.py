@@ -1,11 +1,13 @@
-"""The predictive law of sampled trees against densities from scores, a plain mixture, its own inverse and draws."""
+"""The predictive distribution of sampled trees against densities from scores, a plain mixture, its own inverse and
+draws.
+"""
 
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats as laws
+from scipy import stats as distributions
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
@@ -36,25 +38,25 @@ def sampled(leaf, weighted=False):
     return pt.sample(model, 40, tune=20, chains=2, rng=1, **QUICK), rng.random((7, 2))
 
 
-def frozen(law):
-    """The laws of a table as scipy has them."""
-    if isinstance(law, NegativeBinomial):
-        return laws.nbinom(law.shape, law.rate / (law.rate + 1.0))
-    return laws.t(law.df, law.location, law.scale)
+def frozen(distribution):
+    """The distributions of a table as scipy has them."""
+    if isinstance(distribution, NegativeBinomial):
+        return distributions.nbinom(distribution.shape, distribution.rate / (distribution.rate + 1.0))
+    return distributions.t(distribution.df, distribution.location, distribution.scale)
 
 
 def by_tree(post, X):
-    """The weight of each tree drawn, and the laws, as scipy has them, of the leaves that rows reach in it."""
-    law = Predictive(post)._law
+    """The weight of each tree drawn, and the distributions, as scipy has them, of the leaves that rows reach in it."""
+    distribution = Predictive(post)._distribution
     for t, weight in enumerate(post.weight_of_tree):
-        yield weight, frozen(law.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
+        yield weight, frozen(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
     post, _ = sampled(leaf, weighted)
-    target, law = post.model.target, Predictive(post)._law
+    target, distribution = post.model.target, Predictive(post)._distribution
     counts = isinstance(leaf, pt.PoissonGamma)
     for t in range(min(post.n_distinct_trees, 20)):
         nodes = np.arange(post.distinct_trees.offset[t], post.distinct_trees.offset[t + 1])
@@ -65,7 +67,7 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
                 more = post.node_stats[leaves].copy()
                 more[i] += [1.0, y, -math.lgamma(y + 1.0)] if counts else [1.0, away, away**2]
                 added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
-                told = frozen(law.take(node))
+                told = frozen(distribution.take(node))
                 told = told.logpmf(y) if counts else told.logpdf(y)
                 assert told == pytest.approx(added, abs=1e-8)
 
@@ -86,13 +88,13 @@ def test_mixture_is_that_of_the_trees(leaf):
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=named)
-def test_quantiles_invert_the_law(leaf):
+def test_quantiles_invert_the_distribution(leaf):
     post, X = sampled(leaf)
     q = [1e-6, 0.01, 0.5, 0.9, 1.0 - 1e-6]
     found = post.predict_quantiles(X, q)
     assert np.all(np.diff(found, axis=1) > 0.0)
-    for j, share in enumerate(q):
-        assert np.allclose(Predictive(post).cdf(X, found[:, j]), share, rtol=1e-6, atol=1e-9)
+    for j, fraction in enumerate(q):
+        assert np.allclose(Predictive(post).cdf(X, found[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
 def test_quantiles_of_counts_are_the_least_that_suffice():
@@ -125,14 +127,14 @@ def test_blocks_and_equal_rows_do_not_matter(monkeypatch):
 
 
 def test_far_modes():
-    """Two leaves far apart leave a gap in which the law is flat."""
+    """Two leaves far apart leave a gap in which the distribution is flat."""
     x = np.arange(80.0)
     model = pt.TreeModel(x[:, None], np.where(x % 2 == 0, 0.0, 1000.0) + 0.01 * np.sin(x), leaf=LEAVES[2])
     post = pt.sample(model, 30, tune=0, chains=2, rng=0, start="prior", **QUICK)
     q = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     found = post.predict_quantiles(x[:, None], q)
-    for j, share in enumerate(q):
-        assert np.allclose(Predictive(post).cdf(x[:, None], found[:, j]), share, atol=1e-7)
+    for j, fraction in enumerate(q):
+        assert np.allclose(Predictive(post).cdf(x[:, None], found[:, j]), fraction, atol=1e-7)
 
 
 def test_large_counts():
@@ -149,9 +151,9 @@ def test_large_counts():
 def test_infinite_variance():
     post, X = sampled(pt.NormalInverseGamma(a0=1e-3, b0=1.0))
     lone = Predictive(post)
-    lone._law = lone._law._replace(df=np.full_like(lone._law.df, 1.5))
+    lone._distribution = lone._distribution._replace(df=np.full_like(lone._distribution.df, 1.5))
     assert np.all(np.isinf(lone.mean_and_variance(X)[1]))
-    lone._law.df[post.distinct_trees.feature < 0] = 5.0
+    lone._distribution.df[post.distinct_trees.feature < 0] = 5.0
     assert np.all(np.isfinite(lone.mean_and_variance(X)[1]))
 
 
@@ -171,7 +173,7 @@ class TestDraws:
             kept = expected > 1e-3
             seen = np.bincount(place, minlength=len(expected))[kept]
             expected = expected[kept] / expected[kept].sum() * seen.sum()
-            assert laws.chisquare(seen, expected).pvalue > 1e-5
+            assert distributions.chisquare(seen, expected).pvalue > 1e-5
 
     @pytest.mark.parametrize("leaf", [pt.DirichletMultinomial([0.5, 1.0, 2.0]), pt.FrozenLaplace(2.0)], ids=named)
     def test_labels_follow_their_probabilities(self, leaf):
@@ -184,7 +186,7 @@ class TestDraws:
             p = post.predict_proba(X[:5])[:, j]
             assert np.all(np.abs((drawn == label).mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
 
-    def test_rows_of_a_draw_have_their_joint_law(self):
+    def test_rows_of_a_draw_have_their_joint_distribution(self):
         """Two rows in one leaf share its mean: the variance of their difference is that of the noise alone."""
         y = np.array([0.0, 3.0, -2.0, 4.0])
         prior = pt.ChipmanPrior(0.5, 1.0, max_depth=0)
@@ -282,7 +284,7 @@ class TestPlanted:
         for leaf in (known_variance, normal, shared_variance):
             monkeypatch.setattr(leaf, "drawn_normal", planted_plug_in)
         with pytest.raises(AssertionError):
-            TestDraws().test_rows_of_a_draw_have_their_joint_law()
+            TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
 
     def test_first_tree_for_all(self, monkeypatch):
         take = pt.SampledPosterior._drawn_trees
@@ -297,7 +299,7 @@ class TestPlanted:
             test_quantiles_of_counts_are_the_least_that_suffice()
 
     def test_equal_weights(self, monkeypatch):
-        """Every law of a row alike, whatever the share of its trees."""
+        """Every distribution of a row alike, whatever the fraction of its trees."""
         merged = Predictive._merged
 
         def plant(self, mix):
@@ -306,7 +308,7 @@ class TestPlanted:
 
         monkeypatch.setattr(Predictive, "_merged", plant)
         with pytest.raises(AssertionError):
-            test_quantiles_invert_the_law(LEAVES[0])
+            test_quantiles_invert_the_distribution(LEAVES[0])
 
 
 def planted_plug_in(rng, mean, kn, sigma2, leaf):

@@ -20,7 +20,7 @@ STAY = (
 
 
 def model():
-    """Columns 0 and 1 are the same, so are 2 and 3: trees that ask about the one or the other tell y alike."""
+    """Columns 0 and 1 are the same, so are 2 and 3: trees that split on the one or the other tell y alike."""
     pd = pytest.importorskip("pandas")
     x = np.arange(float(N))
     z = x * 7 % N
@@ -65,7 +65,7 @@ def test_different_roots_of_equal_posterior_are_named(sticky):
 
 @pytest.mark.planted
 def test_features_below_the_root_are_named():
-    """All chains have the same root; which of two copies is asked about below it differs from chain to chain."""
+    """All chains have the same root; which of two copies is split on below it differs from chain to chain."""
     lines = check_convergence(drawn([tree(0, 2), tree(0, 3)], np.repeat([[0], [0], [0], [1]], 1000, axis=1)))
     assert [line.split(":")[0] for line in lines[1:-1]] == [f"inclusion of feature {name!r}" for name in NAMES[2:]]
 

@@ -12,7 +12,7 @@ from tests.problems.tables import random_rows
 from tests.reference.enumeration import (
     Problem,
     Reference,
-    admissible_questions,
+    admissible_splits,
     child_cells,
     enumerate_trees,
     log_split,
@@ -26,7 +26,7 @@ SPLIT_PRIORS, TREE_PRIORS, LEAVES = split_priors.KINDS, tree_priors.KINDS, leave
 def random_problem(rng, *, split_prior=None, tree_prior=None, leaf=None, max_trees=20_000, gaps=False):
     """A random Problem with at most ``max_trees`` trees and the TreeModel that says the same.
 
-    The kinds of questions, tree prior and leaf are random where they are not given. Problems of few trees are rare.
+    The kinds of splits, tree prior and leaf are random where they are not given. Problems of few trees are rare.
     With ``gaps`` some values are missing.
     """
     while True:
@@ -52,7 +52,7 @@ def number_of_trees(problem, limit):
         key = (tuple(cell.rows), *cell.box.values(), *cell.n_splits.values(), cell.depth, cell.number)
         if key not in known:
             total = 1
-            for k, rule, _ in admissible_questions(problem, cell):
+            for k, rule, _ in admissible_splits(problem, cell):
                 if log_split(problem, cell) == -np.inf:
                     break
                 left, right = child_cells(problem, cell, k, rule)

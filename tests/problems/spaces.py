@@ -46,7 +46,7 @@ CASES = {
     "dyadic": (WIDE, DYADIC, 2),
     "cyclic": (WIDE, CYCLIC, 3),
 }
-"""Data, questions and depth limit of each small space."""
+"""Data, splits and depth limit of each small space."""
 
 GAPS = {
     "gaps_line": ({"X": [(None,), (0.0,), (2.0,)], "y": [1, 0, 1]}, LOCAL, 3),

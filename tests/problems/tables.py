@@ -76,13 +76,13 @@ CORNERS = {
     "X": [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1, 0],
 }
-"""Six corners of a cube: the same question can stand on both sides of another."""
+"""Six corners of a cube: the same split can stand on both sides of another."""
 
 FIVE_CORNERS = {
     "X": [(0.0, 0.0, 0.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0)],
     "y": [0, 1, 1, 0, 1],
 }
-"""Five of them, among which one question can part another's cell as a third does."""
+"""Five of them, among which one split can part another's cell as a third does."""
 
 PRISM = {
     "X": [(a, 0.0, c) for a in "ab" for c in (0.0, 1.0)] + [("a", 1.0, 0.0), ("b", 1.0, 1.0)],

@@ -40,8 +40,8 @@ def test_calibration_error_by_hand():
 
 def test_calibration_of_a_regression_is_the_mean_gap():
     inside = np.zeros((4, 100))
-    for k, share in enumerate((0.4, 0.8, 1.0, 0.95)):
-        inside[k, : int(100 * share)] = 1.0
+    for k, fraction in enumerate((0.4, 0.8, 1.0, 0.95)):
+        inside[k, : int(100 * fraction)] = 1.0
     assert estimators.calibration(inside, True) == pytest.approx((0.1 + 0.0 + 0.1 + 0.0) / 4)
     assert estimators.calibration(np.zeros((0, 100)), True) is None
 

@@ -42,9 +42,9 @@ def test_ranks_that_are_not_uniform_are_noticed():
     assert uniformity(rng.binomial(7, 0.5, 2000), 8, 8) < 1e-6
 
 
-def test_exact_laws_under_a_shared_variance():
+def test_exact_distributions_under_a_shared_variance():
     """The integral over the variance agrees with the sum over all trees, whose scores have it integrated out."""
-    from answers import laws_of
+    from answers import distributions_of
 
     X, y = [[0.0], [1.0], [2.0], [3.0]], [0.1, 0.3, 2.0, 1.7]
     leaf = pt.NormalSharedVariance(m0=0.5, k0=0.4, a0=3.0, b0=1.5)
@@ -52,23 +52,23 @@ def test_exact_laws_under_a_shared_variance():
     model = pt.TreeModel(X, y, leaf=leaf, tree_prior=prior)
     trees = exact.solve(pt.TreeModel(X, y, leaf=leaf.given(1.0), tree_prior=prior)).best_trees(1000).trees
     log_joint = np.array([model.log_posterior(tree) for tree in trees])
-    laws = laws_of(model)
-    assert laws.log_evidence == pytest.approx(logsumexp(log_joint), abs=1e-6)
-    share = np.exp(log_joint - logsumexp(log_joint))
+    distributions = distributions_of(model)
+    assert distributions.log_evidence == pytest.approx(logsumexp(log_joint), abs=1e-6)
+    fraction = np.exp(log_joint - logsumexp(log_joint))
     for leaves in range(1, 5):
-        summed = share[[tree.n_leaves == leaves for tree in trees]].sum()
-        assert laws.leaves[leaves] == pytest.approx(summed, abs=1e-6)
+        summed = fraction[[tree.n_leaves == leaves for tree in trees]].sum()
+        assert distributions.leaves[leaves] == pytest.approx(summed, abs=1e-6)
 
 
 def test_the_bound_holds_for_independent_draws_and_not_for_others():
     from distances import distance
 
-    rng, law = np.random.default_rng(3), {"a": 0.5, "b": 0.3, "c": 0.2}
+    rng, distribution = np.random.default_rng(3), {"a": 0.5, "b": 0.3, "c": 0.2}
     right, wrong = (
-        rng.choice(list(law), size=(4, 800), p=p).astype(object) for p in ([0.5, 0.3, 0.2], [0.7, 0.2, 0.1])
+        rng.choice(list(distribution), size=(4, 800), p=p).astype(object) for p in ([0.5, 0.3, 0.2], [0.7, 0.2, 0.1])
     )
-    assert distance(right, law, 3200.0, 1e-4).value < distance(right, law, 3200.0, 1e-4).allowed
-    assert distance(wrong, law, 3200.0, 1e-4).value > distance(wrong, law, 3200.0, 1e-4).allowed
+    assert distance(right, distribution, 3200.0, 1e-4).value < distance(right, distribution, 3200.0, 1e-4).allowed
+    assert distance(wrong, distribution, 3200.0, 1e-4).value > distance(wrong, distribution, 3200.0, 1e-4).allowed
 
 
 def test_the_page_tells_what_failed(tmp_path):

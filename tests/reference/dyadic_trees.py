@@ -69,8 +69,8 @@ def adaptive_penalty(codes, y, n_classes, levels, tree, delta, cyclic):
     n, p, total = len(codes), len(codes[0]), 0.0
     for box in tree:
         bits = 2 * (depth_of(box) + 1) + (0 if cyclic else depth_of(box) * math.log2(p))
-        share = len(rows_in(codes, levels, box)) / n
-        larger = 4 * max(share, (bits * math.log(2) + math.log(1 / delta)) / n)
+        fraction = len(rows_in(codes, levels, box)) / n
+        larger = 4 * max(fraction, (bits * math.log(2) + math.log(1 / delta)) / n)
         total += math.sqrt(2 * larger * (bits * math.log(2) + math.log(n_classes / delta)) / n)
     return total
 

@@ -85,7 +85,7 @@ def goes_left(rule, value):
 
 
 def child_cells(problem, cell, k, rule):
-    """The two cells into which the question (k, rule) parts a cell."""
+    """The two cells into which the split (k, rule) parts a cell."""
     left_rows = [i for i in cell.rows if goes_left(rule, problem.X[i][k])]
     if k in problem.nominal:
         left_side, right_side = cell.box[k] & rule, cell.box[k] - rule
@@ -107,7 +107,7 @@ def child_cells(problem, cell, k, rule):
 
 
 def is_joint(problem, cell):
-    """Whether the node of the fixed design continues its parent's question."""
+    """Whether the node of the fixed design continues its parent's split."""
     return cell.number in problem.split_prior.get("joint", ())
 
 
@@ -167,15 +167,15 @@ def dyadic_rules(problem, cell, k):
 
 
 def fixed_rules(problem, cell, k):
-    """The fixed tree's question at this node, if it is about feature k."""
+    """The fixed tree's split at this node, if it is on feature k."""
     return [cell.fixed[2]] if cell.fixed != LEAF and cell.fixed[1] == k else []
 
 
 RULES = {"local": local_rules, "grid": grid_rules, "dyadic": dyadic_rules, "fixed": fixed_rules}
 
 
-def admissible_questions(problem, cell):
-    """List of (feature, rule, R) at a cell; with one question per cell, R = 1 whatever the weights.
+def admissible_splits(problem, cell):
+    """List of (feature, rule, R) at a cell; with one split per cell, R = 1 whatever the weights.
 
     Where the split prior weighs the rules, those of a feature, or of the cell, are as likely as they weigh.
     """
@@ -194,12 +194,12 @@ def admissible_questions(problem, cell):
         else:
             found.append((k, rules, weights[k]))
     if "weigh" in design:
-        return weighed_questions(problem, cell, found)
+        return weighed_splits(problem, cell, found)
     total = sum(weight for _, rules, weight in found if rules)
     return [(k, rule, weight / total / len(rules)) for k, rules, weight in found for rule in rules]
 
 
-def weighed_questions(problem, cell, found):
+def weighed_splits(problem, cell, found):
     """The same where a function weighs the rules; those of weight 0 are left out."""
     design = problem.split_prior
     params = (design["params"],) if "params" in design else ()
@@ -212,12 +212,12 @@ def weighed_questions(problem, cell, found):
             weights = [1.0 for _ in cuts]
         else:
             weights = [design["weigh"](cut, *params) for cut in cuts]
-        share = feature_weight * sum(weights) if design.get("over") == "cell" else feature_weight
-        weighed.append((k, rules, weights, share if sum(weights) > 0 else 0.0))
-    total = sum(share for _, _, _, share in weighed)
+        fraction = feature_weight * sum(weights) if design.get("over") == "cell" else feature_weight
+        weighed.append((k, rules, weights, fraction if sum(weights) > 0 else 0.0))
+    total = sum(fraction for _, _, _, fraction in weighed)
     return [
-        (k, rule, share / total * weight / sum(weights))
-        for k, rules, weights, share in weighed
+        (k, rule, fraction / total * weight / sum(weights))
+        for k, rules, weights, fraction in weighed
         for rule, weight in zip(rules, weights)
         if weight > 0
     ]
@@ -263,7 +263,7 @@ def split_probability(problem, depth, number):
 
 
 def log_split(problem, cell):
-    """Log factor of an internal node, its question apart."""
+    """Log factor of an internal node, its split apart."""
     if problem.tree_prior["kind"] == "penalty" or is_joint(problem, cell):
         return 0.0
     return safe_log(split_probability(problem, cell.depth, cell.number))
@@ -440,7 +440,7 @@ def features_used(tree):
 
 def subtrees(problem, cell):
     """Every (tree, log of its prior factors, sum of its leaf scores) below a cell."""
-    split_prior = admissible_questions(problem, cell)
+    split_prior = admissible_splits(problem, cell)
     found = [(LEAF, log_stop(problem, cell, bool(split_prior)), score(problem, cell))]
     for k, rule, R in split_prior:
         log_factor = log_split(problem, cell) + math.log(R)
@@ -508,30 +508,30 @@ class Reference:
         pairs = zip(self.entries, self.log_joints)
         return [(entry[0], math.exp(log_joint - self.log_evidence)) for entry, log_joint in pairs]
 
-    def law_of(self, statistic):
-        """Posterior law of a function of the tree, as a dict."""
-        law = {}
+    def distribution_of(self, statistic):
+        """Posterior distribution of a function of the tree, as a dict."""
+        distribution = {}
         for tree, probability in self.posterior():
             value = statistic(tree)
-            law[value] = law.get(value, 0.0) + probability
-        return law
+            distribution[value] = distribution.get(value, 0.0) + probability
+        return distribution
 
     def n_leaves(self):
-        """Posterior law of the number of leaves."""
-        return self.law_of(count_leaves)
+        """Posterior distribution of the number of leaves."""
+        return self.distribution_of(count_leaves)
 
     def depth(self):
-        """Posterior law of the tree's depth (0 for a single leaf)."""
-        return self.law_of(tree_depth)
+        """Posterior distribution of the tree's depth (0 for a single leaf)."""
+        return self.distribution_of(tree_depth)
 
     def root(self):
-        """Posterior law of the root's question (feature, rule), None for a single leaf."""
-        return self.law_of(lambda tree: None if tree == LEAF else (tree[1], tree[2]))
+        """Posterior distribution of the root's split (feature, rule), None for a single leaf."""
+        return self.distribution_of(lambda tree: None if tree == LEAF else (tree[1], tree[2]))
 
     def inclusion(self):
         """P(feature k is used at least once), for every k."""
-        law = self.law_of(features_used)
-        return [sum(law[used] for used in law if k in used) for k in range(self.problem.n_features)]
+        distribution = self.distribution_of(features_used)
+        return [sum(distribution[used] for used in distribution if k in used) for k in range(self.problem.n_features)]
 
     def predict(self, x):
         """Posterior mean of the leaf predictives at a new row x."""

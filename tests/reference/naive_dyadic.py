@@ -20,7 +20,7 @@ def dyadic_answers(codes, y, n_classes, levels, rho, max_depth, cyclic, weights=
         counts = np.bincount(y[members(box)], weights=w[members(box)], minlength=n_classes)
         return math.lgamma(n_classes) - math.lgamma(n_classes + counts.sum()) + sum(math.lgamma(c + 1) for c in counts)
 
-    def questions(box):
+    def splits(box):
         depth = sum(v for v, _ in box)
         if depth >= max_depth:
             return []
@@ -38,7 +38,7 @@ def dyadic_answers(codes, y, n_classes, levels, rho, max_depth, cyclic, weights=
     def inside(box):
         if not members(box).any():
             return 1.0  # a proper prior sums to one below an empty cell
-        ways = questions(box)
+        ways = splits(box)
         if not ways:
             return math.exp(score(box))
         split = sum(r * inside(halves(box, k)[0]) * inside(halves(box, k)[1]) for k, r in ways)
@@ -50,14 +50,14 @@ def dyadic_answers(codes, y, n_classes, levels, rho, max_depth, cyclic, weights=
     def visit(box, mass):
         if not members(box).any():
             return
-        ways = questions(box)
+        ways = splits(box)
         stop = (1 - rho if ways else 1.0) * math.exp(score(box)) / inside(box)
         leaf[box] = leaf.get(box, 0.0) + mass * stop
         for k, r in ways:
             left, right = halves(box, k)
-            share = mass * rho * r * inside(left) * inside(right) / inside(box)
-            visit(left, share)
-            visit(right, share)
+            fraction = mass * rho * r * inside(left) * inside(right) / inside(box)
+            visit(left, fraction)
+            visit(right, fraction)
 
     visit(root, 1.0)
     return math.log(inside(root)), leaf

@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass
 class Node:
-    """A cell of the base tree: training rows in it, its question and its two children."""
+    """A cell of the base tree: training rows in it, its split and its two children."""
 
     rows: list
     depth: int
@@ -32,14 +32,14 @@ class Node:
         return out
 
 
-def grow(X, y, max_depth, question):
-    """The base tree: ``question(rows, box, depth)`` gives a feature and a cut, or None where there is none."""
+def grow(X, y, max_depth, split):
+    """The base tree: ``split(rows, box, depth)`` gives a feature and a cut, or None where there is none."""
 
     def below(rows, box, depth, parent):
         node = Node(rows, depth, parent=parent)
         if depth == max_depth or len({y[i] for i in rows}) < 2:
             return node
-        asked = question(rows, box, depth)
+        asked = split(rows, box, depth)
         if asked is not None:
             k, cut = node.feature, node.cut = asked
             sides = [i for i in rows if X[i][k] <= cut], [i for i in rows if X[i][k] > cut]
@@ -94,34 +94,34 @@ def majority(node, y, n_classes):
 
 
 class Rule:
-    """A rule's subtrees with their shares, and what follows from them."""
+    """A rule's subtrees with their fractions, and what follows from them."""
 
     def __init__(self, root, log_weight, log_prior=None):
         self.root, self.trees = root, subtrees(root)
         self.log_weights = np.array([log_weight(tree) for tree in self.trees])
-        self.share = np.exp(self.log_weights - np.logaddexp.reduce(self.log_weights))
+        self.fraction = np.exp(self.log_weights - np.logaddexp.reduce(self.log_weights))
         if log_prior is not None:
             prior = np.array([log_prior(tree) for tree in self.trees])
             prior -= np.logaddexp.reduce(prior)
-            self.kl = float(self.share @ (np.log(np.maximum(self.share, 1e-300)) - prior))
+            self.kl = float(self.fraction @ (np.log(np.maximum(self.fraction, 1e-300)) - prior))
 
     def weights(self):
         """w(A) of every node."""
         out = np.zeros(len(list(self.root.walk())))
-        for tree, share in zip(self.trees, self.share):
+        for tree, fraction in zip(self.trees, self.fraction):
             for leaf in tree:
-                out[leaf.number] += share
+                out[leaf.number] += fraction
         return out
 
     def mean(self, of_tree):
         """Mean over subtrees."""
-        return float(sum(share * of_tree(tree) for tree, share in zip(self.trees, self.share)))
+        return float(sum(fraction * of_tree(tree) for tree, fraction in zip(self.trees, self.fraction)))
 
     def votes(self, x, value, abstains):
         """Mean of what the leaf of x says, over the subtrees whose leaf does not abstain; its parent if none is."""
         path, total = self.root.path(x), 0.0
-        for tree, share in zip(self.trees, self.share):
+        for tree, fraction in zip(self.trees, self.fraction):
             leaf = next(node for node in path if any(node is other for other in tree))
             if not abstains(leaf):
-                total = total + share * value(leaf)
+                total = total + fraction * value(leaf)
         return value(path[-1]) if np.sum(total) == 0.0 else total / np.sum(total)

@@ -21,10 +21,13 @@ def stages(problem, order=None):
     return found
 
 
-def mean_law(laws):
+def mean_distribution(distributions):
     """Mean of dicts of probabilities."""
-    keys = {key for law in laws for key in law}
-    return {key: math.fsum(law.get(key, 0.0) for law in laws) / len(laws) for key in keys}
+    keys = {key for distribution in distributions for key in distribution}
+    return {
+        key: math.fsum(distribution.get(key, 0.0) for distribution in distributions) / len(distributions)
+        for key in keys
+    }
 
 
 def mean_rows(rows):

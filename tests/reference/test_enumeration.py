@@ -87,7 +87,7 @@ def test_proper_priors_sum_to_one_on_dyadic_cells(prior, cyclic):
 
 
 def test_conditioned_prior():
-    """It sums to one when questions never run out, and to less when they do."""
+    """It sums to one when splits never run out, and to less when they do."""
     prior = {"kind": "conditioned", "rho": [0.5, 0.4, 0.2], "max_depth": 2}
     assert prior_mass(**MIXED, tree_prior=prior, split_prior=TRIVIAL, leaf=NO_SCORE) == pytest.approx(1)
     assert prior_mass(**MIXED, tree_prior=prior, split_prior=LOCAL, leaf=NO_SCORE) < 0.999
@@ -116,7 +116,7 @@ def test_penalty_with_empty_cells():
     assert prior == pytest.approx(expected)
 
 
-def test_local_questions():
+def test_local_splits():
     """Feature 0 has two cuts, feature 1 three partitions; min_leaf 2 leaves one of either."""
     prior = {**COUNT, "max_depth": 1}
     stumps = prior_of(**MIXED, tree_prior=prior, split_prior=LOCAL, leaf=NO_SCORE)
@@ -128,7 +128,7 @@ def test_local_questions():
     assert stumps == pytest.approx({LEAF: 1, split(1, frozenset("a")): 1})
 
 
-def test_trivial_questions():
+def test_trivial_splits():
     """I + 1 ways of an ordered feature, all partitions and two more of a nominal one; one in an empty cell."""
     prior = {**COUNT, "max_depth": 1}
     stumps = prior_of(**MIXED, tree_prior=prior, split_prior=TRIVIAL, leaf=NO_SCORE)

@@ -88,9 +88,12 @@ def test_smc_agrees_with_exact_within_its_error(problem):
     assert error.max() < 0.1 * max(1.0, abs(expected).max())
     assert abs(sampled.log_evidence - truth.log_evidence) < 5 * sampled.log_evidence_se
     assert sampled.log_evidence_se < 0.5
-    law, of_draws = truth.n_leaves_pmf(), sampled.n_leaves_pmf()
-    size = max(len(law), len(of_draws))
-    assert abs(np.pad(law, (0, size - len(law))) - np.pad(of_draws, (0, size - len(of_draws)))).max() < 0.06
+    distribution, of_draws = truth.n_leaves_pmf(), sampled.n_leaves_pmf()
+    size = max(len(distribution), len(of_draws))
+    assert (
+        abs(np.pad(distribution, (0, size - len(distribution))) - np.pad(of_draws, (0, size - len(of_draws)))).max()
+        < 0.06
+    )
     assert model.log_posterior(sampled.map_tree()) <= model.log_posterior(truth.map_tree()) + 1e-9
 
 

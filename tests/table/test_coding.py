@@ -117,8 +117,8 @@ def test_dyadic_codes_say_what_thresholds_say(lower, upper, levels):
     assert scale.n_codes == 2**levels
     cuts = np.unique(np.concatenate([rng.integers(scale.n_codes - 1, size=30), [0, scale.n_codes - 2]]))
     thresholds = scale.threshold(cuts, cuts + 1)
-    share = rng.random(50)
-    x = np.concatenate([thresholds, lower * share + upper * (1 - share), [lower, upper, -1.7e308, 1.7e308]])
+    fraction = rng.random(50)
+    x = np.concatenate([thresholds, lower * fraction + upper * (1 - fraction), [lower, upper, -1.7e308, 1.7e308]])
     x = np.concatenate([x, np.nextafter(thresholds, np.inf), np.nextafter(thresholds, -np.inf)])
     codes = codes_of(x, scale)
     for cut, threshold in zip(cuts, thresholds, strict=True):
@@ -128,7 +128,7 @@ def test_dyadic_codes_say_what_thresholds_say(lower, upper, levels):
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0 + 2**-50), (1.0, np.nextafter(1.0, 2.0)), (0.0, TINY), (1e9, 1e9 + 1e-3)])
 def test_dyadic_codes_follow_the_midpoints_where_rounding_makes_thresholds_equal(bounds):
-    """The questions on a row's way down, each cell's midpoint, are answered alike in codes and in numbers."""
+    """The splits on a row's way down, each cell's midpoint, are answered alike in codes and in numbers."""
     scale = DyadicScale(*bounds, levels=31)
     x = np.linspace(*bounds, 20)
     codes = codes_of(x, scale)

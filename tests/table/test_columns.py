@@ -23,9 +23,9 @@ def solved(table, y, **options):
     return exact.solve(pt.TreeModel(table, y, tree_prior=SMALL, **options))
 
 
-def question(table, y):
+def split(table, y):
     """What the most probable tree asks first."""
-    return solved(table, y).map_tree().question(0)
+    return solved(table, y).map_tree().split(0)
 
 
 TEXT = {
@@ -43,7 +43,7 @@ def test_text_columns_of_frames_are_nominal(kind):
     assert post.model.columns.is_nominal.tolist() == [True]
     assert set(post.predict(TEXT[kind]) == y) == {True}
     assert np.array_equal(post.predict_proba(TEXT["category"]), post.predict_proba(TEXT[kind]))
-    assert post.map_tree().question(0) == "colour in {blue, green}"
+    assert post.map_tree().split(0) == "colour in {blue, green}"
 
 
 BOOLEANS = {
@@ -59,18 +59,16 @@ def test_truth_values_print_as_yes_and_no(kind):
     post = solved(BOOLEANS[kind], SMOKER.astype(int))
     tree = post.map_tree()
     assert post.model.columns.kinds == (TRUTH,)
-    assert tree.question(0) == "smoker = no"
+    assert tree.split(0) == "smoker = no"
     assert tree.format().splitlines()[0] == f"smoker = no ({N} rows)"
     assert 'label="smoker = no"' in tree.to_dot()
     nominal = solved(BOOLEANS[kind], SMOKER.astype(int), nominal="smoker").map_tree()
-    assert nominal.question(0) == "smoker in {no}"
+    assert nominal.split(0) == "smoker in {no}"
 
 
 def test_truth_values_that_are_missing():
     table = pd.DataFrame({"smoker": pd.array([True, None, False, True, None, False], dtype="boolean")})
-    asked = {
-        solved(table, y, missing="branch").map_tree().question(0) for y in ([0, 0, 1, 0, 0, 1], [0, 1, 1, 0, 1, 1])
-    }
+    asked = {solved(table, y, missing="branch").map_tree().split(0) for y in ([0, 0, 1, 0, 0, 1], [0, 1, 1, 0, 1, 1])}
     assert asked == {"smoker = no", "smoker = no or missing"}
 
 
@@ -90,15 +88,15 @@ def test_dates_are_ordered_and_print_as_dates(kind):
     late = DAYS.to_numpy() > np.datetime64("2020-03-03")
     post = solved(table, np.where(late, "late", "early"))
     assert post.model.columns.kinds == (holds,)
-    assert post.map_tree().question(0) == words
+    assert post.map_tree().split(0) == words
     assert post.map_tree().format().startswith(words)
     assert np.array_equal(post.predict(table) == "late", late)
 
 
 def test_times_print_as_times():
-    assert question(pd.DataFrame({"at": TIMES}), TIMES[1] < TIMES) == "at <= 2020-03-01 10:30:46.5"
+    assert split(pd.DataFrame({"at": TIMES}), TIMES[1] < TIMES) == "at <= 2020-03-01 10:30:46.5"
     zoned = pl.DataFrame({"at": pl.Series(TIMES.tolist()).dt.replace_time_zone("UTC")})
-    assert question(zoned, TIMES[1] < TIMES) == "at <= 2020-03-01 10:30:46.5 UTC"
+    assert split(zoned, TIMES[1] < TIMES) == "at <= 2020-03-01 10:30:46.5 UTC"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +124,7 @@ def test_dates_that_are_missing_branch():
     late = DAYS.to_numpy() > np.datetime64("2020-03-03")
     day = pd.Series(DAYS).where(np.arange(N) > 3)
     post = solved(pd.DataFrame({"day": day}), late | day.isna().to_numpy(), missing="branch")
-    assert post.map_tree().question(0) == "day <= 2020-03-03"
+    assert post.map_tree().split(0) == "day <= 2020-03-03"
     assert post.predict(pd.DataFrame({"day": [pd.NaT, pd.Timestamp("2020-03-02")]})).tolist() == [True, False]
 
 

@@ -149,7 +149,7 @@ def test_moves_are_checked_on_models_of_ones_own_parts(step):
 
 @pytest.mark.planted
 def test_a_way_too_many_is_named(monkeypatch):
-    monkeypatch.setattr(pt.LocalCuts, "ways", one_more(pt.LocalCuts.ways))
+    monkeypatch.setattr(pt.LocalCuts, "count_splits", one_more(pt.LocalCuts.count_splits))
     with pytest.raises(pt.testing.SplitPriorError, match="splits that sum to"):
         pt.testing.check_split_prior(pt.LocalCuts())
 
@@ -159,7 +159,7 @@ def test_a_way_too_many_is_named(monkeypatch):
     ("name", "wrong", "words"),
     [
         ("mass_of", one_more, "mass .* of coordinate"),
-        ("_draw_way", lambda right: lambda *a: right(*a)._replace(log_rule=-1.0), "log_rule -1.0"),
+        ("_draw_split_of", lambda right: lambda *a: right(*a)._replace(log_rule=-1.0), "log_rule -1.0"),
         ("pick", lambda right: lambda rng, n: 0 * right(rng, n), "drawn with probability"),
         ("is_splittable", lambda right: lambda *a: False, "splittable False compiled"),
     ],

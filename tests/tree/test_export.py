@@ -56,7 +56,7 @@ def test_dot_has_every_node_and_edge(n_leaves):
     assert edges == {(i, "yes"): tree.left[i] for i in inner} | {(i, "no"): tree.right[i] for i in inner}
     for i in range(tree.n_nodes):
         is_leaf = tree.feature[i] < 0
-        assert nodes[i] == (f"{tree.value[i, 0]:.6g}" if is_leaf else tree.question(i), is_leaf)
+        assert nodes[i] == (f"{tree.value[i, 0]:.6g}" if is_leaf else tree.split(i), is_leaf)
 
 
 def test_dot_escapes_what_would_end_a_label():
@@ -99,9 +99,9 @@ def test_scikit_learns_own_code_predicts_alike_from_the_arrays(n_leaves):
     np.testing.assert_array_equal(theirs.apply(X.astype(np.float32)), tree.apply(X))
 
 
-def test_nominal_questions_are_refused_with_what_to_do():
+def test_nominal_splits_are_refused_with_what_to_do():
     frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue"])})
     columns = pt.TreeModel(frame, [0, 1]).columns
     tree = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], categories=[1, -1, -1], columns=columns)
-    with pytest.raises(ValueError, match=r"node 0 asks a nominal question.*colour in \{blue\}.*indicator columns"):
+    with pytest.raises(ValueError, match=r"node 0 has a nominal split.*colour in \{blue\}.*indicator columns"):
         tree.to_sklearn()

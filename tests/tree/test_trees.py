@@ -83,7 +83,7 @@ def test_each_breach_is_named(changes, message):
 
 
 def test_check_tree_knows_the_number_of_features():
-    with pytest.raises(ValueError, match="node 1: asks about feature 1; there are 1 features"):
+    with pytest.raises(ValueError, match="node 1: splits on feature 1; there are 1 features"):
         pt.check_tree(tree_with(), 1)
 
 
@@ -96,7 +96,7 @@ def test_arrays_are_copied_and_read_only():
         tree.threshold[0] = 9.0
 
 
-def test_equality_is_of_questions_in_places():
+def test_equality_is_of_splits_in_places():
     tree = tree_with()
     same = tree_with(value=np.ones((5, 1)))
     assert tree == same
@@ -179,15 +179,15 @@ def test_format_of_a_right_subtree_and_of_classes():
     assert tree.predict([[1.0, 0.0], [3.0, 4.0], [3.0, 6.0]]).tolist() == ["no", "yes", "no"]
 
 
-def test_questions_in_words():
+def test_splits_in_words():
     columns = pt.TreeModel(COLOURS, [0, 1, 0, 1]).columns
     nominal = {"categories": [0b101, -1, -1, -1, -1], "columns": columns}
     tree = tree_with(**nominal, threshold=[0, 5.0, 0, 0, 0])
-    assert tree.question(0) == "colour in {blue, red}"
-    assert tree.question(1) == "size <= 5"
-    assert tree_with(categories=[0b101, -1, -1, -1, -1]).question(0) == "x0 in {0, 2}"
+    assert tree.split(0) == "colour in {blue, red}"
+    assert tree.split(1) == "size <= 5"
+    assert tree_with(categories=[0b101, -1, -1, -1, -1]).split(0) == "x0 in {0, 2}"
     with pytest.raises(ValueError, match="node 4 is a leaf; it asks nothing"):
-        tree.question(4)
+        tree.split(4)
 
 
 def test_predict():
@@ -202,7 +202,7 @@ def test_predict():
     ("table", "message"),
     [
         ([1.0, 2.0], r"X has 1 dimension\(s\); give a table"),
-        ([[1.0]], "X has 1 columns; the tree asks about feature 1"),
+        ([[1.0]], "X has 1 columns; the tree splits on feature 1"),
     ],
 )
 def test_apply_refuses_tables_of_another_shape(table, message):
@@ -215,7 +215,7 @@ def test_infinite_thresholds_send_everything_one_way():
     table = [[-1.7e308], [0.0], [1.7e308]]
     assert left.apply(table).tolist() == [1, 1, 1]
     assert right.apply(table).tolist() == [2, 2, 2]
-    assert left.question(0) == "x0 <= inf"
+    assert left.split(0) == "x0 <= inf"
 
 
 @pytest.mark.parametrize("default_left", [True, False])
@@ -309,9 +309,9 @@ class TestScikitLearn:
         assert model.log_prior(STUMP) == pytest.approx(np.log(0.5) if n_splits else 0.0)
 
 
-def test_to_sklearn_refuses_nominal_questions():
+def test_to_sklearn_refuses_nominal_splits():
     tree = tree_with(categories=[-1, 0b01, -1, -1, -1], threshold=[2.0, 0, 0, 0, 0])
-    with pytest.raises(ValueError, match="node 1 asks a nominal question; scikit-learn's trees know only thresholds"):
+    with pytest.raises(ValueError, match="node 1 has a nominal split; scikit-learn's trees know only thresholds"):
         tree.to_sklearn()
 
 

@@ -24,7 +24,7 @@ def tables():
 X, LABEL, Y = tables()
 SETTINGS = {"draws": 25, "tune": 10, "chains": 2, "rng": 11, "progress": False}
 RUNS = {
-    "local questions, two classes": (
+    "local cuts, two classes": (
         lambda **start: pt.sample(pt.TreeModel(X[:, :2], LABEL), **SETTINGS, **start),
         {"prior": "465bfe45500508e0", "dispersed": "a1bf402e5bd56dfe"},
     ),

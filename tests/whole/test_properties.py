@@ -1,4 +1,4 @@
-"""Laws that need no reference: what may not change an answer, found by hypothesis on small tables."""
+"""Distributions that need no reference: what may not change an answer, found by hypothesis on small tables."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,9 @@ def predictions(truth, X):
 
 
 def assert_alike(one, other, X, X_there=None, *, inclusion=None):
-    """Evidence, law of the sizes, predictions, features asked about; ``inclusion``: where the features are there."""
+    """Evidence, distribution of the sizes, predictions, features split on; ``inclusion``: where the features are
+    there.
+    """
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-10)
     sizes = [truth.n_leaves_pmf() for truth in (one, other)]
     longest = max(map(len, sizes))
@@ -110,10 +112,10 @@ def test_the_order_of_the_columns(problem):
     truth, there = exact.solve(one), exact.solve(other)
     assert_alike(truth, there, problem["X"], X, inclusion=place)
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda t: tree_like(t, feature=place))
-    law = there.root_split_pmf()
+    distribution = there.root_split_pmf()
     for key, probability in truth.root_split_pmf().items():
         image = None if key is None else (int(place[key[0]]), key[1])
-        assert law[image] == pytest.approx(probability, abs=1e-10)
+        assert distribution[image] == pytest.approx(probability, abs=1e-10)
 
 
 @PROFILE
@@ -184,9 +186,12 @@ def test_monotone_transforms_under_local_cuts(problem):
     X = np.column_stack([np.exp(problem["X"][:, 0]), -1.0 / (5.0 + problem["X"][:, 1]) ** 3])
     one, other = (exact.solve(model_of(problem, X=table)) for table in (problem["X"], X))
     assert_alike(one, other, problem["X"], X)
-    laws = [truth.root_split_pmf() for truth in (one, other)]
+    distributions = [truth.root_split_pmf() for truth in (one, other)]
     for k in range(2):
-        here, there = ([law[key] for key in sorted(key for key in law if key and key[0] == k)] for law in laws)
+        here, there = (
+            [distribution[key] for key in sorted(key for key in distribution if key and key[0] == k)]
+            for distribution in distributions
+        )
         assert here == pytest.approx(there, abs=1e-12)
 
 
@@ -205,7 +210,7 @@ def test_weight_two_is_the_row_twice(kind, problem):
 @PROFILE
 @given(problems())
 def test_merging_equal_rows(problem):
-    """A column that is never asked about keeps equal rows apart."""
+    """A column that is never split on keeps equal rows apart."""
     order = np.random.default_rng(problem["seed"]).permutation(len(problem["y"])).astype(float)
     X = np.column_stack([np.round(problem["X"] / 3.0), order])
     merged = model_of(problem, X=X[:, :2])

@@ -74,19 +74,19 @@ def design(answer: Any, given: dict[str, Any]) -> None:
 
 
 def truth(answer: Any, given: dict[str, Any]) -> None:
-    """A posterior that knows its evidence, with laws."""
+    """A posterior that knows its evidence, with distributions."""
     assert answer.log_evidence is None or not math.isnan(answer.log_evidence), "evidence NaN"
-    _laws(answer)
+    _distributions(answer)
 
 
 def sampled(answer: Any, given: dict[str, Any]) -> None:
-    """As many draws as asked for, finite scores, with laws."""
+    """As many draws as asked for, finite scores, with distributions."""
     assert np.isfinite(answer.log_score_of_tree).all(), "score not finite"
     assert np.isfinite(answer.log_prior_of_tree).all(), "prior not finite"
     assert np.allclose(answer.weight_of_tree.sum(), 1.0), "draws do not add up"
     chains = given.get("chains")
     assert chains is None or answer.n_chains == chains, f"{answer.n_chains} chains for {chains}"
-    _laws(answer)
+    _distributions(answer)
 
 
 def comparison(answer: Any, given: dict[str, Any]) -> None:
@@ -107,12 +107,12 @@ def certificate(answer: Any, given: dict[str, Any]) -> None:
             bound(part, given)
 
 
-def _laws(answer: Any) -> None:
+def _distributions(answer: Any) -> None:
     if not isinstance(answer, pt.SampledPosterior | exact.ExactPosterior | exact.ProgressiveMixture):
         return
-    for law in (answer.n_leaves_pmf(), np.array(list(answer.root_split_pmf().values()))):
-        assert (law >= 0.0).all(), "a probability is negative"
-        assert np.isclose(law.sum(), 1.0), f"probabilities add up to {law.sum()}"
+    for distribution in (answer.n_leaves_pmf(), np.array(list(answer.root_split_pmf().values()))):
+        assert (distribution >= 0.0).all(), "a probability is negative"
+        assert np.isclose(distribution.sum(), 1.0), f"probabilities add up to {distribution.sum()}"
 
 
 def _n_rows(given: dict[str, Any]) -> int | None:

@@ -55,11 +55,11 @@ def call_of(seed: int, number: int, only: str | None = None) -> Call:
     if not targets:
         raise SystemExit(f"no target is called {only!r}; there are: {', '.join(t.name for t in TARGETS)}")
     target = rng.choices(targets, [t.weight for t in targets])[0]
-    share = rng.choice([0.0, 0.15, 0.3, 0.3, 0.6])
+    fraction = rng.choice([0.0, 0.15, 0.3, 0.3, 0.6])
     chosen: dict[str, tuple[str, int]] = {}
     first = rng.choice([None, *target.kinds])
     for name, kind in target.kinds.items():
-        known, hostile = kind.removeprefix("?"), name == first or rng.random() < share
+        known, hostile = kind.removeprefix("?"), name == first or rng.random() < fraction
         if hostile and name not in ("self", "prunings"):
             chosen[name] = ("hostile", rng.randrange(len(HOSTILE)))
         elif not kind.startswith("?") or rng.random() < 0.4:

@@ -172,7 +172,7 @@ MODELS = [
         *("Tree", "tree"),
         apply=(a.rows, {"X": "X"}),
         predict=(a.rows, {"X": "X"}),
-        question=(a.anything, {"node": "count0"}),
+        split=(a.anything, {"node": "count0"}),
         to_dot=(a.anything, {"name": "?text"}),
         to_sklearn=(a.anything, {}),
         format=(a.anything, {}),

@@ -200,7 +200,7 @@ ON_ROWS = {
     "tree": "tree",
     "X": "X",
     "y": "labels",
-    "question_bits": "bits",
+    "split_bits": "bits",
     "n_classes": "?count",
     "delta": "?delta",
 }
@@ -212,7 +212,7 @@ BOUNDS = [
     target("compression", c.compression, a.bound, **COMPRESSED),
     target("compression_tail", c.compression_tail, a.bound, **COMPRESSED),
     target(
-        "compute_R", c.compute_R, tree="tree", rows="by cell", question_bits="bits", n_classes="?count", delta="?delta"
+        "compute_R", c.compute_R, tree="tree", rows="by cell", split_bits="bits", n_classes="?count", delta="?delta"
     ),
     target("dyadic_bits", c.dyadic_bits, depth="depth", n_features="count", cyclic="?flag"),
     target("dyadic_length", c.dyadic_length, low="share", high="share", lower="number?", upper="number?"),
@@ -263,7 +263,7 @@ BOUNDS = [
     target("optimal_lambda", c.optimal_lambda, a.number, risk="share", kl="price", **RISK),
     target("pac_bayes_kl", c.pac_bayes_kl, a.bound, risk="share", kl="price", **RISK),
     target("pac_bayes_lambda", c.pac_bayes_lambda, a.bound, risk="share", kl="price", lam="?positive?", **RISK),
-    target("tree_bits", c.tree_bits, tree="tree", question_bits="bits", n_classes="?count"),
+    target("tree_bits", c.tree_bits, tree="tree", split_bits="bits", n_classes="?count"),
     target("vote_cantelli", c.vote_cantelli, a.bound, risk="share", tandem="share", kl="price", **RISK),
     target(
         *("vote_disagreement", c.vote_disagreement, a.bound),

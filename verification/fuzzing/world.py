@@ -61,7 +61,7 @@ class World:
 
     @cached_property
     def models(self) -> dict[str, pt.TreeModel]:
-        """Models of every question prior and several leaves."""
+        """Models of every split prior and several leaves."""
         X, E, prior = self.X, self.mask, pt.BranchingProcess(0.5, max_depth=3)
         cuts = pt.GridCuts([[0.5, 2.5], [1.5], [0.5]])
         return {

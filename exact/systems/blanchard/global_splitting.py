@@ -27,7 +27,7 @@ from ...graph.limits import check_cells
 from ...posterior import ExactPosterior
 from ...recursion.terms import counting_terms
 
-QUESTIONS_PER_CELL = 32
+SPLITS_PER_CELL = 32
 """Splits of the root allowed for each pair allowed."""
 
 
@@ -117,8 +117,8 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     Examples
     --------
     >>> from pactree_mcmc import BranchingProcess, LocalCuts
-    >>> prior, questions = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
-    >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, split_prior=questions))
+    >>> prior, splits = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
+    >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, split_prior=splits))
     >>> truth.n_leaves_pmf().round(3).tolist()
     [0.0, 0.446, 0.13, 0.279, 0.145]
     """
@@ -134,7 +134,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
         if n_structures > max_cells:
             raise Intractable(n_structures, max_cells, "structures below the root")
     base = build_graph(model, max_cells)
-    most = QUESTIONS_PER_CELL * max_cells
+    most = SPLITS_PER_CELL * max_cells
     root = slice(int(base.first_edge[0]), int(base.first_edge[1]))
     if (root.stop - root.start) * n_structures**2 > most:
         raise Intractable((root.stop - root.start) * n_structures**2, most, "splits of the root")
@@ -220,7 +220,7 @@ def _pair_graph(
         left=_places(keys, asked.left),
         right=_places(keys, asked.right),
         feature=base.feature[asked.edge],
-        question=base.question[asked.edge],
+        split=base.split[asked.edge],
         log_rule=np.zeros(len(asked.edge)),
         rows=base.rows[cell],
         stats=base.stats[cell],
@@ -257,10 +257,10 @@ def _with_root(
         sigma = np.arange(n) * base.n_cells
         left = np.broadcast_to(_places(keys, sigma + base.left[edges, None])[:, :, None], shape)
         right = np.broadcast_to(_places(keys, sigma + base.right[edges, None])[:, None, :], shape)
-        log_ways = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
+        log_n_splits = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
         # structures that split on a feature of weight 0 have no ways and no prior
-        log_ways[log_ways == -np.inf] = np.inf
-        log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_ways
+        log_n_splits[log_n_splits == -np.inf] = np.inf
+        log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_n_splits
         columns["left"].append(left.ravel())
         columns["right"].append(right.ravel())
         columns["edge"].append(np.repeat(edges, n * n))
@@ -273,7 +273,7 @@ def _with_root(
         left=np.concatenate([left, pairs.left]).astype(np.int32) + np.int32(1),
         right=np.concatenate([right, pairs.right]).astype(np.int32) + np.int32(1),
         feature=np.concatenate([base.feature[edge], pairs.feature]),
-        question=np.concatenate([base.question[edge], pairs.question]),
+        split=np.concatenate([base.split[edge], pairs.split]),
         log_rule=np.concatenate([log_rule, pairs.log_rule]),
         first_slot=np.arange(pairs.n_cells + 2),
         log_stop=np.concatenate([base.log_stop[:1], pairs.log_stop + bonus]),

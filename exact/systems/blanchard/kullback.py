@@ -100,16 +100,16 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     n_leaves = int((tree.feature == LEAF).sum())
     splits = 0.0
     if told(parts_rows, model.split_prior):
-        log_ways = _log_ways(model, tree)
-        log_prior += log_ways
+        log_n_splits = _log_n_splits(model, tree)
+        log_prior += log_n_splits
         # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
         asks_nominal = any(tree.categories[tree.feature != LEAF] >= 0)
-        splits = (log_ways if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
+        splits = (log_n_splits if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
     leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
     return KLBound(-log_prior / n_stages, leaves, splits)
 
 
-def _log_ways(model: TreeModel, tree: Tree) -> float:
+def _log_n_splits(model: TreeModel, tree: Tree) -> float:
     """Returns the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
-    asked = [(cell, question.feature) for _, cell, question in model.visit(tree) if question is not None]
-    return sum(math.log(model.ways(cell, feature)) for cell, feature in asked)
+    asked = [(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None]
+    return sum(math.log(model.count_splits(cell, feature)) for cell, feature in asked)

@@ -16,7 +16,7 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import mean_products, occurrences, size_law
+from ...answers import mean_products, occurrences, size_distribution
 from ...graph.boxes import UPPER_BITS
 from ...graph.cells import CellGraph, Intractable, build_graph, by_feature
 from ...graph.limits import check_cells
@@ -27,7 +27,7 @@ from ...recursion.draws import as_draws
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
 from ...recursion.paths import is_fixed_design
 from ...semirings.algebras import LogSum
-from .stages import Examples, Stages, root_law, route, sum_stages, unroll
+from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
 
 VALUES_AT_ONCE = 1 << 20
 
@@ -171,17 +171,17 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         for number in range(len(orders)):
             stages, log_inside, occurs = self._summed(number)
             evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
-            roots.append(root_law(stages, log_inside))
-            share = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
-            by_copy = np.add.reduceat(share, stages.graph.first_slot[:-1])[1:-1]
+            roots.append(root_pmf(stages, log_inside))
+            fraction = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
+            by_copy = np.add.reduceat(fraction, stages.graph.first_slot[:-1])[1:-1]
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
             asked = slice(stages.n_stages, None)
-            by_edge += np.bincount(stages.edge[asked], occurs.question[asked], minlength=graph.n_edges)
+            by_edge += np.bincount(stages.edge[asked], occurs.split[asked], minlength=graph.n_edges)
             mean = self._mean_values(stages, by_copy, starts)
             value = mean if value is None else value + mean
         self.stage_log_evidence = np.array(evidence)
-        self._root_law = np.mean([stop for stop, _ in roots]), np.mean([share for _, share in roots], axis=0)
+        self._root_pmf = np.mean([stop for stop, _ in roots]), np.mean([fraction for _, fraction in roots], axis=0)
         n = len(orders)
         assert value is not None
         self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
@@ -204,14 +204,14 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         self._kept = number, (stages, log_inside, occurrences(stages.graph, log_inside))
         return self._kept[1]
 
-    def _mean_values(self, stages: Stages, share: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    def _mean_values(self, stages: Stages, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Sum over the copies of each cell of what they predict, by how often they are leaves: (n_cells, d)."""
         out, stats = [], stages.graph.stats[1:-1]
-        ends, begin = np.append(starts[1:], len(share)), 0
+        ends, begin = np.append(starts[1:], len(fraction)), 0
         while begin < len(starts):
             end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + VALUES_AT_ONCE, side="right")))
             span = slice(starts[begin], ends[end - 1])
-            value = self.model.leaf.value(stats[span], self.model.target) * share[span, None]
+            value = self.model.leaf.value(stats[span], self.model.target) * fraction[span, None]
             out.append(np.add.reduceat(value, starts[begin:end] - starts[begin], axis=0))
             begin = end
         return np.concatenate(out)
@@ -245,7 +245,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         # such a row follows the branch with more rows, which depends on the cell it comes from
         return (np.isnan(values) | (nominal & (values < 0.0))).any(axis=1)
 
-    def _leaf_laws(self) -> Any:
+    def _leaf_distributions(self) -> Any:
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
             "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
@@ -253,10 +253,10 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
-        return self._leaf_laws()
+        return self._leaf_distributions()
 
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        return self._leaf_laws()
+        return self._leaf_distributions()
 
     def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
         return self.sample(check_count("draws", draws), rng)
@@ -269,7 +269,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
             np.any(order.estimation != self.model.target.estimation) for order in self._orders
         )
         if not frozen:
-            self._leaf_laws()
+            self._leaf_distributions()
         draws = self.sample(n, rng)
         return draws, draws.tree_of_draw[0]
 
@@ -290,8 +290,8 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
 
     def root_split_pmf(self) -> dict[RootKey, float]:
         """Distribution of the root split, the mean over the stages."""
-        stop, share = self._root_law
-        return self._marginals.name_root_law(float(stop), share)
+        stop, fraction = self._root_pmf
+        return self._marginals.name_root_pmf(float(stop), fraction)
 
     def cell_probabilities(self) -> CellProbabilities:
         """Leaf and split probabilities of every cell of ``graph``, means over the stages."""
@@ -300,13 +300,13 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
     def n_leaves_pmf(self) -> np.ndarray:
         """Distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
-        laws = []
+        distributions = []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
-            laws.append(size_law(stages.graph, log_inside, occurs)[1:])
-        out = np.zeros(max(len(law) for law in laws))
-        for law in laws:
-            out[: len(law)] += law / len(laws)
+            distributions.append(size_distribution(stages.graph, log_inside, occurs)[1:])
+        out = np.zeros(max(len(distribution) for distribution in distributions))
+        for distribution in distributions:
+            out[: len(distribution)] += distribution / len(distributions)
         return out
 
     def feature_inclusion(self) -> np.ndarray:
@@ -418,7 +418,7 @@ def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed)
         if router.nominal[c]:
             out[:, c] = x
         elif router.local:
-            asked = np.unique(graph.question[graph.feature == c])
+            asked = np.unique(graph.split[graph.feature == c])
             cuts = np.unique(model.scales[c].threshold(asked >> UPPER_BITS, asked & 0xFFFFFFFF))
             out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
         else:

@@ -84,11 +84,11 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
             if not to_left and not to_right:
                 continue
             filled[left], filled[right] = filled[left] or to_left, filled[right] or to_right
-            k, question, at_left, at_right = graph.feature[e], graph.question[e], first[left], first[right]
+            k, split, at_left, at_right = graph.feature[e], graph.split[e], first[left], first[right]
             for at in range(first[cell], first[cell + 1]):
                 i = place[at]
                 code = np.int64(codes[k, i])
-                if (question >> code) & 1 == 1 if nominal[k] else code <= question >> 32:
+                if (split >> code) & 1 == 1 if nominal[k] else code <= split >> 32:
                     if to_left:
                         place[at_left] = i
                         at_left += 1
@@ -170,7 +170,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
         left=left,
         right=right,
         feature=np.append(graph.feature, graph.feature.dtype.type(rows.codes.shape[0]))[edge],
-        question=np.append(graph.question, 0)[edge],
+        split=np.append(graph.split, 0)[edge],
         log_rule=np.append(graph.log_rule, 0.0)[edge],
         rows=count,
         stats=stats,
@@ -184,7 +184,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
     return Stages(unrolled, cell, edge, n_stages)
 
 
-def root_law(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
+def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
     """Probability that the root is a leaf, and that each of its splits splits it, means over the stages."""
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())

@@ -155,10 +155,10 @@ def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, 
 def mixture(log_ratio: float, own: float, below: float) -> float:
     """The two predictions, weighted as their log ratio says."""
     if log_ratio > 0.0:
-        share = exp(-log_ratio)
-        return (own + share * below) / (1.0 + share)
-    share = exp(log_ratio)
-    return (share * own + below) / (1.0 + share)
+        fraction = exp(-log_ratio)
+        return (own + fraction * below) / (1.0 + fraction)
+    fraction = exp(log_ratio)
+    return (fraction * own + below) / (1.0 + fraction)
 
 
 @jit

@@ -375,7 +375,7 @@ def _as_graph(
         left=left[asked].astype(np.int32),
         right=right[asked].astype(np.int32),
         feature=depth[asked].astype(np.int32),
-        question=np.zeros(n_edges, dtype=np.int64),
+        split=np.zeros(n_edges, dtype=np.int64),
         log_rule=np.zeros(n_edges),
         rows=rows,
         stats=rows[:, None].astype(np.float64),

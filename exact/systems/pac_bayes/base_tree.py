@@ -91,7 +91,7 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarra
         left=tree.left[inner],
         right=tree.right[inner],
         feature=tree.feature[inner],
-        question=np.zeros(len(inner), dtype=np.int64),
+        split=np.zeros(len(inner), dtype=np.int64),
         log_rule=np.zeros(len(inner)),
         rows=rows,
         stats=counts,
@@ -153,19 +153,19 @@ def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Wei
     log_inside = log_sums(weighed)
     occurs = occurrences(weighed, log_inside)
     goes_on = np.zeros(graph.n_cells)
-    goes_on[np.diff(graph.first_edge) > 0] = occurs.question
+    goes_on[np.diff(graph.first_edge) > 0] = occurs.split
     return Weights(_log(occurs.slot) + log_stop - log_inside, goes_on, float(log_inside[0]))
 
 
-def _log(share: np.ndarray) -> np.ndarray:
+def _log(fraction: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        return np.log(share)
+        return np.log(fraction)
 
 
 class Says(NamedTuple):
     """What each node votes for."""
 
-    share: np.ndarray
+    fraction: np.ndarray
     """(m, K): votes by class, m of them in all."""
     which: np.ndarray
     """(n_nodes,) int64: which of them is the node's."""
@@ -176,7 +176,7 @@ def votes_down(
     depth: np.ndarray,
     left: np.ndarray,
     log_leaf: np.ndarray,
-    share: np.ndarray,
+    fraction: np.ndarray,
     which: np.ndarray,
     abstains: np.ndarray,
 ) -> np.ndarray:
@@ -185,7 +185,7 @@ def votes_down(
     Relative to the heaviest of them, so that weights may be as small as they like. A node that ``abstains`` has a vote
     only where no ancestor has one. The way to a node stands in ``path``; a visit in preorder finds that to its parent.
     """
-    m, n_classes, deepest = len(left), share.shape[1], 0
+    m, n_classes, deepest = len(left), fraction.shape[1], 0
     n_leaves = 0
     for i in range(m):
         deepest = max(deepest, depth[i])
@@ -200,7 +200,7 @@ def votes_down(
         top[d] = max(above, here)
         before, new, says = exp_down(above - top[d]), exp_down(here - top[d]), which[i]
         for j in range(n_classes):
-            path[d, j] = new * share[says, j]
+            path[d, j] = new * fraction[says, j]
             if d > 0:
                 path[d, j] += before * path[d - 1, j]
         if left[i] == 0:

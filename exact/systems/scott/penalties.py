@@ -80,8 +80,8 @@ class SquareRoot:
     def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
         """Returns the penalty of trees with ``leaves`` leaves."""
         delta = 1.0 / sample.n if self.delta is None else self.delta
-        question_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
-        bits = 2.0 * leaves - 1.0 + leaves * math.log2(sample.n_classes) + (leaves - 1.0) * question_bits
+        split_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
+        bits = 2.0 * leaves - 1.0 + leaves * math.log2(sample.n_classes) + (leaves - 1.0) * split_bits
         return np.sqrt((bits * math.log(2.0) - math.log(delta)) / (2.0 * sample.n))
 
 

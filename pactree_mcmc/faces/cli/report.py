@@ -26,14 +26,19 @@ def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[st
     pmf, table = post.n_leaves_pmf(), post.summary()
     if args.json:
         rows = table.to_dict(orient="index")
-        law = {str(m): p for m, p in enumerate(pmf.tolist()) if p > 0.0}
+        distribution = {str(m): p for m, p in enumerate(pmf.tolist()) if p > 0.0}
         tree: dict[str, Any] = {
             "n_leaves": best.n_leaves,
             "depth": best.depth,
             "log_posterior": _best_log_posterior(post),
         }
         tree["text"] = best.format()
-        answer = {**_described(post), "summary": rows, "acceptance": table.attrs["acceptance"], "n_leaves_pmf": law}
+        answer = {
+            **_described(post),
+            "summary": rows,
+            "acceptance": table.attrs["acceptance"],
+            "n_leaves_pmf": distribution,
+        }
         answer["verdict"] = table.attrs["verdict"]
         _print_json({**answer, "feature_inclusion": inclusion, "best_tree": tree, "notes": notes, **written})
         return
@@ -93,7 +98,7 @@ def tell_comparison(args: argparse.Namespace, comparison: Any, truth: Any, notes
     """Report exact against sampled."""
     if args.json:
         rows = comparison.to_frame().reset_index().to_dict(orient="records")
-        cells = {"n_cells": truth.graph.n_cells, "n_questions": truth.graph.n_edges}
+        cells = {"n_cells": truth.graph.n_cells, "n_splits": truth.graph.n_edges}
         _print_json({**cells, "max_abs_z": comparison.max_abs_z, "rows": rows, "notes": notes})
         return
     print(comparison)

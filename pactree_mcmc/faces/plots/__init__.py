@@ -11,7 +11,7 @@ draw on and returns them; without them it makes a figure. For a posterior withou
 
 from .chains import plot_ladder, plot_posterior, plot_ranks, plot_trace
 from .dependence import plot_partial_dependence
-from .laws import plot_depth, plot_inclusion, plot_n_leaves
+from .distributions import plot_depth, plot_inclusion, plot_n_leaves
 from .plane import plot_partition, plot_surface
 from .tree import plot_tree
 

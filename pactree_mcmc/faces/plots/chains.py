@@ -12,7 +12,7 @@ from ...posterior.base import Posterior
 from ...posterior.inference_data import by_draw, ess, rhat
 from ...posterior.sampled import SampledPosterior
 from .axes import axes_or_new, check_sampled, has_no_draws, say_no_draws
-from .laws import plot_inclusion, plot_n_leaves
+from .distributions import plot_inclusion, plot_n_leaves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

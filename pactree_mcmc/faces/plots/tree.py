@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # points and letters a line; inches
 FONT, LETTERS = 8.0, 22
 LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
-SLOT, QUESTION, BARS = 0.8, 1.5, 0.36
+SLOT, SPLIT, BARS = 0.8, 1.5, 0.36
 MOST_COLORS = 20
 
 
@@ -70,7 +70,7 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
     drawing = _Drawing(tree, ax, max_depth)
     for node in drawing.inner.tolist():
-        drawing.draw_question(node)
+        drawing.draw_split(node)
     for node in drawing.cut.tolist():
         drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
     (drawing.draw_classes if drawing.labels else drawing.draw_means)()
@@ -110,8 +110,8 @@ class _Drawing:
             children = [tree.left[i], tree.right[i]]
             self.n_leaves[i] = self.n_leaves[children].sum()
             self.x[i] = self.x[children].mean() if depth[i] < deepest else self.x[i]
-        self.questions = {i: _question_lines(tree, i) for i in self.inner.tolist()}
-        self.height = max(map(len, self.questions.values()), default=0) * LINE
+        self.splits = {i: _split_lines(tree, i) for i in self.inner.tolist()}
+        self.height = max(map(len, self.splits.values()), default=0) * LINE
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
         below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + bool(self.labels) * BARS
         foot = float(self.y[depth <= deepest].min()) - below
@@ -151,9 +151,9 @@ class _Drawing:
         self.bars(x, self.y[node] - height, width, height, color, **kwargs)
         self.text(x, self.y[node] - height / 2.0, text, width - 2.0 * PADDING)
 
-    def draw_question(self, node: int) -> None:
+    def draw_split(self, node: int) -> None:
         """The box of an internal node, and the elbows to its children with their answers."""
-        self.box(node, QUESTION, self.height, "\n".join(self.questions[node]), "0.95")
+        self.box(node, SPLIT, self.height, "\n".join(self.splits[node]), "0.95")
         x, foot = self.x[node], self.y[node] - self.height - 2.0 * PADDING
         bend = foot - GAP / 2.0
         for child, answer, side in ((self.tree.left[node], "yes ", "right"), (self.tree.right[node], " no", "left")):
@@ -175,16 +175,20 @@ class _Drawing:
         """Leaves of a classification: a bar for each class, below them the most probable one; the legend."""
         value = self.tree.value
         assert value is not None
-        k, width, share = len(self.labels), 0.8 * SLOT, value[self.leaves]
+        k, width, fraction = len(self.labels), 0.8 * SLOT, value[self.leaves]
         name = "tab10" if k <= 10 else "tab20" if k <= MOST_COLORS else "turbo"
         colors = self.colormaps[name](np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k))
         x, low = self.x[self.leaves], self.y[self.leaves] - BARS
         self.bars(x, low, width, BARS, "none", edgecolor="0.7")
         for j in range(k):
             here = x + ((j + 0.5) / k - 0.5) * width
-            self.bars(here, low, width / k, share[:, j] * BARS, colors[j], edgecolor="none")
-        for i, best in enumerate(np.argmax(share, axis=1)):
-            lines = [shortened(self.labels[best], 12), f"{share[i, best]:.2f}", *_rows_lines(self.tree, self.leaves[i])]
+            self.bars(here, low, width / k, fraction[:, j] * BARS, colors[j], edgecolor="none")
+        for i, best in enumerate(np.argmax(fraction, axis=1)):
+            lines = [
+                shortened(self.labels[best], 12),
+                f"{fraction[i, best]:.2f}",
+                *_rows_lines(self.tree, self.leaves[i]),
+            ]
             self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * SLOT, va="top")
         for j, label in enumerate(self.legend):
             row, column = divmod(j, self.n_columns)
@@ -202,11 +206,11 @@ def _class_labels(tree: Tree) -> list[str]:
     return [shortened(label if isinstance(label, str) else f"class {label}", 30) for label in labels]
 
 
-def _question_lines(tree: Tree, node: int) -> list[str]:
+def _split_lines(tree: Tree, node: int) -> list[str]:
     """The split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
-    rest = tree.question(node)[len(name) :].replace(" <= ", " ≤\u00a0")
+    rest = tree.split(node)[len(name) :].replace(" <= ", " ≤\u00a0")
     lines = textwrap.wrap(shortened(name, 2 * LETTERS) + rest, LETTERS, max_lines=5, placeholder=" ...")
     return [*(line.replace("\u00a0", " ") for line in lines), *_rows_lines(tree, node)]
 

@@ -19,7 +19,7 @@ from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
 from ...posterior.convergence import ConvergenceWarning, objections, training_points
-from ...posterior.sampled import SampledPosterior, shares
+from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
 from ...table.reader import Table, is_frame
 from ...table.validation import read_data
@@ -39,7 +39,7 @@ WORK, WORK_ROWS = 8e7, 1000
 """Rows that a fit to so many rows visits at most; to more rows it is more, by the root of their number."""
 MOST_SEARCHED = 2000
 """Rows by which a prior is chosen, at most."""
-MOST_CELLS, MOST_QUESTIONS = 100_000, 50_000
+MOST_CELLS, MOST_SPLITS = 100_000, 50_000
 """Cells up to which the sum over all trees is done, and splits up to which it also predicts."""
 LEAST_VARIANCE = 1e-290
 """Variance of y of which parts can be taken."""
@@ -113,7 +113,7 @@ def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | No
         truth = exact.solve(model, max_cells=MOST_CELLS)
     except exact.Intractable:
         return None
-    return truth if truth.graph.n_edges <= MOST_QUESTIONS else truth.sample(run.draws * run.chains, run.seed)
+    return truth if truth.graph.n_edges <= MOST_SPLITS else truth.sample(run.draws * run.chains, run.seed)
 
 
 class BayesianTree(WithParts):
@@ -292,7 +292,7 @@ class BayesianTree(WithParts):
     def _describe(self, *, independent: bool) -> None:
         """Which features matter, and how well predictions are known."""
         post = self.posterior_
-        self.feature_importances_ = shares(post.feature_inclusion())
+        self.feature_importances_ = fractions(post.feature_inclusion())
         if not isinstance(post, SampledPosterior):
             self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0
             return

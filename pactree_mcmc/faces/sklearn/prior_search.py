@@ -199,8 +199,8 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
     if not isinstance(model.split_prior, LocalCuts):
         for t, first in enumerate(trees.offset[:-1].tolist()):
             tree = post.distinct_tree(t)
-            for number, cell, question in model.visit(tree):
-                out[first + number] = question is None and not model.is_forced(cell)
+            for number, cell, split in model.visit(tree):
+                out[first + number] = split is None and not model.is_forced(cell)
         return out
     # local cuts see nothing of a cell but its rows, and a first split is soon found
     root, least = model.root_cell(), 0 if model.split_prior.trivial else 2 * model.split_prior.min_leaf
@@ -211,7 +211,7 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
         for node in range(first, trees.offset[t + 1]):
             if trees.feature[node] == LEAF and depth[node] < model.prior_tables.depth_limit:
                 cell = replace(root, index=order[ends[node - first] : ends[node - first + 1]])
-                out[node] = cell.n_rows >= least and any(model.ways(cell, k) > 0 for k in features)
+                out[node] = cell.n_rows >= least and any(model.count_splits(cell, k) > 0 for k in features)
     return out
 
 

@@ -96,7 +96,7 @@ class Chain:
         self._pack()
 
     def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
-        """Grow a splittable leaf by the question that parts its rows as the given one does."""
+        """Grow a splittable leaf by the split that parts its rows as the given one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
         grow_as_given(self.model, self.packed, node, feature, cut, categories)
@@ -122,7 +122,7 @@ class Chain:
             if weighed:
                 # first, so that the tilts are those of the tree, however the chain came there
                 redraw_weights(self.walk)
-            for step, n in enumerate(self.kernel.shares(self.blocks)):
+            for step, n in enumerate(self.kernel.proposals_of_block(self.blocks)):
                 if n > 0:
                     self.make(step, n)
             self.blocks += 1

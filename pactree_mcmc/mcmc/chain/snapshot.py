@@ -44,7 +44,7 @@ class Cells(NamedTuple):
     """(g, MOST_ANCHORS) int64."""
     ahead: np.ndarray
     """(g, MOST_ANCHORS) float64."""
-    shares: np.ndarray
+    fractions: np.ndarray
     """(g, p) float64."""
     own: np.ndarray
     """(g, p) float64."""
@@ -158,7 +158,7 @@ def _replica(chain: Chain) -> Replica:
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
         guided = np.flatnonzero(state.guide.hash != NONE)
     tables = (state.cell[known], state.ways[known], state.table[known])
-    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.shares, state.own))
+    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.fractions, state.own))
     cells = Cells(len(state.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
@@ -183,7 +183,7 @@ def _restore(chain: Chain, replica: Replica) -> None:
         raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.cell)}.")
     state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
     state.table[cells.place] = cells.table
-    state.guide[cells.guided], state.shares[cells.guided] = cells.guide, cells.shares
+    state.guide[cells.guided], state.fractions[cells.guided] = cells.guide, cells.fractions
     state.anchors[cells.guided], state.ahead[cells.guided] = cells.anchors, cells.ahead
     state.own[cells.guided] = cells.own
     if replica.noise is not None:

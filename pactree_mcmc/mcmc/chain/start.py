@@ -19,7 +19,7 @@ from ...model.prior_draws import draw_prior
 from ...posterior.joining import join_chains
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
-from ..edits.grow import hang_children, keep_growth
+from ..edits.grow import attach_children, keep_growth
 from ..kernel import read_kernel
 from ..state.lists import is_leaf
 from ..state.random import flip
@@ -111,7 +111,7 @@ def feature_at(sums: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
-    """Log of the sum over the questions of each feature (q,) of the lookahead sum of the root; whether it can split."""
+    """Log of the sum over the splits of each feature (q,) of the lookahead sum of the root; whether it can split."""
     model, state, root = walk.model, walk.state, np.int64(0)
     if (
         not state.node[root].splittable
@@ -126,9 +126,9 @@ def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
 
 @jit
 def split_root(walk: Any, k: int) -> None:
-    """Split the root of a stump by a question about feature ``k``, in proportion to its term."""
+    """Split the root of a stump by a split on feature ``k``, in proportion to its term."""
     model, state, root = walk.model, walk.state, np.int64(0)
-    hang_children(model, state, root, draw_scanned_about(walk.rng, model, state, root, k))
+    attach_children(model, state, root, draw_scanned_about(walk.rng, model, state, root, k))
     keep_growth(model, state, root)
 
 
@@ -151,7 +151,7 @@ def grow_from(walk: Any, node: int) -> int:
                 return node
             stop = node_log_stop(model, state, node) - log_z(model, state, node, 1)
             if not flip(walk.rng, exp(min(stop, 0.0))):
-                hang_children(model, state, node, draw_scanned(walk.rng, model, state, node))
+                attach_children(model, state, node, draw_scanned(walk.rng, model, state, node))
                 keep_growth(model, state, node)
         node = next_node(state, node, root)
     return NONE
@@ -160,19 +160,19 @@ def grow_from(walk: Any, node: int) -> int:
 def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
     """Grow the chain, a stump, into ``tree``; the part with the smallest category is put left."""
     todo: list[tuple[int, int]] = [(0, 0)]
-    for number, cell, question in model.visit(tree):
+    for number, cell, split in model.visit(tree):
         _, node = todo.pop()
         if tree.feature[number] == LEAF:
             continue
         left, right = int(tree.left[number]), int(tree.right[number])
-        k, categories = question.feature, question.categories
+        k, categories = split.feature, split.categories
         if categories >= 0:
             inside = model.categories_in(cell, k)
             if categories & inside and not categories & inside & -inside:
                 raise ValueError(
                     f"node {number} of the start tree sends its smallest category right; swap its children."
                 )
-        chain.grow_as_given(node, k, question.cut, categories)
+        chain.grow_as_given(node, k, split.cut, categories)
         grown = chain.state.node[node]
         todo += [(right, int(grown.right)), (left, int(grown.left))]
 

@@ -38,7 +38,7 @@ class LadderReport(NamedTuple):
     is_stump: np.ndarray
     """(draws,) bool: whether the tree at the last level had one leaf."""
     swap_rates: np.ndarray
-    """(n - 1,) share of exchanges accepted between neighbours, after tuning."""
+    """(n - 1,) fraction of exchanges accepted between neighbours, after tuning."""
     round_trips: int
     """How often a replica went from the last level to the first and back, after tuning."""
 
@@ -209,7 +209,7 @@ class Ladder:
         self.journey = [False] * (n - 1) + [True]
 
     def _adapt(self) -> None:
-        """Put the levels at equal steps of the barrier, the sum of the shares refused up to a beta."""
+        """Put the levels at equal steps of the barrier, the sum of the fractions refused up to a beta."""
         refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
         barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
         inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]

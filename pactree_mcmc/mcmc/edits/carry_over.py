@@ -1,10 +1,10 @@
-"""Splits carried from one cell to another: moves that change a question ask those below it again in new cells.
+"""Splits carried from one cell to another: moves that change a split apply those below it again in new cells.
 
-Under local questions a question is a way of parting the rows of a cell, and many thresholds, or sets of categories, do
-it alike. To ask it in another cell a node's question is first made *raw*: one of these thresholds or sets is drawn
-uniformly (`loosen`); there the raw question is fitted to the new cell (`fit_question`). A move that does so is an
-exchange between raw trees: its proposal ratio holds the number of raw forms of each question that was carried,
-``log_freedom``, of the new tree minus that of the old, with a minus sign.
+Under local cuts a split is a way of parting the rows of a cell, and many thresholds, or sets of categories, do
+it alike. To make it in another cell a node's split is first made *raw*: one of these thresholds or sets is drawn
+uniformly (`draw_raw`); there the raw split is fitted to the new cell (`fit_split`). A move that does so is an
+exchange between raw trees: its proposal ratio holds the number of raw forms of each split that was carried,
+``log_raw_forms``, of the new tree minus that of the old, with a minus sign.
 """
 
 from math import inf, log
@@ -26,15 +26,15 @@ from ...model.split_prior.geometry import (
 from ..state.arrays import ChainState
 from ..state.random import flip, pick
 from ..state.records import NONE
-from ..state.splits import Question, collect_codes, cut_range, ends, fixed_question, log_rule_of, span
+from ..state.splits import Split, collect_codes, cut_range, ends, fixed_split, log_rule_of, span
 
 MIDPOINT = -2
 """As a raw cut: wherever the middle of the box is."""
 LOG_2 = log(2.0)
 
 
-class Freedom(NamedTuple):
-    """The raw forms of a question: any of ``n`` cuts from ``first`` on; the categories ``free`` on either side."""
+class RawForms(NamedTuple):
+    """The raw forms of a split: any of ``n`` cuts from ``first`` on; the categories ``free`` on either side."""
 
     first: int
     n: int
@@ -44,27 +44,27 @@ class Freedom(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """A question as it can be asked in any cell."""
+    """A split as it can be made in any cell."""
 
     cut: int
     categories: int
     swapped: bool
     """The side written as left is the present right side."""
-    log_freedom: float
+    log_raw_forms: float
 
 
 @jit
-def fit_question(
+def fit_split(
     model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
-) -> tuple[Question, bool]:
-    """The question of a leaf that parts its cell as the given one does, and whether its sides changed places.
+) -> tuple[Split, bool]:
+    """The split of a leaf that parts its cell as the given one does, and whether its sides changed places.
 
-    ``log_rule`` is ``-inf`` where it cannot be asked. Under nominal questions the smallest category goes left.
+    ``log_rule`` is ``-inf`` where it cannot be made. Under nominal splits the smallest category goes left.
     """
     rule = model.split_prior
     if follows_design(rule):
-        return fixed_question(model, state, node), False
-    refused = Question(feature, cut, cut + 1, categories, -inf)
+        return fixed_split(model, state, node), False
+    refused = Split(feature, cut, cut + 1, categories, -inf)
     if not state.node[node].splittable:
         return refused, False
     upper, swapped, possible = cut + 1, False, True
@@ -93,12 +93,12 @@ def fit_question(
     log_rule = log_rule_of(model, state, node, feature, cut)
     if log_rule == -inf:
         return refused, False
-    return Question(feature, cut, upper, categories, log_rule), swapped
+    return Split(feature, cut, upper, categories, log_rule), swapped
 
 
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
-    """Categories going left, whether the sides changed places, whether the question can be asked."""
+    """Categories going left, whether the sides changed places, whether the split can be made."""
     rule = model.split_prior
     present = cell_bits(model, state, node, k)
     left = categories & present
@@ -118,7 +118,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 
 @jit
 def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Bits of the categories a question of the cell parts: those of its box under grid questions, else of its rows."""
+    """Bits of the categories a split of the cell parts: those of its box under grid cuts, else of its rows."""
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
@@ -142,40 +142,40 @@ def rows_with(model: Lowered, state: ChainState, node: int, k: int, categories: 
 
 
 @jit
-def freedom(model: Lowered, state: ChainState, node: int) -> Freedom:
-    """The raw forms of an internal node's question."""
+def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
+    """The raw forms of an internal node's split."""
     rule, here = model.split_prior, state.node[node]
     k = here.feature
     if halves_box(rule):
-        return Freedom(np.int64(MIDPOINT), np.int64(1), np.int64(0), False)
+        return RawForms(np.int64(MIDPOINT), np.int64(1), np.int64(0), False)
     if follows_design(rule):
-        return Freedom(here.cut, np.int64(1), np.int64(0), False)
+        return RawForms(here.cut, np.int64(1), np.int64(0), False)
     if here.categories >= 0:
         present = cell_bits(model, state, node, k)
         left = here.categories & present
         swaps = left != 0 and left != present
-        return Freedom(here.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
+        return RawForms(here.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
     if parts_box(rule):
-        return Freedom(here.cut, np.int64(1), np.int64(0), False)
+        return RawForms(here.cut, np.int64(1), np.int64(0), False)
     first = here.cut
     if here.upper == rule.feature[k].n_codes:
         first = code_range(model, state, node, k)[1] if here.stop > here.start else np.int64(-1)
-    return Freedom(first, here.upper - first, np.int64(0), False)
+    return RawForms(first, here.upper - first, np.int64(0), False)
 
 
 @jit
-def log_freedom(free: Freedom) -> float:
+def log_raw_forms(free: RawForms) -> float:
     """Log of the number of raw forms."""
     return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)
 
 
 @jit
-def loosen(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Raw:
-    """A raw form of an internal node's question, drawn uniformly."""
-    free, here = freedom(model, state, node), state.node[node]
+def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Raw:
+    """A raw form of an internal node's split, drawn uniformly."""
+    free, here = raw_forms(model, state, node), state.node[node]
     if here.categories < 0:
         cut = free.first + pick(rng, free.n) if free.n > 1 else free.first
-        return Raw(cut, np.int64(-1), False, log_freedom(free))
+        return Raw(cut, np.int64(-1), False, log_raw_forms(free))
     categories = here.categories & ~free.free
     left = free.free
     while left:
@@ -187,12 +187,12 @@ def loosen(rng: np.random.Generator, model: Lowered, state: ChainState, node: in
     if free.swaps and flip(rng, 0.5):
         categories = all_bits(model.split_prior.feature[here.feature].n_codes) & ~categories
         swapped = True
-    return Raw(np.int64(-1), categories, swapped, log_freedom(free))
+    return Raw(np.int64(-1), categories, swapped, log_raw_forms(free))
 
 
 @jit
 def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
-    """0 if the question sends the whole cell left, 1 if right, -1 if it parts it."""
+    """0 if the split sends the whole cell left, 1 if right, -1 if it parts it."""
     if categories >= 0:
         present = cell_bits(model, state, node, k)
         if categories & present == present:

@@ -23,9 +23,9 @@ from ..state.lists import (
     unlist_prunable,
 )
 from ..state.records import CHANGED, N_FREE, N_NODES, N_PRUNABLE, NONE, ROWS
-from ..state.splits import Question, absent_categories, is_splittable
+from ..state.splits import Split, absent_categories, is_splittable
 from ..state.terms import next_node, node_log_stop, prior_index, score_node
-from .carry_over import fit_question
+from .carry_over import fit_split
 from .proposal import GROW, PRUNE, Proposal
 
 
@@ -56,7 +56,7 @@ def guessed_score_ratio(state: ChainState, node: int) -> float:
 
 @jit
 def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """The proposal to grow ``node``, whose children hang in the state until the decision."""
+    """The proposal to grow ``node``, whose children stay in the state until the decision."""
     prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
     return Proposal(np.int64(GROW), which, node, np.int64(NONE), prior, score, log_proposal_ratio, 0.0)
 
@@ -69,15 +69,15 @@ def pruning(model: Lowered, state: ChainState, which: int, node: int, log_propos
 
 
 @jit
-def hang_children(model: Lowered, state: ChainState, node: int, question: Question) -> None:
-    """Give a leaf two children as ``question`` parts it, with their statistics and scores; lists stay untouched."""
+def attach_children(model: Lowered, state: ChainState, node: int, split: Split) -> None:
+    """Give a leaf two children as ``split`` parts it, with their statistics and scores; lists stay untouched."""
     here = state.node[node]
     left = state.node[state.count[N_FREE] - 1].free
     right = state.node[state.count[N_FREE] - 2].free
     state.count[N_FREE] -= 2
-    here.left, here.right, here.feature = left, right, question.feature
-    here.cut, here.upper, here.categories = question.cut, question.upper, question.categories
-    here.log_rule = question.log_rule
+    here.left, here.right, here.feature = left, right, split.feature
+    here.cut, here.upper, here.categories = split.cut, split.upper, split.categories
+    here.log_rule = split.log_rule
     middle = part_range(model, state, node)
     _place_child(state, node, left, here.start, middle)
     _place_child(state, node, right, middle, here.stop)
@@ -225,8 +225,8 @@ def cut_down(state: ChainState) -> None:
 
 @jit
 def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by the question that parts its rows as the given one does."""
-    hang_children(model, state, node, fit_question(model, state, node, feature, cut, categories)[0])
+    """Grow a splittable leaf by the split that parts its rows as the given one does."""
+    attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     keep_growth(model, state, node)
 
 

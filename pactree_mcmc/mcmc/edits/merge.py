@@ -1,8 +1,8 @@
-"""Merging two subtrees that a question v parts: all trees that, cut by v, leave the two.
+"""Merging two subtrees that a split v parts: all trees that, cut by v, leave the two.
 
 A tree on the union of the cells of ``a`` and ``b`` is a merge of them if it becomes ``a`` on the side of v that holds
-a, and ``b`` on the other, once questions that send a whole cell one way are left out. Its root is v itself, above both;
-or a question of which the roots of a and b are the two halves; or the root of one, the other lying all on one side.
+a, and ``b`` on the other, once splits that send a whole cell one way are left out. Its root is v itself, above both;
+or a split of which the roots of a and b are the two halves; or the root of one, the other lying all on one side.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ MOST_MERGED = 10
 
 @jit
 def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Whether the root question of a can be asked above both so that the cell of b goes all left, all right."""
+    """Whether the root split of a can be placed above both so that the cell of b goes all left, all right."""
     here = state.node[a]
     if here.categories >= 0:
         present = cell_bits(model, state, a, here.feature)
@@ -40,7 +40,7 @@ def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, b
 
 @jit
 def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Whether the root questions of a and b are halves of one question: left to left, and left to right."""
+    """Whether the root splits of a and b are halves of one split: left to left, and left to right."""
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
     one, other = state.node[a], state.node[b]
@@ -57,7 +57,7 @@ def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, boo
 def plan_root(
     model: Lowered, state: ChainState, at: int, a: int, b: int, b_goes_left: bool, b_goes_right: bool, swapped: bool
 ) -> None:
-    """Plan the root question of a at place ``at``, asked above a and b; b goes one way, or is the other half."""
+    """Plan the root split of a at place ``at``, placed above a and b; b goes one way, or is the other half."""
     here, other = state.node[a], state.node[b]
     k, cut, categories = here.feature, here.cut, np.int64(-1)
     if here.categories >= 0:
@@ -119,7 +119,7 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
-    """Plan the question of node v above a and b; the first free place is returned."""
+    """Plan the split of node v above a and b; the first free place is returned."""
     here = state.node[v]
     plan_node(state, at, here.feature, here.cut, here.categories)
     behind = plan_copy(state, a, at + 1)
@@ -130,7 +130,7 @@ def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: b
 
 @jit
 def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
-    """Plan merge ``number`` of a and b, which the question of v parts; the first free place is returned."""
+    """Plan merge ``number`` of a and b, which the split of v parts; the first free place is returned."""
     if number == 0:
         return plan_parted(state, at, v, a, b, a_is_left)
     if is_leaf(state, a) and is_leaf(state, b):

@@ -20,8 +20,8 @@ from ..state.lists import (
 )
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
-from .carry_over import fit_question, loosen, one_way
-from .grow import hang_children, set_default
+from .carry_over import draw_raw, fit_split, one_way
+from .grow import attach_children, set_default
 from .proposal import REPLACE, Proposal
 
 ROOM = 520
@@ -163,25 +163,27 @@ def plan_copy(state: ChainState, node: int, at: int) -> int:
 
 
 @jit
-def loosen_plan(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
-    """Make the questions planned by `plan_copy` below ``node`` raw, except that of ``but``; their log freedom."""
+def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
+    """Make the splits planned by `plan_copy` below ``node`` raw, except that of ``but``; their log number of raw
+    forms.
+    """
     total, here = 0.0, np.int64(node)
     while here != NONE:
         if not is_leaf(state, here) and here != but:
-            planned, raw = state.plan[state.node[here].saved_at], loosen(rng, model, state, here)
+            planned, raw = state.plan[state.node[here].saved_at], draw_raw(rng, model, state, here)
             planned.cut, planned.categories = raw.cut, raw.categories
             if raw.swapped:
                 planned.left, planned.right = planned.right, planned.left
-            total += raw.log_freedom
+            total += raw.log_raw_forms
         here = next_node(state, here, node)
     return total
 
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow ``top`` as planned; False, with a part built, where a question cannot be asked.
+    """Grow ``top`` as planned; False, with a part built, where a split cannot be made.
 
-    With ``simplify`` a question that sends the whole cell one way is left out, and its other side with it.
+    With ``simplify`` a split that sends the whole cell one way is left out, and its other side with it.
     """
     state.plan[0].node = top
     for i in range(n_planned):
@@ -193,12 +195,10 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
                     state.plan[planned.origin].side = side
                     _stand_in(state, i, planned.left if side == 0 else planned.right)
                     continue
-            question, swapped = fit_question(
-                model, state, planned.node, planned.feature, planned.cut, planned.categories
-            )
-            if question.log_rule == -np.inf:
+            split, swapped = fit_split(model, state, planned.node, planned.feature, planned.cut, planned.categories)
+            if split.log_rule == -np.inf:
                 return False
-            hang_children(model, state, planned.node, question)
+            attach_children(model, state, planned.node, split)
             left, right = state.node[planned.node].left, state.node[planned.node].right
             state.plan[planned.left].node = right if swapped else left
             state.plan[planned.right].node = left if swapped else right

@@ -1,6 +1,6 @@
-"""Turning an edge whose two questions cut the same ordered feature: ``u(v(X, Y), Z) -> v(X, u(Y, Z))``, and mirrored.
+"""Turning an edge whose two splits cut the same ordered feature: ``u(v(X, Y), Z) -> v(X, u(Y, Z))``, and mirrored.
 
-No row changes its leaf, and X, Y, Z stay what they are but for their depths, so nothing is built: two questions
+No row changes its leaf, and X, Y, Z stay what they are but for their depths, so nothing is built: two splits
 exchange places and one cell, that of the lower node, is new.
 """
 
@@ -28,7 +28,7 @@ def can_turn(model: Lowered, state: ChainState, v: int) -> bool:
 
 @jit
 def turn(model: Lowered, state: ChainState, v: int) -> float:
-    """Let v's question and its parent's exchange places; log prior ratio of the new tree, ``-inf`` if it cannot be.
+    """Let v's split and its parent's exchange places; log prior ratio of the new tree, ``-inf`` if it cannot be.
 
     Turning the same node again is the way back; leaves keep their places in the lists until `settle`.
     """

@@ -1,7 +1,7 @@
-"""The anchors of a cell: a few of its questions, whose children are looked at one level further.
+"""The anchors of a cell: a few of its splits, whose children are looked at one level further.
 
-Most lie at even steps of a mixture, half and half, of R and of what the learned density says of the questions without
-looking further; the likeliest question of each of the cell's best features is one too. Each keeps
+Most lie at even steps of a mixture, half and half, of R and of what the learned density says of the splits without
+looking further; the likeliest split of each of the cell's best features is one too. Each keeps
 ``log Z_1(u0) + log Z_1(u1)``, relative to the scores of the children, less the mean over the anchors; between two of
 them `_terms.ahead_into` interpolates. The sums are those of a *sketch*: the best features alone, their codes in bins,
 the statistics of a child counted in one pass over its rows.
@@ -19,7 +19,7 @@ from ...model.split_prior.geometry import has_one_way
 from ...model.unit_stats import scatter_units
 from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
-from ..state.splits import n_ways_of
+from ..state.splits import n_splits_of
 from ..state.terms import log_stop, prior_index
 from ..sums.lookahead import log_sum
 from ..sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
@@ -71,8 +71,8 @@ def _sketch(model: Lowered, state: ChainState, node: int, place: int) -> int:
     """Choose the features of the sketch, and bin the cell's units by them; how many features."""
     p, m, here = len(model.split_prior.feature), np.int64(0), state.node[node]
     for k in range(p):
-        share = _mixture(state, place, state.sums[LEARNED, k], state.sums[EVEN, k])
-        state.feature_weight[k] = share
+        fraction = _mixture(state, place, state.sums[LEARNED, k], state.sums[EVEN, k])
+        state.feature_weight[k] = fraction
     while m < min(p, N_SKETCHED):
         best = np.int64(0)
         for k in range(p):
@@ -119,20 +119,20 @@ def _bin_codes(model: Lowered, state: ChainState, f: int, k: int, n: int, rows: 
 
 @jit
 def _choose(model: Lowered, state: ChainState, node: int, place: int, n: int, n_features: int) -> None:
-    """Write the anchors, sorted, and where their questions cut."""
+    """Write the anchors, sorted, and where their splits cut."""
     point, below, m, rule = 0.5, 0.0, np.int64(0), model.split_prior
     for k in range(len(rule.feature)):
         if state.sums[EVEN, k] == -inf:
             continue
-        share = n * _mixture(state, place, state.sums[LEARNED, k], state.sums[EVEN, k])
+        fraction = n * _mixture(state, place, state.sums[LEARNED, k], state.sums[EVEN, k])
         is_sketched = False
         for f in range(n_features):
             is_sketched = is_sketched or state.sketched[f] == k
-        if point >= below + share and not is_sketched:
-            below += share
+        if point >= below + fraction and not is_sketched:
+            below += fraction
             continue
         bins, base = fill_bins(model, state, node, k), state.kept_from[k]
-        log_rule = log(rule.feature[k].weight / n_ways_of(model, state, node, k, bins))
+        log_rule = log(rule.feature[k].weight / n_splits_of(model, state, node, k, bins))
         n_entries, inside, best, highest = state.kept_from[k + 1] - base, below, np.int64(-1), -inf
         for at in range(n_entries if is_sketched else 0):
             if state.kept_alike[base + at] > 0 and state.kept_tilts[LEARNED, base + at] > highest:
@@ -150,7 +150,7 @@ def _choose(model: Lowered, state: ChainState, node: int, place: int, n: int, n_
                 m += 1
                 while point < inside and point < n:
                     point += 1.0
-        below += share
+        below += fraction
     state.guide[place].n_anchors = m
 
 

@@ -20,7 +20,7 @@ from .terms import cell_terms_into, enter_stratum
 
 SAMPLED = 40.0
 """Splits expected in the sample that stands for all those of a cell."""
-N_CELLS, N_WAYS = range(2)
+N_CELLS, N_SPLITS = range(2)
 
 
 class Decisions(NamedTuple):
@@ -35,17 +35,17 @@ class Decisions(NamedTuple):
     cell_terms: np.ndarray
     """(m, N_CELL_TERMS) float64."""
     first: np.ndarray
-    """(m + 1,) int64: where the sample of its questions begins; empty for leaves."""
+    """(m + 1,) int64: where the sample of its splits begins; empty for leaves."""
     chosen: np.ndarray
-    """(m,) int64: the question taken; -1 for leaves."""
+    """(m,) int64: the split taken; -1 for leaves."""
     way_terms: np.ndarray
-    """(r, N_WAY_TERMS) float64: terms of the questions sampled."""
+    """(r, N_WAY_TERMS) float64: terms of the splits sampled."""
     feature: np.ndarray
     """(r,) int64"""
     offset: np.ndarray
     """(r,) float64: log R less the log probability of being sampled."""
     used: np.ndarray
-    """(2,) int64: N_CELLS, N_WAYS."""
+    """(2,) int64: N_CELLS, N_SPLITS."""
 
 
 _decisions = struct(Decisions)
@@ -53,7 +53,7 @@ _decisions = struct(Decisions)
 
 def new_decisions(n_cells: int) -> Decisions:
     """Room for so many cells."""
-    n_ways = int(n_cells * SAMPLED)
+    n_splits = int(n_cells * SAMPLED)
     return Decisions(
         np.zeros(n_cells, dtype=np.int64),
         np.zeros(n_cells, dtype=np.int64),
@@ -61,9 +61,9 @@ def new_decisions(n_cells: int) -> Decisions:
         np.zeros((n_cells, N_CELL_TERMS)),
         np.zeros(n_cells + 1, dtype=np.int64),
         np.zeros(n_cells, dtype=np.int64),
-        np.zeros((n_ways, N_WAY_TERMS)),
-        np.zeros(n_ways, dtype=np.int64),
-        np.zeros(n_ways),
+        np.zeros((n_splits, N_WAY_TERMS)),
+        np.zeros(n_splits, dtype=np.int64),
+        np.zeros(n_splits),
         np.zeros(2, dtype=np.int64),
     )
 
@@ -82,7 +82,7 @@ def note_decisions(walk: Any, out: Any) -> None:
     model, state = walk.model, walk.state
     node = np.int64(0)
     while node != NONE:
-        m, r = out.used[N_CELLS], out.used[N_WAYS]
+        m, r = out.used[N_CELLS], out.used[N_SPLITS]
         if m == len(out.level) or r + len(state.branch) > len(out.offset):
             return
         if state.node[node].splittable:
@@ -100,7 +100,7 @@ def note_decisions(walk: Any, out: Any) -> None:
                     if not follows_design(model.split_prior) and is_candidate(model, state, node):
                         note_ways(walk, out, node)
                 out.used[N_CELLS] += 1
-                out.first[m + 1] = out.used[N_WAYS]
+                out.first[m + 1] = out.used[N_SPLITS]
         if node == 0 and not is_leaf(state, node):
             enter_stratum(state, state.node[node].feature)
         node = next_node(state, node, np.int64(0))
@@ -108,8 +108,8 @@ def note_decisions(walk: Any, out: Any) -> None:
 
 @jit
 def note_ways(walk: Any, out: Any, node: int) -> None:
-    """Append a sample of the questions of an internal node."""
-    state, r = walk.state, out.used[N_WAYS]
+    """Append a sample of the splits of an internal node."""
+    state, r = walk.state, out.used[N_SPLITS]
     n = sample_ways(walk.rng, walk.model, state, node, SAMPLED, node, np.int64(0))
     state.work[EXHAUSTED] = 0
     for j in range(n):
@@ -120,12 +120,12 @@ def note_ways(walk: Any, out: Any, node: int) -> None:
         out.offset[r + j] = branch.log_rule - branch.log_p
         if branch.kept:
             out.chosen[out.used[N_CELLS]] = r + j
-    out.used[N_WAYS] += n
+    out.used[N_SPLITS] += n
 
 
 def trimmed_decisions(d: Decisions) -> Decisions:
     """Without spare room."""
-    m, r = (int(d.used[i]) for i in (N_CELLS, N_WAYS))
+    m, r = (int(d.used[i]) for i in (N_CELLS, N_SPLITS))
     cells = (d.level[:m], d.root[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
     return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.feature[:r], d.offset[:r], d.used)))
 
@@ -142,7 +142,7 @@ def add_likelihood(
     gradient: np.ndarray,
     hessian: np.ndarray,
 ) -> float:
-    """Minus log likelihood of choosing question ``chosen[i]`` among ``first[i]``, ..., ``last[i] - 1``.
+    """Minus log likelihood of choosing split ``chosen[i]`` among ``first[i]``, ..., ``last[i] - 1``.
 
     Its first and second derivatives by ``theta``, the weights of the terms and then of the features, are added.
     """

@@ -3,12 +3,12 @@
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u) + c_k[feature of q])
 
 at a cell u of depth class ``k = min(depth, LEVELS - 1)``; below the root there is one set of parameters for each of a
-few features that the root may ask about, and one for all others: what is good below one root is not below another.
+few features that the root may split on, and one for all others: what is good below one root is not below another.
 Each is mixed with *defensive* parts, so that no tree is out of reach: splits by a power of the lookahead odds;
-questions by the learned part within a feature that is drawn by the prior, as rarely used features have a good question
+splits by the learned part within a feature that is drawn by the prior, as rarely used features have a good split
 too, and by R alone, as one that gains nothing may stand above all those that do. What a cell needs is found in one pass
 over its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's part
-of the questions; where the cell is small enough, also the lookahead sums of a few of its questions (`anchors`), from
+of the splits; where the cell is small enough, also the lookahead sums of a few of its splits (`anchors`), from
 which the others' are guessed. A nominal feature of many categories has the same candidates as in `split_sums`.
 """
 
@@ -24,7 +24,7 @@ from ..state.arrays import MOST_VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import pick, pick_weighted
 from ..state.records import N_CELL_TERMS, NONE, SCAN
-from ..state.splits import Question, fixed_question, n_ways_of
+from ..state.splits import Split, fixed_split, n_splits_of
 from ..state.terms import node_log_stop, prior_index
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
 from ..sums.ways import way_of
@@ -50,7 +50,7 @@ from .terms import (
 
 N_TOPS = 3
 DEFENCE, EVENLY = 0.1, 0.03
-"""Weights of the defensive parts of the questions."""
+"""Weights of the defensive parts of the splits."""
 SPLIT_DEFENCE = 0.1
 """Weight of the defensive part of splitting."""
 FLAT_ODDS, MOST_ODDS = 0.5, 60.0
@@ -72,11 +72,11 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
     if _is_pure(model, state, node):
         guide.odds = guide.odds_ahead = _odds_by_one(model, state, node)
     else:
-        _weigh_questions(model, state, node, place)
+        _weigh_splits(model, state, node, place)
         log_w = log_sum_features(state, GAIN, len(model.split_prior.feature)) - log(guide.weight)
         guide.odds = lookahead_odds(model, state, node, log_w)
         _look_ahead(model, state, node, place)
-        _share_questions(model, state, node, place)
+        _mix_features(model, state, node, place)
     _split_into(model, state, node, place)
     return place
 
@@ -86,26 +86,26 @@ def asked(model: Lowered, state: ChainState, node: int) -> int:
     """See that all the density needs of a splittable node is kept; where."""
     place = known(model, state, node)
     if state.guide[place].asked == 0:
-        _weigh_questions(model, state, node, place)
-        _share_questions(model, state, node, place)
+        _weigh_splits(model, state, node, place)
+        _mix_features(model, state, node, place)
     return place
 
 
 @jit
 def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether a cell is of one class, so that what a question gains is told by how many rows go where."""
+    """Whether a cell is of one class, so that what a split gains is told by how many rows go where."""
     return model.units.counts and impurity(model, state.logs, state.stats, node).minority == 0.0
 
 
 @jit
 def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
-    """Log odds of splitting by lookahead, by the questions about one feature: of those with some, of most codes."""
+    """Log odds of splitting by lookahead, by the splits on one feature: of those with some, of most codes."""
     most, log_w = np.int64(0), -inf
     for k in range(len(model.split_prior.feature)):
         n_codes = model.split_prior.feature[k].n_codes
         if n_codes > most and feature_weight(model, state, node, k) > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = n_ways_of(model, state, node, k, n)
+            ways = n_splits_of(model, state, node, k, n)
             if ways > 0.0:
                 most = np.int64(n_codes)
                 log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(ways)
@@ -113,8 +113,8 @@ def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
 
 
 @jit
-def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Find the sums of the features, in scratch, and what normalises the parts of the questions."""
+def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Find the sums of the features, in scratch, and what normalises the parts of the splits."""
     here, guide = state.node[node], state.guide[place]
     p, weights = len(model.split_prior.feature), 0.0
     keeps = (here.stop - here.start) * p <= MOST_VALUES
@@ -126,13 +126,13 @@ def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = n_ways_of(model, state, node, k, n)
+            ways = n_splits_of(model, state, node, k, n)
             if ways > 0.0:
                 weights += weight
-                n_ways = weigh_ways(model, state, node, k, n, np.int64(NONE))
+                n_splits = weigh_ways(model, state, node, k, n, np.int64(NONE))
                 if keeps:
-                    keep_ways(state, k, n_ways)
-                log_rule, tilts, first, last = log(weight / ways), state.tilts, np.int64(0), np.int64(n_ways + 2)
+                    keep_ways(state, k, n_splits)
+                log_rule, tilts, first, last = log(weight / ways), state.tilts, np.int64(0), np.int64(n_splits + 2)
                 state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, 1.0)
                 state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
                 state.sums[EVEN, k] = log_rule + log_n_alike(state.alike, first, last)
@@ -142,16 +142,16 @@ def _weigh_questions(model: Lowered, state: ChainState, node: int, place: int) -
 
 
 @jit
-def _share_questions(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Part of each feature in the questions."""
+def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Part of each feature in the splits."""
     guide = state.guide[place]
     for k in range(len(model.split_prior.feature)):
-        state.shares[place, k] = state.own[place, k] = 0.0
+        state.fractions[place, k] = state.own[place, k] = 0.0
         if state.sums[EVEN, k] > -inf:
-            state.shares[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
-            state.shares[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
+            state.fractions[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
+            state.fractions[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
             state.own[place, k] = state.sums[LEARNED, k]
-            state.shares[place, k] += EVENLY * exp(state.sums[EVEN, k] - guide.log_even)
+            state.fractions[place, k] += EVENLY * exp(state.sums[EVEN, k] - guide.log_even)
 
 
 @jit
@@ -216,16 +216,16 @@ def _logistic(z: float) -> float:
 
 @jit
 def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
-    """Probability of a question about feature ``k`` with the given logit; ``rule`` is weight over ways."""
+    """Probability of a split on feature ``k`` with the given logit; ``rule`` is weight over ways."""
     guide = state.guide[place]
     total = LEARNT * exp(learned - guide.log_learned) + EVENLY * exp(-guide.log_even)
-    share = feature_weight(model, state, node, k) / guide.weight
-    return rule * (total + DEFENCE * share * exp(learned - state.own[place, k]))
+    fraction = feature_weight(model, state, node, k) / guide.weight
+    return rule * (total + DEFENCE * fraction * exp(learned - state.own[place, k]))
 
 
 @jit
-def log_question(model: Lowered, state: ChainState, node: int) -> float:
-    """Log probability of the question of an internal node, which must be one of the candidates."""
+def log_split(model: Lowered, state: ChainState, node: int) -> float:
+    """Log probability of the split of an internal node, which must be one of the candidates."""
     if follows_design(model.split_prior):
         return 0.0
     place, here = asked(model, state, node), state.node[node]
@@ -244,7 +244,7 @@ def log_question(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float:
-    """What the cell's anchors say of the question of an internal node."""
+    """What the cell's anchors say of the split of an internal node."""
     k, guide = state.node[node].feature, state.guide[place]
     for j in range(guide.n_anchors):
         if state.anchors[place, j] >> WAY_BITS == k:
@@ -256,27 +256,27 @@ def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float
 
 
 @jit
-def draw_way(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
-    """A question of a splittable node drawn from the density, and the log of its probability."""
+def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
+    """A split of a splittable node drawn from the density, and the log of its probability."""
     if follows_design(model.split_prior):
-        return fixed_question(model, state, node), 0.0
+        return fixed_split(model, state, node), 0.0
     place, rule, total = asked(model, state, node), model.split_prior, 0.0
     for k in range(len(rule.feature)):
-        state.feature_weight[k] = state.shares[place, k]
+        state.feature_weight[k] = state.fractions[place, k]
         total += state.feature_weight[k]
-    return draw_way_of(rng, model, state, node, place, np.int64(pick_weighted(rng, state.feature_weight, total)))
+    return draw_split_of(rng, model, state, node, place, np.int64(pick_weighted(rng, state.feature_weight, total)))
 
 
 @jit
-def draw_way_of(
+def draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
-) -> tuple[Question, float]:
-    """A question about feature ``k``; the log of its probability among all questions. ``place``: as `known` says."""
+) -> tuple[Split, float]:
+    """A split on feature ``k``; the log of its probability among all splits. ``place``: as `known` says."""
     n, rule = fill_bins(model, state, node, k), model.split_prior
-    rule_of = rule.feature[k].weight / n_ways_of(model, state, node, k, n)
-    n_ways, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0
-    left *= state.shares[place, k]
-    for way in range(-2, n_ways):
+    rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
+    n_splits, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0
+    left *= state.fractions[place, k]
+    for way in range(-2, n_splits):
         if state.alike[way + 2] > 0:
             chosen = np.int64(way)
             g = mixture(model, state, node, place, k, rule_of, state.tilts[LEARNED, way + 2])
@@ -288,7 +288,7 @@ def draw_way_of(
     if state.way[CHOICES] > 1:
         cut += pick(rng, state.way[CHOICES])
         upper = cut + 1
-    return Question(k, cut, upper, state.way[CATEGORIES], log(rule_of / state.guide[place].weight)), log(g)
+    return Split(k, cut, upper, state.way[CATEGORIES], log(rule_of / state.guide[place].weight)), log(g)
 
 
 @jit

@@ -67,7 +67,7 @@ def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: fl
     if len(split) >= FEWEST:
         ridges = np.full(len(row) - N_CELL_TERMS, ridge)
         ridges[N_WAY_TERMS:] = features
-        row[N_CELL_TERMS:] = _fit_questions(decisions, split, row[N_CELL_TERMS:], center[N_CELL_TERMS:], ridges)
+        row[N_CELL_TERMS:] = _fit_choices(decisions, split, row[N_CELL_TERMS:], center[N_CELL_TERMS:], ridges)
 
 
 def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, ridge: float) -> np.ndarray:
@@ -85,7 +85,7 @@ def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, rid
     return _least(loss, center) / scale
 
 
-def _fit_questions(
+def _fit_choices(
     decisions: Decisions, split: np.ndarray, start: np.ndarray, center: np.ndarray, ridges: np.ndarray
 ) -> np.ndarray:
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]

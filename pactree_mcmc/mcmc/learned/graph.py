@@ -1,15 +1,15 @@
 """The graph of the pieces that trees met in tuning, and what it says of the sums over all subtrees.
 
-A piece is a cell at a depth, with the questions it was seen asked, each linked to its two children's pieces. With
-``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the questions seen, the log
+A piece is a cell at a depth, with the splits with which it was seen, each linked to its two children's pieces. With
+``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the splits seen, the log
 sum over all subtrees of u is estimated from the bottom up:
 
     V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = sum_seen g (s - log g) / G
 
 g the learned density (`density`), which says how much of the sum was not seen: at the level ``m`` at which what was
 seen stands above it, held to what the terms of the cell tell where other pieces taught how it follows from them. At a
-cell in the graph a question is *tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g
-decides what was seen, a decision seen is drawn in proportion to ``e^s``. So a question that was not seen has the
+cell in the graph a split is *tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g
+decides what was seen, a decision seen is drawn in proportion to ``e^s``. So a split that was not seen has the
 probability ``t g``; outside the graph g decides. Of a tree whose pieces are all in the graph, and none of whose cells
 has ``t = 1``, ``log pi(T) - log g(T)`` is V of the root, whatever the errors of the learned density; of others the
 errors at the edge of the graph are left. The sums are those of section 6 of the formula sheet on the graph of section
@@ -30,14 +30,14 @@ from ..state.lists import is_leaf
 from ..state.pieces import Graph, new_graph, pack_graph
 from ..state.random import flip
 from ..state.records import DENSITY_LEVELS, EXPLORING, GROWING, N_CELL_TERMS, N_LINKS, N_PIECES, NONE
-from ..state.splits import Question
+from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
-from .density import draw_way, known, log_question
+from .density import draw_split, known, log_split
 from .fit import spread_of
 from .terms import cell_terms_into, enter_stratum
 
 LEAST_TRIED = 0.02
-"""Probability of trying a question by g, at least."""
+"""Probability of trying a split by g, at least."""
 EXPLORED = 0.15
 """The same while trees are drawn to see more."""
 MOST_ABOVE = 600.0
@@ -81,7 +81,7 @@ def piece_of(state: ChainState, node: int) -> int:
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """The link of piece ``at`` for a question, its categories as `sides_of` has them; -1: none."""
+    """The link of piece ``at`` for a split, its categories as `sides_of` has them; -1: none."""
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
@@ -103,14 +103,14 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
 
 @jit
 def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
-    """The link of piece ``at`` for the question of an internal node; -1: none."""
+    """The link of piece ``at`` for the split of an internal node; -1: none."""
     here = state.node[node]
     return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
 
 
 @jit
 def value_piece(graph: Any, at: int) -> None:
-    """Find V of a piece, and what its questions weigh, from its children's."""
+    """Find V of a piece, and what its splits weigh, from its children's."""
     piece, links, pieces = graph.piece[at], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -129,10 +129,10 @@ def value_piece(graph: Any, at: int) -> None:
     e = np.int64(piece.first)
     while e >= 0:
         link = links[e]
-        share = exp(link.g)
+        fraction = exp(link.g)
         seen += exp(link.weight - largest)
-        g += share
-        level += share * (link.weight - link.g)
+        g += fraction
+        level += fraction * (link.weight - link.g)
         e = np.int64(link.next)
     left, tried = max(1.0 - g, 0.0), 1.0
     piece.value = largest
@@ -177,17 +177,17 @@ def value_all(graph: Any, order: np.ndarray) -> None:
 
 @jit
 def log_learned(model: Lowered, state: ChainState, node: int, stratum: int) -> float:
-    """Log of g of the question of an internal node, by the parameters of a stratum."""
+    """Log of g of the split of an internal node, by the parameters of a stratum."""
     kept = state.stratum[0]
     state.stratum[0] = stratum
-    out = state.guide[known(model, state, node)].log_split + log_question(model, state, node)
+    out = state.guide[known(model, state, node)].log_split + log_split(model, state, node)
     state.stratum[0] = kept
     return out
 
 
 @jit
-def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
-    """A question of a splittable node, its feature NONE where it is to stay a leaf; the log of its probability."""
+def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
+    """A split of a splittable node, its feature NONE where it is to stay a leaf; the log of its probability."""
     at = piece_of(state, node)
     if at < 0:
         return _draw_learned(rng, model, state, node)
@@ -198,32 +198,32 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
     if flip(rng, tried):
         kept = state.stratum[0]
         state.stratum[0] = piece.stratum
-        question, log_g = _draw_learned(rng, model, state, node)
+        split, log_g = _draw_learned(rng, model, state, node)
         state.stratum[0] = kept
-        if question.feature != NONE:
-            sides = sides_of(model, state, node, question.feature, question.categories)
-            if link_of(graph, at, question.feature, question.cut, sides) < 0:
-                return question, piece.log_tried + log_g
+        if split.feature != NONE:
+            sides = sides_of(model, state, node, split.feature, split.categories)
+            if link_of(graph, at, split.feature, split.cut, sides) < 0:
+                return split, piece.log_tried + log_g
     return _draw_seen(rng, state, at)
 
 
 @jit
-def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Question, float]:
+def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """What g decides, and the log of its probability."""
     guide = state.guide[known(model, state, node)]
     log_split, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_split)):
-        return Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
-    question, log_g = draw_way(rng, model, state, node)
-    return question, log_split + log_g
+        return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
+    split, log_g = draw_split(rng, model, state, node)
+    return split, log_split + log_g
 
 
 @jit
-def _draw_seen(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Question, float]:
+def _draw_seen(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Split, float]:
     """One of the decisions seen, by their weights."""
     piece, links = state.graph.piece[at], state.graph.link
     e = np.int64(piece.first)
-    stop = Question(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
+    stop = Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
     if e < 0:
         return stop, piece.stop + piece.log_norm
     total = 1.0 - exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
@@ -236,10 +236,8 @@ def _draw_seen(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Qu
         if left < 0.0 or link.next < 0:
             break
         e = np.int64(link.next)
-    question = Question(
-        np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule
-    )
-    return question, link.weight + piece.log_norm
+    split = Split(np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule)
+    return split, link.weight + piece.log_norm
 
 
 @jit
@@ -250,7 +248,7 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
         place = known(model, state, node)
         if is_leaf(state, node):
             return state.guide[place].log_stop
-        return state.guide[place].log_split + log_question(model, state, node)
+        return state.guide[place].log_split + log_split(model, state, node)
     piece = state.graph.piece[at]
     if is_leaf(state, node):
         return piece.stop + piece.log_norm
@@ -325,7 +323,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Link the piece of an internal node by its question, if it is not; the children's come later."""
+    """Link the piece of an internal node by its split, if it is not; the children's come later."""
     graph, here = state.graph, state.node[node]
     sides = sides_of(model, state, node, here.feature, here.categories)
     if link_of(graph, at, here.feature, here.cut, sides) >= 0:
@@ -373,7 +371,7 @@ def join(graph: Any, other: Any) -> None:
         number[i] = at
     for i in range(len(number)):
         theirs, at = other.piece[i], number[i]
-        # what another stratum of the density says of the questions is not comparable
+        # what another stratum of the density says of the splits is not comparable
         if at < 0 or graph.piece[at].stratum != theirs.stratum:
             continue
         e = np.int64(theirs.first)

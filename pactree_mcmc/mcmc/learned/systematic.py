@@ -1,4 +1,4 @@
-"""Systematic samples of the questions of a cell, by the learned density (formula sheet, section 12.1)."""
+"""Systematic samples of the splits of a cell, by the learned density (formula sheet, section 12.1)."""
 
 from math import log
 
@@ -9,7 +9,7 @@ from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
 from ..state.arrays import EXHAUSTED, ChainState
 from ..state.records import N_WAY_TERMS, NONE
-from ..state.splits import Question, fixed_question, n_ways_of
+from ..state.splits import Split, fixed_split, n_splits_of
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
 from ..sums.ways import way_of
 from .density import asked, mixture
@@ -20,15 +20,15 @@ from .terms import LEARNED, weigh_ways
 def sample_ways(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, base: int
 ) -> int:
-    """A systematic sample of the questions of a splittable node into ``state.branch`` from ``base`` on; how many.
+    """A systematic sample of the splits of a splittable node into ``state.branch`` from ``base`` on; how many.
 
-    Question q is in it with probability ``p_q = min(1, expected * g(q))``. Where a node of the same cell is
-    ``retained`` (not NONE), the sample is drawn given that the question of that node is in it. Without room for all
+    Split q is in it with probability ``p_q = min(1, expected * g(q))``. Where a node of the same cell is
+    ``retained`` (not NONE), the sample is drawn given that the split of that node is in it. Without room for all
     the work is exhausted.
     """
     place, rule = asked(model, state, node), model.split_prior
     if follows_design(rule):
-        _note_branch(state, base, fixed_question(model, state, node), 0.0, retained != NONE)
+        _note_branch(state, base, fixed_split(model, state, node), 0.0, retained != NONE)
         return 1
     point = _first_point(rng, model, state, node, expected, retained, place)
     kept_feature, kept_way, kept_at = NONE, np.int64(-3), np.int64(0)
@@ -36,16 +36,16 @@ def sample_ways(
         kept_feature = state.node[retained].feature
     below, m = 0.0, np.int64(0)
     for k in range(len(rule.feature)):
-        share = expected * state.shares[place, k]
-        if share <= 0.0 or not (point < below + share or k == kept_feature):
-            below += share
+        fraction = expected * state.fractions[place, k]
+        if fraction <= 0.0 or not (point < below + fraction or k == kept_feature):
+            below += fraction
             continue
         n = fill_bins(model, state, node, k)
-        rule_of = rule.feature[k].weight / n_ways_of(model, state, node, k, n)
-        n_ways, inside = weigh_ways(model, state, node, k, n, place), below
+        rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
+        n_splits, inside = weigh_ways(model, state, node, k, n, place), below
         if k == kept_feature:
             kept_way, kept_at = way_of(model, state, node, retained, k, n)
-        for way in range(-2, n_ways):
+        for way in range(-2, n_splits):
             if state.alike[way + 2] == 0:
                 continue
             learned = state.tilts[LEARNED, way + 2]
@@ -65,12 +65,12 @@ def sample_ways(
                     if state.way[CHOICES] > 1:
                         upper = cut + 1
                     log_r = log(rule_of / state.guide[place].weight)
-                    question = Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_r)
-                    _note_branch(state, base + m, question, min(log(length), 0.0), kept)
+                    split = Split(np.int64(k), cut, upper, state.way[CATEGORIES], log_r)
+                    _note_branch(state, base + m, split, min(log(length), 0.0), kept)
                     for j in range(N_WAY_TERMS):
                         state.branch_terms[base + m, j] = state.way_terms[way + 2, j]
                     m += 1
-        below += share
+        below += fraction
     return m
 
 
@@ -83,12 +83,12 @@ def _first_point(
         return rng.random()
     rule, kept, before = model.split_prior, state.node[retained].feature, 0.0
     for k in range(kept):
-        before += expected * state.shares[place, k]
+        before += expected * state.fractions[place, k]
     n = fill_bins(model, state, node, kept)
-    rule_of = rule.feature[kept].weight / n_ways_of(model, state, node, kept, n)
-    n_ways, length = weigh_ways(model, state, node, kept, n, place), 0.0
+    rule_of = rule.feature[kept].weight / n_splits_of(model, state, node, kept, n)
+    n_splits, length = weigh_ways(model, state, node, kept, n, place), 0.0
     kept_way, kept_at = way_of(model, state, node, retained, kept, n)
-    for way in range(-2, n_ways):
+    for way in range(-2, n_splits):
         if state.alike[way + 2] > 0:
             learned = state.tilts[LEARNED, way + 2]
             length = expected * mixture(model, state, node, place, kept, rule_of, learned)
@@ -105,7 +105,7 @@ def _first_point(
 
 
 @jit
-def _note_branch(state: ChainState, at: int, question: Question, log_p: float, kept: bool) -> None:
+def _note_branch(state: ChainState, at: int, split: Split, log_p: float, kept: bool) -> None:
     branch = state.branch[at]
-    branch.feature, branch.cut, branch.upper = question.feature, question.cut, question.upper
-    branch.categories, branch.log_rule, branch.log_p, branch.kept = question.categories, question.log_rule, log_p, kept
+    branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
+    branch.categories, branch.log_rule, branch.log_p, branch.kept = split.categories, split.log_rule, log_p, kept

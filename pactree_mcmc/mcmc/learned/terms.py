@@ -1,6 +1,6 @@
 """What the learned density looks at: terms of a cell and of each way of parting it, and their weighted sums.
 
-Log likelihood ratios that a question opens further down are known for a few questions of a cell, its *anchors*
+Log likelihood ratios that a split opens further down are known for a few splits of a cell, its *anchors*
 (`anchors`); between two of an ordered feature they are interpolated, and where a feature has none they are the cell's
 mean.
 """
@@ -143,7 +143,7 @@ def row_of(state: ChainState, node: int) -> int:
 
 @jit
 def enter_stratum(state: ChainState, feature: int) -> None:
-    """Look from now on at trees whose root asks about ``feature``."""
+    """Look from now on at trees whose root splits on ``feature``."""
     last = len(state.density) - 1
     stratum = np.int64(state.density[last, N_CELL_TERMS + N_WAY_TERMS + feature])
     state.stratum[0] = min(max(stratum, np.int64(0)), np.int64(N_STRATA - 1))
@@ -166,7 +166,7 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
     ``tilts``, its terms f in ``way_terms``. ``place`` has the anchors of the
     cell, NONE: without.
     """
-    n_ways, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
+    n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density
     rows, whole, nothing = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
     for way in range(-2, 0):
@@ -178,7 +178,7 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
     least, beta = least_rows(rule), state.beta[0]
     gaps = parts_box(rule) and not rule.feature[k].nominal
     codes, gains, lefts, rights = state.codes, state.gains, state.lefts, state.rights
-    for way in range(n_ways):
+    for way in range(n_splits):
         n_left, at = codes[3, way], way + 2
         alike[at] = 0
         if n_left >= least and rows - n_left >= least:
@@ -186,22 +186,22 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
             left, right = impurity(model, logs, lefts, way), impurity(model, logs, rights, way)
             way_terms_into(terms, at, logs, beta * gains[way], left, right, n_left, rows)
     if place != NONE:
-        ahead_into(model, state, place, k, n_ways + 2)
-    for at in range(n_ways + 2):
+        ahead_into(model, state, place, k, n_splits + 2)
+    for at in range(n_splits + 2):
         if alike[at] > 0:
             tilts[GAIN, at], tilts[LEARNED, at] = terms[at, 0], logit(density, row, terms, at, k)
-    return n_ways
+    return n_splits
 
 
 @jit
-def keep_ways(state: ChainState, k: int, n_ways: int) -> None:
+def keep_ways(state: ChainState, k: int, n_splits: int) -> None:
     """Keep what the ways of feature ``k`` weigh, in scratch, behind those of the feature before."""
     first = state.kept_from[k]
-    for at in range(n_ways + 2):
+    for at in range(n_splits + 2):
         state.kept_alike[first + at] = state.alike[at]
         for part in range(2):
             state.kept_tilts[part, first + at] = state.tilts[part, at]
-    state.kept_from[k + 1] = first + n_ways + 2
+    state.kept_from[k + 1] = first + n_splits + 2
 
 
 @jit

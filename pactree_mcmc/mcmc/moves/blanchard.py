@@ -3,10 +3,10 @@
 Walk from the root, each child with probability 1/2, to a leaf f at depth j (reached with probability ``2^-j``).
 If f's sibling is a leaf too: with probability 1/2 propose to delete both, with probability ``r/2`` to grow f. If it is
 an internal node, or f is the root: with probability ``r/2`` propose to grow f. Otherwise stay. A growth draws its
-question from R. For constant rho, ``r = rho (1 - rho)``, and the prior and proposal terms cancel. In general
+split from R. For constant rho, ``r = rho (1 - rho)``, and the prior and proposal terms cancel. In general
 ``r = rho_u (1 - rho_u0) (1 - rho_u1) / (1 - rho_u)``, cut at 1, and the terms below keep the balance:
 
-    log_proposal_ratio = log[2 * 2^-(j+1) * 1/2] - log[2^-j * r/2 * R(question)] = -log r - log R
+    log_proposal_ratio = log[2 * 2^-(j+1) * 1/2] - log[2^-j * r/2 * R(split)] = -log r - log R
 """
 
 from math import exp
@@ -16,13 +16,13 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
-from ..edits.grow import growth, hang_children, pruning
+from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip
 from ..state.records import NONE
-from ..state.splits import draw_question
+from ..state.splits import draw_split
 from ..state.terms import log_stop, prior_index
 from .base import Move
 from .grow_prune import GROWN, PRUNED
@@ -38,7 +38,7 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     log_r = log_growth_rate(model, state, leaf)
     if flip(rng, 0.5):
         if state.node[leaf].splittable and flip(rng, exp(log_r)):
-            hang_children(model, state, leaf, draw_question(rng, model, state, leaf))
+            attach_children(model, state, leaf, draw_split(rng, model, state, leaf))
             return growth(model, state, GROWN, leaf, -log_r - state.node[leaf].log_rule)
     elif other != NONE and is_leaf(state, other):
         node = state.node[leaf].parent

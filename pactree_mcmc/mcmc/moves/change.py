@@ -1,11 +1,11 @@
-"""Change the question of an internal node and send the rows below it down again (Chipman, George, McCulloch 1998).
+"""Change the split of an internal node and send the rows below it down again (Chipman, George, McCulloch 1998).
 
-An internal node is picked uniformly. *Change* draws its new question from the question prior R; *shift* moves its cut
-by a few of the cell's cuts, up or down, uniformly. The questions below are carried over raw (see `carry_over`), so
+An internal node is picked uniformly. *Change* draws its new split from the split prior R; *shift* moves its cut
+by a few of the cell's cuts, up or down, uniformly. The splits below are carried over raw (see `carry_over`), so
 
-    log_proposal_ratio = [log R(old) - log R(new), for a change] + log_freedom(old) - log_freedom(new)
+    log_proposal_ratio = [log R(old) - log R(new), for a change] + log_raw_forms(old) - log_raw_forms(new)
 
-where ``log_freedom`` adds the log numbers of raw forms of the questions below the node.
+where ``log_raw_forms`` adds the log numbers of raw forms of the splits below the node.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_one_way, parts_box
-from ..edits.carry_over import freedom, log_freedom
+from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import begin, build, loosen_plan, plan_copy, plan_node, replacement
+from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
-from ..state.splits import collect_codes, draw_question, span
+from ..state.splits import collect_codes, draw_split, span
 from ..state.terms import next_node
 from .base import Move
 
@@ -33,8 +33,8 @@ def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
-    new = draw_question(rng, model, state, node)
-    return ask_instead(rng, model, state, node, new.feature, new.cut, new.categories, True)
+    new = draw_split(rng, model, state, node)
+    return replace_split(rng, model, state, node, new.feature, new.cut, new.categories, True)
 
 
 @jit
@@ -52,7 +52,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
     cut = shifted_cut(model, state, node, by)
     if cut == here.cut:
         return refused(0)
-    return ask_instead(rng, model, state, node, here.feature, cut, NONE, False)
+    return replace_split(rng, model, state, node, here.feature, cut, NONE, False)
 
 
 @jit
@@ -75,7 +75,7 @@ def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
 
 
 @jit
-def ask_instead(
+def replace_split(
     rng: np.random.Generator,
     model: Lowered,
     state: ChainState,
@@ -85,28 +85,28 @@ def ask_instead(
     categories: int,
     is_drawn: bool,
 ) -> Proposal:
-    """Propose another question for an internal node, drawn from R or not, the questions below staying as they are."""
+    """Propose another split for an internal node, drawn from R or not, the splits below staying as they are."""
     n_planned = plan_copy(state, node, 0)
-    free = loosen_plan(rng, model, state, node, node)
+    free = make_plan_raw(rng, model, state, node, node)
     left, right = state.plan[0].left, state.plan[0].right
     plan_node(state, 0, feature, cut, categories)
     state.plan[0].left, state.plan[0].right = left, right
     top = begin(state, node)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, node, top)
-    log_proposal_ratio = free - freedom_below(model, state, top)
+    log_proposal_ratio = free - log_raw_forms_below(model, state, top)
     if is_drawn:
         log_proposal_ratio += state.node[node].log_rule - state.node[top].log_rule
     return replacement(model, state, 0, node, top, log_proposal_ratio)
 
 
 @jit
-def freedom_below(model: Lowered, state: ChainState, top: int) -> float:
-    """Log numbers of raw forms of the questions below ``top``, added up."""
+def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
+    """Log numbers of raw forms of the splits below ``top``, added up."""
     total, node = 0.0, next_node(state, top, top)
     while node != NONE:
         if not is_leaf(state, node):
-            total += log_freedom(freedom(model, state, node))
+            total += log_raw_forms(raw_forms(model, state, node))
         node = next_node(state, node, top)
     return total
 

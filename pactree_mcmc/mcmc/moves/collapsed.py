@@ -1,12 +1,12 @@
-"""Grow and prune with the question summed out of the decision (formula sheet, section 4).
+"""Grow and prune with the split summed out of the decision (formula sheet, section 4).
 
-A growth picks a growable leaf u uniformly and draws its question in proportion to its term of
+A growth picks a growable leaf u uniformly and draws its split in proportion to its term of
 ``W(u) = sum_q R(q) exp(gain(q))``; a pruning picks a prunable node uniformly. The gain in score then cancels:
 
-    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G] - log R(question) - gain(question) + log W(u)
+    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G] - log R(split) - gain(split) + log W(u)
 
-so the ratio of a growth depends on the question only through the children: whether they can be split. It is decided in
-two stages (delayed acceptance): first with the *hopeful* ratio, as if both could be, before a question is drawn; then
+so the ratio of a growth depends on the split only through the children: whether they can be split. It is decided in
+two stages (delayed acceptance): first with the *hopeful* ratio, as if both could be, before a split is drawn; then
 by what is left of the ratio, usually 1. A refused proposal of a leaf scanned before costs no look at the rows.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
-from ..edits.grow import growth, guessed_score_ratio, hang_children, pruning
+from ..edits.grow import attach_children, growth, guessed_score_ratio, pruning
 from ..edits.proposal import Proposal, nothing, refused
 from ..state.arrays import ChainState
 from ..state.random import flip, flip_log, pick
@@ -46,7 +46,7 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
         hope = hopeful_ratio(model, state, node, n_growable, n_prunable)
         if not flip_log(rng, hope):
             return refused(GROWN)
-        hang_children(model, state, node, draw_scanned(rng, model, state, node))
+        attach_children(model, state, node, draw_scanned(rng, model, state, node))
         ratio = collapsed_proposal_ratio(model, state, node, n_growable, n_prunable)
         return passed(growth(model, state, GROWN, node, ratio), hope)
     node = state.node[pick(rng, n_prunable)].prunable

@@ -1,10 +1,10 @@
 """Uniform grow and prune (Chipman, George and McCulloch 1998).
 
 Grow with probability ``g(T)``: 1/2, or 1 where nothing can be pruned (the stump), or 0 where nothing can be grown. A
-growth picks a growable leaf uniformly and draws its question from the question prior R; a pruning picks a prunable
+growth picks a growable leaf uniformly and draws its split from the split prior R; a pruning picks a prunable
 node uniformly. For a growth from T to T', with ``G`` growable leaves in T and ``N'`` prunable nodes in T',
 
-    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G * R(question)]
+    log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G * R(split)]
 """
 
 from math import log
@@ -13,13 +13,13 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import growth, hang_children, pruning
+from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_PRUNABLE, NONE
-from ..state.splits import draw_question
+from ..state.splits import draw_split
 from .base import Move
 
 GROWN, PRUNED = range(2)
@@ -49,7 +49,7 @@ def grow_probability(n_growable: int, n_prunable: int) -> float:
 def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
-    hang_children(model, state, node, draw_question(rng, model, state, node))
+    attach_children(model, state, node, draw_split(rng, model, state, node))
     ratio = growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE])
     return growth(model, state, GROWN, node, ratio)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import cut_down, grow_into, hang_children
+from ..edits.grow import attach_children, cut_down, grow_into
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, drop, has_room, replacement
 from ..learned.density import pick_cell
@@ -68,15 +68,15 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
-            question, log_g = draw_decision(rng, model, state, node)
+            split, log_g = draw_decision(rng, model, state, node)
             total += log_g
-            if question.feature != NONE:
+            if split.feature != NONE:
                 n_internal += 1
                 if n_internal > MOST_INTERNAL:
                     return inf
-                hang_children(model, state, node, question)
+                attach_children(model, state, node, split)
                 if state.node[node].depth == 0:
-                    enter_stratum(state, question.feature)
+                    enter_stratum(state, split.feature)
         node = next_node(state, node, top)
     return total
 

@@ -1,6 +1,6 @@
-"""Draw the question of a prunable node afresh, in proportion to its term of W: the last split, given the rest.
+"""Draw the split of a prunable node afresh, in proportion to its term of W: the last split, given the rest.
 
-A prunable node is picked uniformly; there are as many after the move. With ``gain`` the gain in score of a question,
+A prunable node is picked uniformly; there are as many after the move. With ``gain`` the gain in score of a split,
 
     log_proposal_ratio = log R(old) + gain(old) - log R(new) - gain(new)
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import guessed_score_ratio, hang_children
+from ..edits.grow import attach_children, guessed_score_ratio
 from ..edits.proposal import Proposal, nothing, refused
 from ..edits.replace_subtree import begin, replacement
 from ..state.arrays import ChainState
@@ -30,7 +30,7 @@ def redraw_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     if not is_candidate(model, state, node):
         return refused(0)
     top = begin(state, node)
-    hang_children(model, state, top, draw_scanned(rng, model, state, top))
+    attach_children(model, state, top, draw_scanned(rng, model, state, top))
     way_back = state.node[node].log_rule + guessed_score_ratio(state, node)
     way_there = state.node[top].log_rule + guessed_score_ratio(state, top)
     return replacement(model, state, 0, node, top, way_back - way_there)

@@ -4,7 +4,7 @@ A node v is picked uniformly among internal nodes and growable leaves, and its s
 
     Z_0(u) = exp(score),  Z_k(u) = stop(u) exp(score(u)) + split(u) sum_q R(q) Z_{k-1}(u0) Z_{k-1}(u1)
 
-u becomes a leaf or takes the question q in proportion to the terms of ``Z_k(u)``. With ``log_draw(T)`` the log
+u becomes a leaf or takes the split q in proportion to the terms of ``Z_k(u)``. With ``log_draw(T)`` the log
 probability of drawing the subtree that T has at v, and ``n(T)`` how many nodes may be picked in T,
 
     log_proposal_ratio = log_draw(T) - log n(T') - log_draw(T') + log n(T)
@@ -19,7 +19,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import guessed_score_ratio, hang_children
+from ..edits.grow import attach_children, guessed_score_ratio
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, replacement
 from ..state.arrays import MOST_WAYS, ChainState
@@ -116,7 +116,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
                 n_internal += 1
                 if n_internal > MOST_INTERNAL:
                     return inf
-                hang_children(model, state, node, draw_ahead(rng, model, state, node, ahead))
+                attach_children(model, state, node, draw_ahead(rng, model, state, node, ahead))
                 total += log_split_term(model, state, node, ahead) - z
         node = next_node(state, node, top)
     return total
@@ -141,7 +141,7 @@ def log_draw(model: Lowered, state: ChainState, top: int, ahead: int) -> float:
 
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
-    """Log term of an internal node's question in its lookahead sum."""
+    """Log term of an internal node's split in its lookahead sum."""
     here = state.node[node]
     split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
     children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)

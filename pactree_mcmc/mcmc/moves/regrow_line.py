@@ -7,8 +7,8 @@ at and below v, what is left of the acceptance ratio is ``m(T') n(T) / (m(T) n(T
 the ratio is 1, and the tree drawn does not depend on the one before.
 
 Where the variance of the leaves moves, the sums are those by its guess, and the ratio corrects for the difference. v
-keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a share in
-the table.
+keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a fraction
+in the table.
 """
 
 from math import exp, log
@@ -17,14 +17,14 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import hang_children
+from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, replacement
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick, pick_weighted
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
-from ..state.splits import Question
+from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, subtree_log_prior
 from ..sums.interval_sums import (
     CODE,
@@ -32,10 +32,10 @@ from ..sums.interval_sums import (
     N_CODES,
     N_LEVELS,
     cuts_of_run,
+    fraction_of,
     know_line,
     line_feature,
     log_z_of,
-    share_of,
     weigh_draw,
 )
 from .base import Move
@@ -75,14 +75,14 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def in_table(state: ChainState, top: int) -> bool:
-    """Whether every node of a subtree has a share in the table, and no more are internal than may be."""
+    """Whether every node of a subtree has a fraction in the table, and no more are internal than may be."""
     n, codes, levels = state.line_of[HEADER, N_CODES], state.line_of[CODE], state.line_of[HEADER, N_LEVELS]
     n_internal, node = 0, np.int64(top)
     state.node[top].saved_at = n - 1
     while node != NONE:
         here = state.node[node]
         i, j, d = here.saved_at // n, here.saved_at % n, here.depth - state.node[top].depth
-        if d >= levels or share_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
+        if d >= levels or fraction_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
             return False
         if not is_leaf(state, node):
             n_internal += 1
@@ -128,7 +128,7 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
                 total = weigh_draw(state, i, j, first, last, d)
                 k = first + pick_weighted(rng, state.gains[: last - first], total)
                 log_rule = -log(float(last - first))
-                hang_children(model, state, node, Question(feature, codes[k], codes[k + 1], np.int64(NONE), log_rule))
+                attach_children(model, state, node, Split(feature, codes[k], codes[k + 1], np.int64(NONE), log_rule))
                 state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
         node = next_node(state, node, top)
     return True

@@ -9,7 +9,7 @@ feature and one of its cuts in the union of pieces i to j,
     p(i, j, d) = split(d) R(i..j) sum_k p(i, k, d + 1) p(k + 1, j, d + 1),
 
 where cuts are weighed with R of each within the sum, is summed from the pieces up, and the tree drawn from the top
-down. Turning a node (see `rotate`) goes one step of what is made here at once. Off where a cell's question follows from
+down. Turning a node (see `rotate`) goes one step of what is made here at once. Off where a cell's split follows from
 its depth or its node, where R looks at the depth, and under trivial splits.
 """
 
@@ -34,7 +34,7 @@ from .base import Move
 
 PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
 MOST_VALUES = 200_000
-"""Units times features a block may hold under local questions, whose cells are looked at row by row."""
+"""Units times features a block may hold under local cuts, whose cells are looked at row by row."""
 
 
 @jit
@@ -153,7 +153,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Put a subtree ``by`` levels deeper; its log prior there but for its questions."""
+    """Put a subtree ``by`` levels deeper; its log prior there but for its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += sink_node(model, state, node, by)
@@ -238,7 +238,7 @@ def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Let a node of the block hold pieces i to j, with statistics, scores and, where cuts are alike, question prior."""
+    """Let a node of the block hold pieces i to j, with statistics, scores and, where cuts are alike, split prior."""
     if holds_union(state, node, state.node[top].feature, i, j):
         return
     become_union(state, node, top, i, j, parts_box(model.split_prior))

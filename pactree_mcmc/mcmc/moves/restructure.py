@@ -1,12 +1,12 @@
 """Restructure: another subtree that parts the rows into the same leaves (Wu, Tjelmeland and West 2007).
 
 An internal node is picked uniformly; there are as many after the move. From its top down, each cell that holds more
-than one of the old leaves takes one of the questions that cut none of them, uniformly, until each leaf is alone; where
+than one of the old leaves takes one of the splits that cut none of them, uniformly, until each leaf is alone; where
 there is none the proposal fails. The scores cancel, and with ``log_build`` the log probability of building a subtree,
 
     log_proposal_ratio = log_build(old) - log_build(new)
 
-Splits with an empty side are never taken, and a tree with an empty leaf stays. Under dyadic questions and on a
+Splits with an empty side are never taken, and a tree with an empty leaf stays. Under dyadic cuts and on a
 fixed tree the move does nothing: there the same leaves leave little choice.
 """
 
@@ -18,8 +18,8 @@ from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_one_way, parts_box
-from ..edits.carry_over import LOG_2, cell_bits, fit_question
-from ..edits.grow import hang_children
+from ..edits.carry_over import LOG_2, cell_bits, fit_split
+from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, replacement
 from ..state.arrays import MOST_BLOCKS, ChainState
@@ -139,7 +139,7 @@ def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
 
 @jit
 def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Log of how many questions of the box part two sets of blocks alike; 0 under local questions."""
+    """Log of how many splits of the box part two sets of blocks alike; 0 under local cuts."""
     if not parts_box(model.split_prior):
         return 0.0
     if model.split_prior.feature[k].nominal:
@@ -232,7 +232,7 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
 
 @jit
 def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> bool:
-    """Part a leaf so that the given blocks go left and right; False where the question cannot be asked."""
+    """Part a leaf so that the given blocks go left and right; False where the split cannot be made."""
     cut, categories = np.int64(0), np.int64(-1)
     if model.split_prior.feature[k].nominal:
         categories = seen_in(state, k, left)
@@ -247,10 +247,10 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
         if parts_box(model.split_prior):
             gap = least_code(state, k, right) - cut
             cut += pick(rng, gap) if gap > 1 else np.int64(0)
-    question, swapped = fit_question(model, state, node, k, cut, categories)
-    if question.log_rule == -inf:
+    split, swapped = fit_split(model, state, node, k, cut, categories)
+    if split.log_rule == -inf:
         return False
-    hang_children(model, state, node, question)
+    attach_children(model, state, node, split)
     here = state.node[node]
     state.node[here.left].saved_at = right if swapped else left
     state.node[here.right].saved_at = left if swapped else right

@@ -2,10 +2,10 @@
 
     u(v(X, Y), Z) -> v(u(X, Z'), u(Y, Z''))
 
-*Cut*: the question of v is asked first, and the rest of u's subtree cut by it: Z' and Z'' are Z where v sends rows
-left and right, without the questions that send a whole cell one way; likewise either u. Under local questions v's
-question in the larger cell of u is one of ``n_wider`` that part v's cell alike, drawn uniformly. *Merge* is the way
-back: a child's question w is asked above that of its parent v, and the two parts of Z become one again, a merge drawn
+*Cut*: the split of v is made first, and the rest of u's subtree cut by it: Z' and Z'' are Z where v sends rows
+left and right, without the splits that send a whole cell one way; likewise either u. Under local cuts v's
+split in the larger cell of u is one of ``n_wider`` that part v's cell alike, drawn uniformly. *Merge* is the way
+back: a child's split w is placed above that of its parent v, and the two parts of Z become one again, a merge drawn
 uniformly from all (see `merge`); ``n_options`` counts those of the node and child. Where both cut the same ordered
 feature nothing is cut or merged: the tree is turned whole, the pair is picked as often in the new tree as in the old,
 and only the prior changes.
@@ -15,8 +15,8 @@ true if u is kept on both sides of v, when either of the two may be the way back
 
     log_proposal_ratio = [log n_wider + both log 2 + log E] - [log E' + log n_options']        for a cut
 
-and for a merge its negative, old and new trees exchanged. Turned off where a cell's question follows from its depth or
-its node (cyclic dyadic questions, fixed trees), and under trivial splits.
+and for a merge its negative, old and new trees exchanged. Turned off where a cell's split follows from its depth or
+its node (cyclic dyadic cuts, fixed trees), and under trivial splits.
 """
 
 from math import log
@@ -60,7 +60,7 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
-    """Ask the question of v above that of its parent."""
+    """Have the split of v above that of its parent."""
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
@@ -90,7 +90,7 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
 
 @jit
 def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
-    """Ask the question of w above that of its parent, the rest being merged."""
+    """Have the split of w above that of its parent, the rest being merged."""
     v, b = state.node[w].parent, sibling(state, w)
     options = n_options(model, state, w, b)
     if options == 0:
@@ -109,7 +109,7 @@ def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: i
 
 @jit
 def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Whether a question of z's subtree about another feature parts its cell as v does: no merge brings it back."""
+    """Whether a split of z's subtree on another feature parts its cell as v does: no merge brings it back."""
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
         left_out = state.plan[z_left + i].side != NONE and state.plan[z_right + i].side != NONE
@@ -122,7 +122,7 @@ def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, featu
 
 @jit
 def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
-    """Plan the question of u above x and z; where z is planned, and the first free place."""
+    """Plan the split of u above x and z; where z is planned, and the first free place."""
     here = state.node[u]
     plan_node(state, at, here.feature, here.cut, here.categories)
     at_z = plan_copy(state, x, at + 1)
@@ -139,7 +139,7 @@ def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
 
 @jit
 def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Codes of u's cell within the gap of v's question; the first entries of ``codes`` from that place on are they."""
+    """Codes of u's cell within the gap of v's split; the first entries of ``codes`` from that place on are they."""
     n = collect_codes(model, state, u, state.node[v].feature)
     inside = np.int64(0)
     for j in range(n):
@@ -150,7 +150,7 @@ def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
 
 @jit
 def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Log of how many questions of u's cell part v's cell as v does."""
+    """Log of how many splits of u's cell part v's cell as v does."""
     if state.node[v].categories >= 0:
         return LOG_2 * n_bits(free_categories(model, state, u, v))
     return log(1.0 + cuts_between(model, state, u, v)) if parts_rows(model.split_prior) else 0.0
@@ -158,7 +158,7 @@ def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
 
 @jit
 def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Plan, at place 0, a question of u's cell that parts v's cell as v does; log of how many there are."""
+    """Plan, at place 0, a split of u's cell that parts v's cell as v does; log of how many there are."""
     here = state.node[v]
     cut, categories, n_wider = here.cut, here.categories, 0.0
     if categories >= 0:
@@ -184,7 +184,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
 
 @jit
 def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """In how many ways the root question of a can be asked above its parent's, b being the sibling of a."""
+    """In how many ways the root split of a can be placed above its parent's, b being the sibling of a."""
     left, right = sides_of(model, state, a, b)
     total = np.int64(left) + np.int64(right)
     straight, crossed = halves(model, state, a, b)

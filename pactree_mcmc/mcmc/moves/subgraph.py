@@ -1,15 +1,15 @@
 """Redraw a subtree from the posterior on a random part of all subtrees (formula sheet, section 12.1).
 
-At every cell u met on the way down, a systematic sample C(u) of its questions is drawn, question q with probability
-``p_q(u)``, given that it holds the question that the present tree asks there. Then the subtree is drawn from
+At every cell u met on the way down, a systematic sample C(u) of its splits is drawn, split q with probability
+``p_q(u)``, given that it holds the split that the present tree has there. Then the subtree is drawn from
 
     Zhat(u, d) = stop_d e^score(u) + split_d sum_{q in C(u)} R(q|u) / p_q(u) Zhat(u0_q, d+1) Zhat(u1_q, d+1)
 
-from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a law whose trees are those
-of the posterior, so nothing is refused. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l levels below
-the top. Cells are walked depth first, each returns its sum and one subtree drawn from it. The work is bounded: where
-the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more than
-``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or
+from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a distribution whose trees
+are those of the posterior, so nothing is refused. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l
+levels below the top. Cells are walked depth first, each returns its sum and one subtree drawn from it. The work is
+bounded: where the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more
+than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or
 would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import drop_children, hang_children
+from ..edits.grow import attach_children, drop_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
 from ..edits.replace_subtree import begin
 from ..learned.density import known, pick_cell
@@ -29,14 +29,14 @@ from ..state.arrays import CELLS, EXHAUSTED, VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip_log
 from ..state.records import NONE
-from ..state.splits import Question
+from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
 from .base import Move
 from .learned import is_drawable
 from .regrow import MOST_INTERNAL
 
 EXPECTED = (8.0, 3.0, 1.5)
-"""m_l, questions expected in a sample, by level below the top; 1 further down."""
+"""m_l, splits expected in a sample, by level below the top; 1 further down."""
 MOST_CELLS = 8000
 MOST_WORK = 50_000_000
 LEAST_LOG = -700.0
@@ -94,10 +94,10 @@ def draw_below(
     n_chosen, size = sample_ways(rng, model, state, node, expected, retained, chosen), np.int64(1)
     for j in range(chosen, chosen + n_chosen):
         branch = state.branch[j]
-        question = Question(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
-        hang_children(model, state, node, question)
+        split = Split(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
+        attach_children(model, state, node, split)
         if here.depth == 0:
-            enter_stratum(state, question.feature)
+            enter_stratum(state, split.feature)
         left, right, left_kept, right_kept = state.node[node].left, state.node[node].right, NONE, NONE
         if branch.kept and retained != NONE:
             left_kept, right_kept = state.node[retained].left, state.node[retained].right
@@ -148,8 +148,8 @@ def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
         at = state.node[node].saved_at
         drawn = state.drawn[at]
         if drawn.feature != NONE:
-            question = Question(drawn.feature, drawn.cut, drawn.upper, drawn.categories, drawn.log_rule)
-            hang_children(model, state, node, question)
+            split = Split(drawn.feature, drawn.cut, drawn.upper, drawn.categories, drawn.log_rule)
+            attach_children(model, state, node, split)
             state.node[state.node[node].left].saved_at = at + drawn.left
             state.node[state.node[node].right].saved_at = at + drawn.right
         node = next_node(state, node, top)

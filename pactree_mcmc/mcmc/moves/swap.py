@@ -1,23 +1,23 @@
-"""Swap the questions of an internal node and its parent (Chipman, George and McCulloch 1998).
+"""Swap the splits of an internal node and its parent (Chipman, George and McCulloch 1998).
 
-An internal node other than the root is picked uniformly; there are as many after the move. Where its sibling asks the
-same question, both children take the parent's. All questions below the parent are carried over raw (`carry_over`):
+An internal node other than the root is picked uniformly; there are as many after the move. Where its sibling has the
+same split, both children take the parent's. All splits below the parent are carried over raw (`carry_over`):
 
-    log_proposal_ratio = log_freedom(old) - log_freedom(new)
+    log_proposal_ratio = log_raw_forms(old) - log_raw_forms(new)
 """
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.carry_over import freedom, log_freedom
+from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import begin, build, loosen_plan, plan_copy, replacement
+from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, replacement
 from ..state.arrays import ChainState
 from ..state.random import pick
 from ..state.records import N_INTERNAL, NONE
 from .base import Move
-from .change import freedom_below
+from .change import log_raw_forms_below
 
 
 @jit
@@ -28,13 +28,13 @@ def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Pr
     child = pick_inner_child(rng, state)
     node = state.node[child].parent
     n_planned = plan_copy(state, node, 0)
-    free = loosen_plan(rng, model, state, node, NONE)
+    free = make_plan_raw(rng, model, state, node, NONE)
     if not exchange(state, state.node[child].saved_at):
         return refused(0)
     top = begin(state, node)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, node, top)
-    now_free = log_freedom(freedom(model, state, top)) + freedom_below(model, state, top)
+    now_free = log_raw_forms(raw_forms(model, state, top)) + log_raw_forms_below(model, state, top)
     return replacement(model, state, 0, node, top, free - now_free)
 
 
@@ -49,10 +49,10 @@ def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange(state: ChainState, child: int) -> bool:
-    """Exchange the planned questions of the root and its child; False where the way back would be another exchange."""
+    """Exchange the planned splits of the root and its child; False where the way back would be another exchange."""
     other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
-    both = same_question(state, child, other)
-    if not both and same_question(state, 0, other):
+    both = same_split(state, child, other)
+    if not both and same_split(state, 0, other):
         return False
     top, below = state.plan[0], state.plan[child]
     feature, cut, categories = top.feature, top.cut, top.categories
@@ -64,7 +64,7 @@ def exchange(state: ChainState, child: int) -> bool:
 
 
 @jit
-def same_question(state: ChainState, a: int, b: int) -> bool:
+def same_split(state: ChainState, a: int, b: int) -> bool:
     """Whether two planned nodes ask the same."""
     one, other = state.plan[a], state.plan[b]
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories

@@ -31,7 +31,7 @@ from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .apart import fits_of, fitted_halves
 from .progress import Progress
-from .strata import balanced, log_evidences, shares_of, visit
+from .strata import balanced, fractions_of, log_evidences, visit
 from .survey import Fitted, Survey, draw_afresh, draw_fitted, set_density, survey, weights_of
 from .task import Plan, Result, Run
 from .workers import Work, n_cores
@@ -58,7 +58,7 @@ ROUND, SHORTEST_ROUND = 30, 10
 """Steps of a round, where a run finds its own length, and where it must be short."""
 ROUNDS_LOOKS, GROWTHS_LOOKS = 1200, 3000
 """What a chain visits in the rounds before the graph, and in those with it, in looks at the whole table."""
-ROUNDS_SHARE, LEARNING_AT_MOST = 0.2, 0.6
+ROUNDS_FRACTION, LEARNING_AT_MOST = 0.2, 0.6
 """Part of the work that the rounds before the graph are to take, and that all may."""
 GROWTHS = 4
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
@@ -268,7 +268,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
 
 
 def look_rows(model: TreeModel) -> int:
-    """What it costs to score the questions of all features at the root, in rows visited."""
+    """What it costs to score the splits of all features at the root, in rows visited."""
     features = model.lowered.split_prior.feature
     return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
 
@@ -282,7 +282,7 @@ def learns_within(work: float, model: TreeModel, chains: int) -> bool:
 def round_steps(plan: Plan, chains: int) -> int:
     """Steps of a round, where a run finds its own length: fewer where the rounds would take too much of its work."""
     look, work = look_rows(plan.model) * chains, plan.length.work
-    rows = min(ROUNDS_SHARE * work, LEARNING_AT_MOST * work - GROWTHS_LOOKS * look)
+    rows = min(ROUNDS_FRACTION * work, LEARNING_AT_MOST * work - GROWTHS_LOOKS * look)
     return int(min(max(ROUND * rows / (ROUNDS_LOOKS * look), SHORTEST_ROUND), ROUND))
 
 
@@ -293,8 +293,8 @@ def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, .
     """
     if not (strata > -np.inf).any():
         return [()] * n
-    shares = np.sqrt(np.where(strata > -np.inf, shares_of(strata, noted), 0.0))
-    ends = np.cumsum(shares) / shares.sum()
+    fractions = np.sqrt(np.where(strata > -np.inf, fractions_of(strata, noted), 0.0))
+    ends = np.cumsum(fractions) / fractions.sum()
     points = (np.arange(VISITS * n) + 0.5) / (VISITS * n)
     features = np.minimum(np.searchsorted(ends, points), len(ends) - 1)
     return [tuple(int(feature) for feature in features[c::n]) for c in range(n)]
@@ -340,13 +340,13 @@ def _surveyed(
     for c, result in found.items():
         ends[c] = result.end
         weights |= result.weights
-        shares = result.shares
+        fractions = result.fractions
     if not weights:
         return density, None
     strata = np.full(len(features), -np.inf)
     for feature, value in log_evidences(weights).items():
         strata[feature] = value
-    return balanced(density, shares, weights, noted), strata
+    return balanced(density, fractions, weights, noted), strata
 
 
 def _fitted_apart(
@@ -374,7 +374,7 @@ def _fitted_apart(
 
 
 def roots_noted(decisions: Decisions, p: int) -> np.ndarray:
-    """How often (p,) each feature is asked about at the root."""
+    """How often (p,) each feature is split on at the root."""
     chosen = decisions.chosen[(decisions.level == 0) & (decisions.chosen >= 0)]
     return np.bincount(decisions.feature[chosen], minlength=p)
 

@@ -14,7 +14,7 @@ from .learn import MOST_TIMES, PILOT, done_by, on_pool
 from .task import Plan, Result, Run
 from .workers import Work
 
-SHARE = 0.5
+FRACTION = 0.5
 """Part of the work that tuning and the first draws may take."""
 
 
@@ -46,7 +46,7 @@ def fitted(work: Work) -> Work:
     if not found:
         return work
     rows, length, kernel = chains * np.mean([begun.rows for begun in found.values()]), first.length, first.kernel
-    part = min(1.0, SHARE * length.work / (rows * (first.tune + length.draws)))
+    part = min(1.0, FRACTION * length.work / (rows * (first.tune + length.draws)))
     block = max(int(part * kernel.block), 1)
     if length.steps == 0:
         affordable = length.work / (rows * block / kernel.block) - first.tune

@@ -1,4 +1,4 @@
-"""Strata: the trees that ask about one feature at the root, and their evidence by draws from the learned density.
+"""Strata: the trees that split on one feature at the root, and their evidence by draws from the learned density.
 
 With g the density, a tree drawn from it given its root feature f has the weight ``w = pi(T) / g(T | f)``, whose mean is
 the evidence of the stratum. A density whose root features have the probabilities of their strata leaves no mode where
@@ -16,9 +16,9 @@ from ...core.compile.jit import jit
 from ...core.special import logsumexp
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
-from ..edits.grow import hang_children
+from ..edits.grow import attach_children
 from ..edits.replace_subtree import adopt, begin, drop, has_room
-from ..learned.density import asked, draw_way_of
+from ..learned.density import asked, draw_split_of
 from ..learned.graph import add_tree
 from ..learned.terms import LEARNED, enter_stratum
 from ..moves.learned import draw_tree
@@ -30,7 +30,7 @@ from ..state.terms import subtree_log_prior, subtree_log_score
 MOST_SHIFT = 12.0
 """Nats by which the parameter of a feature at the root is moved, at most."""
 FLATTENED = 0.8
-"""Power of the evidences: rare strata, which are known less well, have more than their share."""
+"""Power of the evidences: rare strata, which are known less well, have more than their fraction."""
 LEAST = 1e-4
 """Probability of a stratum at the root, at least."""
 
@@ -55,9 +55,9 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
 def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
     """Grow a tree with ``feature`` at the root from the leaf ``top``; its log weight, -inf where it gets too large."""
     place = asked(model, state, np.int64(0))
-    question, log_g = draw_way_of(rng, model, state, top, place, feature)
-    log_g -= log(state.shares[place, feature])
-    hang_children(model, state, top, question)
+    split, log_g = draw_split_of(rng, model, state, top, place, feature)
+    log_g -= log(state.fractions[place, feature])
+    attach_children(model, state, top, split)
     enter_stratum(state, feature)
     log_g += draw_tree(rng, model, state, state.node[top].left)
     log_g += draw_tree(rng, model, state, state.node[top].right)
@@ -89,7 +89,7 @@ def visit(walk: Any, feature: int, n: int) -> int:
 
 
 @jit
-def root_shares_into(out: np.ndarray, walk: Any) -> bool:
+def root_fractions_into(out: np.ndarray, walk: Any) -> bool:
     """Probability of each feature at the root, given a split, by the learned part of the density alone.
 
     False where the density does not draw whole trees.
@@ -117,11 +117,13 @@ def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
     return found
 
 
-def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndarray], noted: np.ndarray) -> np.ndarray:
-    """The density whose root asks about each feature as its stratum's evidence says, to the power ``FLATTENED``.
+def balanced(
+    density: np.ndarray, fractions: np.ndarray, weights: dict[int, np.ndarray], noted: np.ndarray
+) -> np.ndarray:
+    """The density whose root splits on each feature as its stratum's evidence says, to the power ``FLATTENED``.
 
-    ``shares``: by the learned part of ``density``, which alone can be moved, the probability of each. ``noted`` (p,):
-    how often the trees of the last rounds ask about each there. A few weights say too little of a stratum that the
+    ``fractions``: by the learned part of ``density``, which alone can be moved, the probability of each. ``noted``
+    (p,): how often the trees of the last rounds split on each there. A few weights say too little of a stratum that the
     density draws badly, and draws of chains too little of one they have not met: the larger of the two counts.
     """
     out, column = density.copy(), N_CELL_TERMS + N_WAY_TERMS
@@ -129,13 +131,13 @@ def balanced(density: np.ndarray, shares: np.ndarray, weights: dict[int, np.ndar
     features = np.array(sorted(log_z))
     if not max(log_z.values()) > -inf:
         return out
-    wanted = shares_of(np.array([log_z[f] for f in features]), noted[features]) ** FLATTENED
+    wanted = fractions_of(np.array([log_z[f] for f in features]), noted[features]) ** FLATTENED
     for feature, want in zip(features, wanted / wanted.sum(), strict=True):
-        shift = log(max(want, LEAST)) - log(shares[feature])
+        shift = log(max(want, LEAST)) - log(fractions[feature])
         out[0, column + feature] += np.clip(shift, -MOST_SHIFT, MOST_SHIFT)
     return out
 
 
-def shares_of(log_z: np.ndarray, noted: np.ndarray) -> np.ndarray:
+def fractions_of(log_z: np.ndarray, noted: np.ndarray) -> np.ndarray:
     """Probability of each stratum, about: by its log evidence, or by how often chains were in it, if that is more."""
     return np.maximum(np.exp(log_z - logsumexp(log_z)), noted / max(noted.sum(), 1))

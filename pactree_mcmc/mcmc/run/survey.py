@@ -12,7 +12,7 @@ from ..chain.snapshot import Snapshot, generator_from
 from ..moves.learned import draw_freely
 from ..state.pieces import new_graph
 from ..state.records import EXPLORING, GROWING, NONE, ROWS
-from .strata import draw_weights, root_shares_into
+from .strata import draw_weights, root_fractions_into
 from .task import Plan, Run
 
 FITTED = 30
@@ -53,7 +53,7 @@ class Surveyed(NamedTuple):
     end: Snapshot
     weights: dict[int, np.ndarray]
     """Log weights of the trees drawn, by feature at the root."""
-    shares: np.ndarray
+    fractions: np.ndarray
     """(p,) probability of each feature at the root, given a split, by the learned part of the density alone."""
 
 
@@ -61,13 +61,13 @@ def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
     """Draw trees of each stratum from the density, and weigh them."""
     run = Run(given.plan, given.end)
     set_density(run.chain, given.density, 1.0)
-    shares, found = np.zeros(len(given.plan.model.lowered.split_prior.feature)), {}
-    if root_shares_into(shares, run.chain.walk):
+    fractions, found = np.zeros(len(given.plan.model.lowered.split_prior.feature)), {}
+    if root_fractions_into(fractions, run.chain.walk):
         for feature in given.features:
-            if shares[feature] > 0.0 and not (stopped is not None and stopped.is_set()):
+            if fractions[feature] > 0.0 and not (stopped is not None and stopped.is_set()):
                 found[int(feature)] = weights_of(run.chain, int(feature), given.n)
     set_density(run.chain, None, 1.0)
-    return Surveyed(run.snapshot, found, shares)
+    return Surveyed(run.snapshot, found, fractions)
 
 
 class Fitted(NamedTuple):

@@ -61,7 +61,7 @@ class ChainState(NamedTuple):
     stats: np.ndarray
     """(cap, n_stats) float64: leaf statistics, kept for internal nodes too."""
     box: np.ndarray
-    """(cap, p, 2) int64: low and high code, or categories and 0; (cap, 0, 2) when questions ignore the box."""
+    """(cap, p, 2) int64: low and high code, or categories and 0; (cap, 0, 2) when splits ignore the box."""
     count: np.ndarray
     """(8,) int64: entries of the lists, nodes in use, whether the tree changed since it was last saved, the number that
     tables of scores must bear to be fresh, and rows visited."""
@@ -119,7 +119,7 @@ class ChainState(NamedTuple):
     guide: np.recarray
     """(N_CELLS,) records of dtype GUIDE; (1,) where no move draws from the density."""
     anchors: np.ndarray
-    """(N_CELLS, MOST_ANCHORS) int64: questions of a guide's cell whose children were looked at (see `anchors`)."""
+    """(N_CELLS, MOST_ANCHORS) int64: splits of a guide's cell whose children were looked at (see `anchors`)."""
     ahead: np.ndarray
     """(N_CELLS, MOST_ANCHORS) float64: what they open further down, in nats."""
     sketched: np.ndarray
@@ -140,10 +140,10 @@ class ChainState(NamedTuple):
     """(MOST_ANCHORS,) int64 scratch: where the anchors cut."""
     anchor_categories: np.ndarray
     """(MOST_ANCHORS,) int64 scratch: categories that go left, or -1."""
-    shares: np.ndarray
+    fractions: np.ndarray
     """(N_CELLS, p) float64: probability of each feature in the same cells, given a split."""
     own: np.ndarray
-    """(N_CELLS, p) float64: log normaliser of each feature's questions, by the learned part."""
+    """(N_CELLS, p) float64: log normaliser of each feature's splits, by the learned part."""
     sums: np.ndarray
     """(3, p) float64 scratch: log sums over the ways of each feature, of three parts."""
     tilts: np.ndarray
@@ -163,7 +163,7 @@ class ChainState(NamedTuple):
     cell_terms: np.ndarray
     """(N_CELL_TERMS,) float64 scratch: terms of a cell."""
     branch: np.recarray
-    """(MOST_BRANCHES,) scratch records of dtype BRANCH: chosen questions on the way down; (1,) without density."""
+    """(MOST_BRANCHES,) scratch records of dtype BRANCH: chosen splits on the way down; (1,) without density."""
     branch_terms: np.ndarray
     """(MOST_BRANCHES, N_WAY_TERMS) float64 scratch: their terms."""
     drawn: np.recarray
@@ -174,7 +174,7 @@ class ChainState(NamedTuple):
     """(p + 1,) float64: logs of the feature weights, normalised, and the concentration of their prior; (0,) where the
     weights are given."""
     tilt: np.ndarray
-    """(cap,) float64: log R of the question of an internal node by these weights, less that by equal ones, which is its
+    """(cap,) float64: log R of the split of an internal node by these weights, less that by equal ones, which is its
     ``log_rule``; (1,) where the weights are given."""
     graph: Graph
     """Of what trees met in tuning; empty without density."""
@@ -228,7 +228,7 @@ def pack_state(s: ChainState) -> Any:
         s.sketch_gains,
         s.anchor_cut,
         s.anchor_categories,
-        s.shares,
+        s.fractions,
         s.own,
         s.sums,
         s.tilts,
@@ -269,7 +269,7 @@ def line_levels(n: int, limit: int, room: int) -> int:
 
 
 def first_density(p: int) -> np.ndarray:
-    """Parameters before anything was learned: splits by lookahead odds, questions by a power of their gain."""
+    """Parameters before anything was learned: splits by lookahead odds, splits by a power of their gain."""
     out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
     out[-1, :DENSITY_LEVELS] = ANCHOR_STEPS
     out[:-1, 8], out[:-1, N_CELL_TERMS], out[:-1, N_CELL_TERMS + 6] = 1.0, 0.5, 0.5
@@ -349,7 +349,7 @@ def new_state(
         sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),
         anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),
         anchor_categories=np.zeros(MOST_ANCHORS, dtype=np.int64),
-        shares=np.zeros((n_guides, p)),
+        fractions=np.zeros((n_guides, p)),
         own=np.zeros((n_guides, p)),
         sums=np.zeros((3, p)),
         tilts=np.zeros((2, widest + 3 if guided else 1)),

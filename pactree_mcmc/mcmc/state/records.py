@@ -9,7 +9,7 @@ DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS, MOST_ANCHORS = 4, 8, 10, 7,
 N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
 N_PIECES, N_LINKS, GROWING = range(3)
 EXPLORING = 2
-"""What a graph counts, and whether it grows: not (0), with each tree (1), and with questions not seen preferred."""
+"""What a graph counts, and whether it grows: not (0), with each tree (1), and with splits not seen preferred."""
 
 
 NODE = np.dtype(
@@ -19,14 +19,14 @@ NODE = np.dtype(
         ("right", np.int64),  # -1 in a leaf
         ("feature", np.int64),  # -1 in a leaf
         ("cut", np.int64),  # largest code going left
-        ("upper", np.int64),  # next code on the right, in the cell under local questions
+        ("upper", np.int64),  # next code on the right, in the cell under local cuts
         ("categories", np.int64),  # bits going left, -1 if ordered
-        ("log_rule", np.float64),  # log R of the question, 0 in a leaf
+        ("log_rule", np.float64),  # log R of the split, 0 in a leaf
         ("score", np.float64),  # leaf score, kept for internal nodes too
         ("guess", np.float64),  # score in which tables are kept; the same but where a variance moves
         ("rows", np.int64),  # training rows
         ("depth", np.int64),
-        ("design", np.int64),  # node of the fixed tree, 0 for other questions
+        ("design", np.int64),  # node of the fixed tree, 0 for other splits
         ("start", np.int64),  # first entry of `order` in the node
         ("stop", np.int64),  # one behind the last
         ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
@@ -39,7 +39,7 @@ NODE = np.dtype(
         ("hash", np.int64),  # of the cell: of its rows, box or fixed node, whichever its future depends on
         ("saved_at", np.int64),  # scratch: place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
-        ("splittable", np.bool_),  # above the depth limit and with an admissible question
+        ("splittable", np.bool_),  # above the depth limit and with an admissible split
     ],
     align=True,
 )
@@ -53,7 +53,7 @@ CELL = np.dtype(
         ("log_w", np.float64),  # log W
         ("ahead", np.int64),  # `count[SCAN]` when the lookahead over two levels was computed
         ("depth", np.int64),  # for a node at this depth
-        ("log_z2", np.float64),  # log of its sum over questions
+        ("log_z2", np.float64),  # log of its sum over splits
     ]
 )
 """What depends on a cell alone, kept for when a node holds it again; a cell overwrites another with the same place."""
@@ -66,12 +66,12 @@ GUIDE = np.dtype(
         ("row", np.int64),  # of the density's parameters
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
-        ("log_learned", np.float64),  # log normaliser of the learned part of the questions
+        ("log_learned", np.float64),  # log normaliser of the learned part of the splits
         ("log_even", np.float64),  # log normaliser of the part by the prior alone
         ("odds", np.float64),  # log odds of splitting by lookahead
         ("odds_ahead", np.float64),  # the same over two levels, as far as they are known
-        ("n_anchors", np.int64),  # questions whose children were looked at
-        ("asked", np.int64),  # whether its questions were weighed, 1, or only whether it is split, 0
+        ("n_anchors", np.int64),  # splits whose children were looked at
+        ("asked", np.int64),  # whether its splits were weighed, 1, or only whether it is split, 0
         ("log_split", np.float64),  # log probability of splitting
         ("log_stop", np.float64),  # log probability of stopping
     ]
@@ -89,18 +89,18 @@ BRANCH = np.dtype(
         ("log_p", np.float64),  # log probability of being in the subgraph
         ("left", np.int64),  # distance to the left child, in a tree drawn
         ("right", np.int64),  # distance to the right child
-        ("kept", np.bool_),  # the question of the present tree
+        ("kept", np.bool_),  # the split of the present tree
     ],
     align=True,
 )
-"""A question of a random subgraph, or a node of a tree drawn from it."""
+"""A split of a random subgraph, or a node of a tree drawn from it."""
 
 
 PIECE = np.dtype(
     [
         ("hash", np.int64),  # of the cell
         ("depth", np.int32),  # of the node
-        ("stratum", np.int32),  # of the density by whose parameters its questions are drawn
+        ("stratum", np.int32),  # of the density by whose parameters its splits are drawn
         ("first", np.int32),  # the link added last, -1: none
         ("stop", np.float64),  # log prior and score as a leaf
         ("guess", np.float64),  # value by the terms of the cell, where other pieces tell how it follows from them
@@ -108,7 +108,7 @@ PIECE = np.dtype(
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
         ("seen", np.float64),  # probability of what was seen, by the same
         ("value", np.float64),  # log sum over all subtrees, estimated
-        ("log_tried", np.float64),  # log probability of trying a question by that density
+        ("log_tried", np.float64),  # log probability of trying a split by that density
         ("log_norm", np.float64),  # log probability of what was seen less its weight
     ],
     align=True,
@@ -126,13 +126,13 @@ LINK = np.dtype(
         ("next", np.int32),  # the link of the same piece added before, -1: none
         ("categories", np.int64),
         ("log_rule", np.float64),
-        ("fixed", np.float64),  # log prior of the question, and of children that have no piece with their scores
+        ("fixed", np.float64),  # log prior of the split, and of children that have no piece with their scores
         ("g", np.float64),  # log probability, by the learned density
         ("weight", np.float64),  # log of its part of the sum
     ],
     align=True,
 )
-"""A question of a piece, seen in some tree."""
+"""A split of a piece, seen in some tree."""
 
 
 PLAN = np.dtype(

@@ -2,7 +2,7 @@
 
 Five operations make a split prior: the *key* of a cell (`cell_of`, on the hash that a node is given when it is grown),
 the *mass* of the ways of a feature, by which R is normalised within it (their number, where all are equally likely),
-the *draw* of one (`draw_question`), their *enumeration* (`weigh_cuts`; `sums.split_sums` and `sums.lookahead` walk
+the *draw* of one (`draw_split`), their *enumeration* (`weigh_cuts`; `sums.split_sums` and `sums.lookahead` walk
 through them), and *carrying over* a split from another cell (`edits.carry_over`).
 """
 
@@ -30,43 +30,43 @@ from .random import pick, pick_weighted
 from .records import NONE, SCAN
 
 
-class Question(NamedTuple):
-    """One way to part a cell."""
+class Split(NamedTuple):
+    """A split of a cell."""
 
     feature: int
     cut: int
     """Largest code going left; -1: none."""
     upper: int
-    """Next code on the right, in the cell under local questions."""
+    """Next code on the right, in the cell under local cuts."""
     categories: int
     """Bits of the categories going left, -1 for an ordered feature."""
     log_rule: float
-    """Log R(question | cell)."""
+    """Log R(split | cell)."""
 
 
 @jit
-def draw_question(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
-    """A question of a splittable leaf, from the question prior."""
+def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
+    """A split of a splittable leaf, from the split prior."""
     if follows_design(model.split_prior):
-        return fixed_question(model, state, node)
+        return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
     k = pick_weighted(rng, state.feature_weight, total)
-    return _draw_way(rng, model, state, node, k, log(state.feature_weight[k] / total))
+    return _draw_split_of(rng, model, state, node, k, log(state.feature_weight[k] / total))
 
 
 @jit
-def draw_question_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
-    """One of the questions that feature ``k``, which must be admissible, asks of the cell of a node, from R given k."""
+def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
+    """One of the splits on feature ``k``, which must be admissible, of the cell of a node, from R given k."""
     if follows_design(model.split_prior):
-        return fixed_question(model, state, node)
+        return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
-    return _draw_way(rng, model, state, node, k, log(state.feature_weight[k] / total))
+    return _draw_split_of(rng, model, state, node, k, log(state.feature_weight[k] / total))
 
 
 @jit
-def _draw_way(
+def _draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
-) -> Question:
+) -> Split:
     rule = model.split_prior
     if is_weighted(rule) and not rule.feature[k].nominal:
         return _draw_weighted_cut(rng, model, state, node, k, log_weight)
@@ -77,12 +77,12 @@ def _draw_way(
     low, high = span(model, state, node, k)
     if rule.feature[k].nominal:
         left = spread_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
-        return Question(k, -1, -1, left, log_weight - log((1 << (n_bits(low) - 1)) - 1))
+        return Split(k, -1, -1, left, log_weight - log((1 << (n_bits(low) - 1)) - 1))
     if parts_box(rule):
         cut = low + pick(rng, high - low - 1)
-        return Question(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
+        return Split(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
     cut = (low + high) // 2 - 1
-    return Question(k, cut, cut + 1, -1, log_weight)
+    return Split(k, cut, cut + 1, -1, log_weight)
 
 
 @jit
@@ -129,7 +129,7 @@ def keeps_cells(model: Lowered, state: ChainState) -> bool:
 
 
 @jit
-def know_ways(model: Lowered, state: ChainState, node: int) -> int:
+def know_n_splits(model: Lowered, state: ChainState, node: int) -> int:
     """See that the masses of all features of the node's cell are kept; where."""
     place = cell_of(model, state, node)
     if state.cell[place].weight < 0.0:
@@ -138,7 +138,7 @@ def know_ways(model: Lowered, state: ChainState, node: int) -> int:
             weight = model.split_prior.feature[k].weight
             state.ways[place, k] = mass_afresh(model, state, node, k) if weight > 0.0 else 0.0
             if state.ways[place, k] > 0.0:
-                total += share_of(model.split_prior, weight, state.ways[place, k])
+                total += fraction_of(model.split_prior, weight, state.ways[place, k])
         state.cell[place].weight = total
     return place
 
@@ -148,7 +148,7 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
     rule = model.split_prior
     keeps = keeps_cells(model, state)
-    place = know_ways(model, state, node) if keeps else np.int64(0)
+    place = know_n_splits(model, state, node) if keeps else np.int64(0)
     total = 0.0
     for k in range(len(rule.feature)):
         w = rule.feature[k].weight
@@ -163,7 +163,7 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether some question is admissible in a node whose range, box, depth, hash and design node are set."""
+    """Whether some split is admissible in a node whose range, box, depth, hash and design node are set."""
     rule = model.split_prior
     if state.node[node].depth >= model.prior.depth_limit:
         return False
@@ -203,7 +203,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 
 @jit
-def share_of(rule: SplitRule, weight: float, ways: float) -> float:
+def fraction_of(rule: SplitRule, weight: float, ways: float) -> float:
     """Part of a feature in R, before it is normalised, by its weight and the mass of its ways."""
     return weight * ways if rule.joint else weight
 
@@ -215,7 +215,7 @@ def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
     Their number where they are equally likely; 0 when the feature is not admissible.
     """
     if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
-        return state.ways[know_ways(model, state, node), k]
+        return state.ways[know_n_splits(model, state, node), k]
     return mass_afresh(model, state, node, k)
 
 
@@ -231,7 +231,7 @@ def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> flo
     """`mass_afresh` of a node whose ``n`` codes were collected, where it parts rows."""
     if is_weighted(model.split_prior):
         return weigh_cuts(model, state, node, k, n)
-    return n_ways_of(model, state, node, k, n)
+    return n_splits_of(model, state, node, k, n)
 
 
 @jit
@@ -242,7 +242,7 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     feature entry 0 is the weight of each of its parts.
     """
     rule, weights, depth = model.split_prior, state.cut_weights, state.node[node].depth
-    ways = n_ways_of(model, state, node, k, n)
+    ways = n_splits_of(model, state, node, k, n)
     if rule.feature[k].nominal:
         categories = n_bits(span(model, state, node, k)[0]) if parts_box(rule) else n
         weights[0] = weight_of_part(rule, k, float((1 << (categories - 1)) - 1), depth)
@@ -273,7 +273,7 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
     """Log weight of an ordered feature's split that the geometry admits, or of a nominal one's; 0 if none are weighed.
 
-    `log R = log(share of the feature) - log(mass) + log_weight`.
+    `log R = log(fraction of the feature) - log(mass) + log_weight`.
     """
     rule = model.split_prior
     if not is_weighted(rule):
@@ -300,7 +300,7 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 
 @jit
-def n_ways_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """Number of the ways of a node whose ``n`` codes were collected, where it parts rows, whatever they weigh."""
     rule = model.split_prior
     if has_one_way(rule):
@@ -381,7 +381,7 @@ def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> t
 @jit
 def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
-) -> Question:
+) -> Split:
     n = collect_codes(model, state, node, k)
     if has_empty_sides(model.split_prior):
         ways = n + 1 if n > 0 else 1
@@ -391,13 +391,13 @@ def _draw_local_cut(
         ways = last - first
         below = first + 1 + pick(rng, ways)
     cut, upper = ends(model, state, k, n, below)
-    return Question(k, cut, upper, -1, log_weight - log(float(ways)))
+    return Split(k, cut, upper, -1, log_weight - log(float(ways)))
 
 
 @jit
 def _draw_weighted_cut(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_share: float
-) -> Question:
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
+) -> Split:
     n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
     total = weigh_cuts(model, state, node, k, n)
     if parts_box(model.split_prior):
@@ -407,7 +407,7 @@ def _draw_weighted_cut(
     else:
         at = pick_weighted(rng, state.cut_weights[: n - 1], total)
         cut, upper = ends(model, state, k, n, at + 1)
-    return Question(k, cut, upper, -1, log_share - log(total) + log(state.cut_weights[at]))
+    return Split(k, cut, upper, -1, log_fraction - log(total) + log(state.cut_weights[at]))
 
 
 @jit
@@ -422,7 +422,7 @@ def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple
 @jit
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
-) -> Question:
+) -> Split:
     rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
@@ -433,11 +433,11 @@ def _draw_local_partition(
             left = all_bits(rule.feature[k].n_codes) if way == 0 else 0
         else:
             left = spread_bits(present, 1 + 2 * (way - 2))
-        return Question(k, -1, -1, left, log_weight - log(float(ways)))
+        return Split(k, -1, -1, left, log_weight - log(float(ways)))
     if rule.min_leaf == 1:
         ways = (1 << (n - 1)) - 1
         left = spread_bits(present, 1 + 2 * pick(rng, ways))
-        return Question(k, -1, -1, left, log_weight - log(float(ways)))
+        return Split(k, -1, -1, left, log_weight - log(float(ways)))
     rows = rows_of_codes(model, state, node, k, n)
     sums = low_sums(rows, rule.min_leaf)
     ways = _n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf)
@@ -450,7 +450,7 @@ def _draw_local_partition(
             left_rows += rows[j]
         else:
             right_rows += rows[j]
-    return Question(k, -1, -1, left, log_weight - log(float(ways)))
+    return Split(k, -1, -1, left, log_weight - log(float(ways)))
 
 
 @jit
@@ -467,11 +467,11 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
 
 
 @jit
-def fixed_question(model: Lowered, state: ChainState, node: int) -> Question:
-    """The question the fixed tree asks in a node."""
+def fixed_split(model: Lowered, state: ChainState, node: int) -> Split:
+    """The split the fixed tree has in a node."""
     rule, i = model.split_prior, state.node[node].design
     cut = rule.design[i].cut
-    return Question(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
+    return Split(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
 
 
 @jit
@@ -485,7 +485,7 @@ def present_bits(state: ChainState, n: int) -> int:
 
 @jit
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Bits of the known categories of ``k`` that no row of the node has, under local questions; else 0."""
+    """Bits of the known categories of ``k`` that no row of the node has, under local cuts; else 0."""
     rule = model.split_prior
     if not parts_rows(rule):
         return 0

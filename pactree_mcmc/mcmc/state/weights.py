@@ -1,16 +1,17 @@
 """Feature weights that are unknown: their draw given the tree, and what they change in the prior of a tree.
 
 After Linero, *Bayesian regression trees for high-dimensional prediction and variable selection*, JASA 113 (2018). The
-prior of the weights s is Dirichlet(a/p, ..., a/p), and node v asks about feature k with probability
+prior of the weights s is Dirichlet(a/p, ..., a/p), and node v splits on feature k with probability
 
     s_k / s(A_v),      s(A_v) = sum_k h_vk s_k,      h_vk the part of k's weight that the cell admits: 0, 1/2 or 1
 
-so Dirichlet(a/p + counts) is the law of s given the tree only where all cells admit all features. In general, with
-``g_k ~ Gamma(a/p)`` independent, of which s are the fractions, and with ``u_v ~ Exponential(g(A_v))`` for each node,
+so Dirichlet(a/p + counts) is the distribution of s given the tree only where all cells admit all features. In general,
+with ``g_k ~ Gamma(a/p)`` independent, of which s are the fractions, and with ``u_v ~ Exponential(g(A_v))`` for each
+node,
 
     p(tree | g) p(u | g) = prod_v g_{k_v} exp(-u_v g(A_v)),    so   g_k | u ~ Gamma(a/p + n_k, 1 + sum_v u_v h_vk)
 
-are independent again, ``n_k`` the nodes that ask about k; u stands for the inadmissible features that would have been
+are independent again, ``n_k`` the nodes that split on k; u stands for the inadmissible features that would have been
 drawn first. A concentration that is drawn is drawn given u alone, g integrated out. A second step moves s far where
 many features lie far below the others: a Dirichlet draw, as if some of the nodes admitted all features, is accepted by
 what they do admit (Metropolis).
@@ -51,7 +52,7 @@ def is_weighed(state: ChainState) -> bool:
 
 @jit
 def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Log R of a question about coordinate ``k`` by the weights drawn, less that by equal ones."""
+    """Log R of a split on coordinate ``k`` by the weights drawn, less that by equal ones."""
     feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
     for c in range(len(feature)):
         if state.feature_weight[c] > 0.0:
@@ -108,7 +109,7 @@ def draw_given(
     rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, asked: np.ndarray, admitted: np.ndarray
 ) -> None:
     """Draw ``weights``, as `ChainState` has them, given that nodes that admit the parts ``admitted`` (n, p) of the
-    features ask about ``asked`` (n,).
+    features split on ``asked`` (n,).
     """
     p = len(weights) - 1
     counts, log_rate = np.zeros(p), np.zeros(p)

@@ -5,10 +5,10 @@ Every cell below is a run i..j of the codes, and with d the levels between it an
     Z(i, j, d) = stop e^(beta score(i..j)) + split(d) / cuts(i..j) sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)
 
 is found from the short runs to the long, in O(n^3) a level (formula sheet, section 4, with all levels looked ahead).
-A run keeps the log of its largest Z over the levels, and each Z as a share of it; so the products of a level cost no
+A run keeps the log of its largest Z over the levels, and each Z as a fraction of it; so the products of a level cost no
 exponential. All stand twice, by the first and by the last code of a run, so that what is multiplied lies side by side.
 The table belongs to one cell at one depth and is kept until another is asked for. Its sums are those over the subtrees
-all of whose nodes have a share in it: no deeper than its levels, and no run far below what it could weigh elsewhere.
+all of whose nodes have a fraction in it: no deeper than its levels, and no run far below what it could weigh elsewhere.
 """
 
 from math import exp, inf, log
@@ -123,9 +123,9 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def table_of(state: ChainState, d: int, back: bool) -> int:
-    """Where the shares of all runs at level ``d`` begin, by first and last code, or ``back`` by last and first.
+    """Where the fractions of all runs at level ``d`` begin, by first and last code, or ``back`` by last and first.
 
-    The largest Z, as logs, stand where shares would at the level behind the last.
+    The largest Z, as logs, stand where fractions would at the level behind the last.
     """
     of = state.line_of[HEADER]
     return (2 * d + back) * of[N_CODES] * of[N_CODES]
@@ -138,16 +138,16 @@ def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
 
 
 @jit
-def share_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Z of a run that lies ``d`` levels below the top, as a share of its largest."""
+def fraction_of(state: ChainState, i: int, j: int, d: int) -> float:
+    """Z of a run that lies ``d`` levels below the top, as a fraction of its largest."""
     return state.line[table_of(state, d, False) + i * state.line_of[HEADER, N_CODES] + j]
 
 
 @jit
 def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
     """Log Z of a run that lies ``d`` levels below the top."""
-    share = share_of(state, i, j, d)
-    return share_of(state, i, j, state.line_of[HEADER, N_LEVELS]) + log(share) if share > 0.0 else -inf
+    fraction = fraction_of(state, i, j, d)
+    return fraction_of(state, i, j, state.line_of[HEADER, N_LEVELS]) + log(fraction) if fraction > 0.0 else -inf
 
 
 @jit
@@ -187,7 +187,7 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
         highest = max(highest, z)
     _put(state, i, j, of[N_LEVELS], highest)
     for d in range(levels):
-        z = share_of(state, i, j, d)
+        z = fraction_of(state, i, j, d)
         _put(state, i, j, d, exp(z - highest) if z > -inf and z - highest >= FARTHEST else 0.0)
 
 
@@ -207,25 +207,25 @@ def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarr
 
 @jit
 def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Products of the largest Z on both sides of the cuts of a run into ``gains``, as shares of the largest product,
+    """Products of the largest Z on both sides of the cuts of a run into ``gains``, as fractions of the largest product,
     whose log is returned.
     """
-    share, largest, top = state.gains, -inf, state.line_of[HEADER, N_LEVELS]
+    fraction, largest, top = state.gains, -inf, state.line_of[HEADER, N_LEVELS]
     left, right = lefts(state, i, first, last, top), rights(state, j, first, last, top)
     for k in range(len(left)):
         largest = max(largest, left[k] + right[k])
     for k in range(len(left)):
-        share[k] = exp(left[k] + right[k] - largest)
+        fraction[k] = exp(left[k] + right[k] - largest)
     return largest
 
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: int, largest: float) -> float:
     """Log of the sum over the cuts of a run at level ``d``, weighed by `weigh_cuts`, of what lies below."""
-    share, left, right = state.gains, lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
+    fraction, left, right = state.gains, lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
     total = 0.0
     for k in range(len(left)):
-        total += share[k] * left[k] * right[k]
+        total += fraction[k] * left[k] * right[k]
     if total > LEAST_SUM:
         return largest + log(total)
     largest, total = -inf, 0.0

@@ -1,4 +1,4 @@
-"""Lookahead sums of a node, and questions drawn in proportion to their terms (formula sheet, section 4).
+"""Lookahead sums of a node, and splits drawn in proportion to their terms (formula sheet, section 4).
 
 All are relative to the node's own score, ``log_z`` is ``log Z_k(u) - beta score(u)``, and by the guessed scores.
 """
@@ -17,23 +17,23 @@ from ...model.split_prior.geometry import (
     parts_box,
     parts_rows,
 )
-from ..edits.carry_over import MIDPOINT, cell_bits, fit_question
-from ..edits.grow import drop_children, guessed_score_ratio, hang_children
+from ..edits.carry_over import MIDPOINT, cell_bits, fit_split
+from ..edits.grow import attach_children, drop_children, guessed_score_ratio
 from ..edits.replace_subtree import begin, drop
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.random import pick_weighted
 from ..state.records import SCAN
 from ..state.splits import (
-    Question,
+    Split,
     cell_of,
     collect_codes,
     cut_range,
     ends,
-    fixed_question,
+    fixed_split,
     is_admissible,
     mass,
-    n_ways_of,
+    n_splits_of,
     span,
 )
 from ..state.terms import node_log_stop, prior_index
@@ -71,8 +71,8 @@ def log_sum(a: float, b: float) -> float:
 
 
 @jit
-def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, ahead: int) -> Question:
-    """A question of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
+def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, ahead: int) -> Split:
+    """A split of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
     if ahead == 1:
         return draw_scanned(rng, model, state, node)
     n = _terms_into(model, state, node)
@@ -82,12 +82,12 @@ def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node
     for i in range(len(state.terms)):
         state.terms[i] = exp(state.terms[i] - largest) if i < n else 0.0
         total += state.terms[i]
-    return _question_number(model, state, node, pick_weighted(rng, state.terms, total))
+    return _split_number(model, state, node, pick_weighted(rng, state.terms, total))
 
 
 @jit
 def two_levels(model: Lowered, state: ChainState, node: int) -> float:
-    """Log sum over the questions of R times the lookahead sums of both children, gain included; kept with the cell.
+    """Log sum over the splits of R times the lookahead sums of both children, gain included; kept with the cell.
 
     For an internal node it is found beside the tree, so nothing else may be built there at the time.
     """
@@ -114,63 +114,63 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """How many questions about an admissible feature are tried; those that leave too few rows, or weigh 0, too."""
+    """How many splits on an admissible feature are tried; those that leave too few rows, or weigh 0, too."""
     rule = model.split_prior
     if parts_rows(rule) and not has_empty_sides(rule) and rule.feature[k].nominal:
         return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
     if is_weighted(rule):
         n = collect_codes(model, state, node, k) if parts_rows(rule) else np.int64(0)
-        return np.int64(n_ways_of(model, state, node, k, n))
+        return np.int64(n_splits_of(model, state, node, k, n))
     return np.int64(mass(model, state, node, k))
 
 
 @jit
 def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
-    """Log terms of the two-level sum of a leaf into ``state.terms``, question by question; how many."""
+    """Log terms of the two-level sum of a leaf into ``state.terms``, split by split; how many."""
     n = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
             for i in range(n_tries(model, state, node, k)):
-                question = _question(model, state, node, k, i)
+                split = _split(model, state, node, k, i)
                 state.terms[n] = -inf
-                if question.log_rule > -inf:
-                    hang_children(model, state, node, question)
+                if split.log_rule > -inf:
+                    attach_children(model, state, node, split)
                     left, right = state.node[node].left, state.node[node].right
                     ahead = log_z1(model, state, left) + log_z1(model, state, right)
-                    state.terms[n] = question.log_rule + guessed_score_ratio(state, node) + ahead
+                    state.terms[n] = split.log_rule + guessed_score_ratio(state, node) + ahead
                     drop_children(state, node)
                 n += 1
     return n
 
 
 @jit
-def _question_number(model: Lowered, state: ChainState, node: int, number: int) -> Question:
-    """The question behind a term."""
+def _split_number(model: Lowered, state: ChainState, node: int, number: int) -> Split:
+    """The split behind a term."""
     first = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
             tries = n_tries(model, state, node, k)
             if number < first + tries:
-                return _question(model, state, node, k, number - first)
+                return _split(model, state, node, k, number - first)
             first += tries
-    return _question(model, state, node, np.int64(0), np.int64(0))
+    return _split(model, state, node, np.int64(0), np.int64(0))
 
 
 @jit
 def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Whether some question of a splittable node is about feature ``k``."""
+    """Whether some split of a splittable node is on feature ``k``."""
     if follows_design(model.split_prior):
         return k == model.split_prior.design[state.node[node].design].feature
     return model.split_prior.feature[k].weight > 0.0 and is_admissible(model, state, node, k)
 
 
 @jit
-def _question(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Question:
-    """Question number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows or weighs 0."""
+def _split(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Split:
+    """Split number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows or weighs 0."""
     rule = model.split_prior
     cut, categories = np.int64(0), np.int64(-1)
     if follows_design(rule):
-        return fixed_question(model, state, node)
+        return fixed_split(model, state, node)
     if rule.feature[k].nominal:
         present = cell_bits(model, state, node, k)
         if has_empty_sides(rule):
@@ -187,4 +187,4 @@ def _question(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Q
         cut = span(model, state, node, k)[0] + i
     else:
         cut = np.int64(MIDPOINT)
-    return fit_question(model, state, node, k, cut, categories)[0]
+    return fit_split(model, state, node, k, cut, categories)[0]

@@ -1,10 +1,10 @@
-"""All questions of a node at once: the split integrated out (formula sheet, section 4).
+"""All splits of a node at once: the split integrated out (formula sheet, section 4).
 
-``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the questions q of the node, is found
+``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the splits q of the node, is found
 in one pass of histograms per feature and kept with the cell; `draw_scanned` draws q in proportion to its term.
 
 A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many ways to try: only the prefixes
-of its categories, ordered by their mean, are candidates; `is_candidate` tells whether a given question is one.
+of its categories, ordered by their mean, are candidates; `is_candidate` tells whether a given split is one.
 
 Where the leaves share a variance that moves, the scores here are those by a *guess* of it that stays, so that tables
 do; the moves, which only draw their proposals from tables, correct for the difference.
@@ -34,16 +34,16 @@ from ..state.arrays import ChainState
 from ..state.random import pick, pick_weighted
 from ..state.records import ROWS, SCAN
 from ..state.splits import (
-    Question,
+    Split,
     cell_of,
     collect_codes,
-    fixed_question,
+    fixed_split,
+    fraction_of,
     is_admissible,
     log_weight,
     mass_of,
     middle_cut,
     present_bits,
-    share_of,
     span,
     weigh_cuts,
 )
@@ -79,7 +79,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
             ways = mass_of(model, state, node, k, n)
             state.ways[place, k] = ways
             if ways > 0.0:
-                weight = share_of(rule, weight, ways)
+                weight = fraction_of(rule, weight, ways)
                 weights += weight
                 state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
                 largest = max(largest, state.table[place, k])
@@ -94,11 +94,11 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Question:
-    """A question of a splittable node, in proportion to its term of W; W must not be zero."""
+def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
+    """A split of a splittable node, in proportion to its term of W; W must not be zero."""
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
-        return fixed_question(model, state, node)
+        return fixed_split(model, state, node)
     largest, total = -inf, 0.0
     for k in range(len(rule.feature)):
         largest = max(largest, state.table[place, k])
@@ -109,14 +109,14 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 
 
 @jit
-def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Question:
-    """A question of a splittable node about a feature whose part of W is not zero, in proportion to its term."""
+def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
+    """A split of a splittable node on a feature whose part of W is not zero, in proportion to its term."""
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
-        return fixed_question(model, state, node)
+        return fixed_split(model, state, node)
     n = fill_bins(model, state, node, k)
     ways = state.ways[place, k]
-    weight = share_of(rule, rule.feature[k].weight, ways)
+    weight = fraction_of(rule, rule.feature[k].weight, ways)
     walk_ways(model, state, node, k, n, True, rng.random(), state.table[place, k] - log(weight / ways))
     cut, upper = state.way[CUT], state.way[UPPER]
     if state.way[CHOICES] > 1:
@@ -125,12 +125,12 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
     log_rule = log(weight / state.cell[place].weight) - log(ways)
     if is_weighted(rule):
         log_rule += log_weight(model, state, node, np.int64(k), cut)
-    return Question(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
+    return Split(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
 
 
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Weight of a feature, 0 where the kind of question rules it out; under local questions without a look at rows."""
+    """Weight of a feature, 0 where the kind of split rules it out; under local cuts without a look at rows."""
     rule = model.split_prior
     if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
@@ -141,7 +141,7 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether the question of an internal node is among those a scan tries."""
+    """Whether the split of an internal node is among those a scan tries."""
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True
@@ -156,7 +156,7 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Statistics and rows of a node by code of feature ``k``, codes ascending; how many codes.
 
-    Under dyadic and fixed questions the bins are the two sides of the one question; under grid questions a nominal
+    Under dyadic and fixed splits the bins are the two sides of the one split; under grid cuts a nominal
     feature has a bin for each category of the box.
     """
     units, rule, number = model.units, model.split_prior, state.codes[1]
@@ -234,14 +234,14 @@ def walk_ways(
     When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
     the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
     """
-    n_ways, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
+    n_splits, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
     if weighted:
         weigh_cuts(model, state, node, k, n)
     gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
     least, rows = least_rows(model.split_prior), state.node[node].rows
     gaps = parts_box(model.split_prior) and not model.split_prior.feature[k].nominal
     largest, total, done, chosen = -inf, 0.0, 0.0, np.int64(-3)
-    for way in range(-2, n_ways):
+    for way in range(-2, n_splits):
         count, gain = np.int64(1), 0.0
         if way < 0:
             count = trivial_ways(model, state, node, k, n, way)[0]
@@ -315,12 +315,12 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
     score = state.node[node].guess
     nominal = rule.feature[k].nominal and not follows_design(rule)
-    n_ways, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
+    n_splits, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
     few = nominal and n <= FEW_CATEGORIES
     if few and n > 1:
-        n_ways = (1 << (n - 1)) - 1
+        n_splits = (1 << (n - 1)) - 1
     # both sides are summed: what is left over of a difference can be larger than a light side
-    for way in range(n_ways):
+    for way in range(n_splits):
         if few:
             ordered = np.int64(1 + 2 * way)
             rows_left[way] = _sum_pattern(state, left, way, n, ordered)
@@ -336,12 +336,12 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
             _sum_pattern(state, right, way, n, ~ordered)
         gains[way] = -score
     if not nominal:
-        for way in range(n_ways - 1, -1, -1):
+        for way in range(n_splits - 1, -1, -1):
             for i in range(n_stats):
-                right[way, i] = bins[way + 1, i] + (right[way + 1, i] if way + 1 < n_ways else 0.0)
-    add_scores_into(gains, model.guess, left, n_ways)
-    add_scores_into(gains, model.guess, right, n_ways)
-    return n_ways
+                right[way, i] = bins[way + 1, i] + (right[way + 1, i] if way + 1 < n_splits else 0.0)
+    add_scores_into(gains, model.guess, left, n_splits)
+    add_scores_into(gains, model.guess, right, n_splits)
+    return n_splits
 
 
 @jit

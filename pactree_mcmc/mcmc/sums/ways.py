@@ -1,4 +1,4 @@
-"""Which of the ways of parting a cell the question of a node is."""
+"""Which of the ways of parting a cell the split of a node is."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .split_sums import FEW_CATEGORIES, prefix_of
 
 @jit
 def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
-    """Which way of feature ``k``, whose bins are filled, the question of ``internal`` is, and which of those alike.
+    """Which way of feature ``k``, whose bins are filled, the split of ``internal`` is, and which of those alike.
 
     Way -3 is none of them.
     """

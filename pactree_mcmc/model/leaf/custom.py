@@ -248,10 +248,10 @@ class CustomLeaf(AddressedLeaf):
         given = np.asarray(own(self._sums(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
         return np.where(np.broadcast_to(weight, len(y)) == 1.0, given, gained)
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomLaws:
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomDistributions:
         if self.y_columns > 1:
             raise ValueError(f"{self!r} is a leaf of y in {self.y_columns} columns, which have no quantiles.")
-        return CustomLaws(self, target, stats)
+        return CustomDistributions(self, target, stats)
 
     def draw(
         self,
@@ -301,7 +301,7 @@ class CustomLeaf(AddressedLeaf):
         """
         target = self._target(y, X)
         self._check(target, read_generator(rng), check_count("cells", cells))
-        self._check_laws(target)
+        self._check_distributions(target)
 
     def _target(self, y: Any, X: Any) -> Target:
         if self.is_classifier:
@@ -354,7 +354,7 @@ class CustomLeaf(AddressedLeaf):
                     "must not depend on the other rows, or the sums are not additive."
                 )
 
-    def _check_laws(self, target: Target) -> None:
+    def _check_distributions(self, target: Target) -> None:
         """Refuse densities, probabilities and distribution functions that are none, in the cell of all rows."""
         n = len(target.values)
         cells = np.tile(self.added(target.values, target).sum(axis=0), (n, 1))
@@ -373,7 +373,7 @@ class CustomLeaf(AddressedLeaf):
                 raise ValueError(f"predict= of {self!r} is {given[0].tolist()}; give probabilities that sum to one.")
         if self._given["cdf"] is not None:
             order = np.sort(target.values)
-            chances = CustomLaws(self, target, cells, target.regressors).below(order)
+            chances = CustomDistributions(self, target, cells, target.regressors).below(order)
             rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
             if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
                 raise ValueError(f"cdf= of {self!r} falls, or leaves [0, 1].")
@@ -420,7 +420,7 @@ class CustomLeaf(AddressedLeaf):
         return f"CustomLeaf({self.name}{params})"
 
 
-class CustomLaws:
+class CustomDistributions:
     """Distributions of a new y in cells with ``stats`` (m, n_stats), as `distributions` has them."""
 
     def __init__(
@@ -431,13 +431,13 @@ class CustomLaws:
     def __iter__(self) -> Any:
         return iter(self.stats.T)
 
-    def take(self, place: np.ndarray) -> CustomLaws:
+    def take(self, place: np.ndarray) -> CustomDistributions:
         """Those of some places."""
-        return CustomLaws(self.leaf, self.target, self.stats[place])
+        return CustomDistributions(self.leaf, self.target, self.stats[place])
 
-    def at(self, regressors: np.ndarray) -> CustomLaws:
+    def at(self, regressors: np.ndarray) -> CustomDistributions:
         """Each at the regressors (m, c) of a row."""
-        return CustomLaws(self.leaf, self.target, self.stats, regressors)
+        return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
     def _of(self, which: str, of: str, *more: np.ndarray) -> np.ndarray:
         function = self.leaf._need(which, of)

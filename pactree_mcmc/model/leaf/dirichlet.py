@@ -12,7 +12,7 @@ from ...core.compile.jit import jit
 from ...files.encoding import kept
 from . import codes
 from .base import check_positive
-from .gamma import log_gamma_ratio, log_shares, scalar_stirling_rest, stirling_rest
+from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 from .of_classes import ClassLeaf
 from .target import Target
 
@@ -76,7 +76,7 @@ class DirichletMultinomial(ClassLeaf):
         each = (alpha - 0.5) * np.log1p(stats / alpha) + stirling_rest(alpha + stats) - stirling_rest(alpha)
         rest = stirling_rest(total + stats.sum()) - stirling_rest(total)
         whole = (total - 0.5) * np.log1p(stats.sum() / total) + rest
-        return float((stats * log_shares(alpha + stats) + each).sum() - whole)
+        return float((stats * log_fractions(alpha + stats) + each).sum() - whole)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats + self._alpha(target)

@@ -30,7 +30,7 @@ class Mixture(NamedTuple):
         """Means (m,) over the distributions of ``values`` (k,)."""
         return np.add.reduceat(self.weight * values, self.first[:-1])
 
-    def by_law(self, values: np.ndarray) -> np.ndarray:
+    def by_distribution(self, values: np.ndarray) -> np.ndarray:
         """Values (m,) of rows, repeated for each of their distributions (k,)."""
         return np.repeat(values, np.diff(self.first))
 
@@ -77,7 +77,7 @@ class StudentT(NamedTuple):
         for _ in range(MOST_STEPS):
             if np.all(high - low <= close):
                 break
-            at = mix.by_law(y)
+            at = mix.by_distribution(y)
             excess = mix.mean(self.below(at)) - q
             low, high = np.where(excess < 0.0, y, low), np.where(excess < 0.0, high, y)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -126,7 +126,7 @@ def least_whole_quantile(
     """
 
     def enough(y: np.ndarray) -> np.ndarray:
-        return mix.mean(below(mix.by_law(y))) >= q
+        return mix.mean(below(mix.by_distribution(y))) >= q
 
     low = np.full(len(mix.first) - 1, -1.0)
     high = np.ones_like(low) if high is None else high
@@ -147,7 +147,7 @@ def quantile_by_halving(below: Callable[[np.ndarray], np.ndarray], mix: Mixture,
     """
 
     def enough(y: np.ndarray) -> np.ndarray:
-        return mix.mean(below(mix.by_law(y))) >= q
+        return mix.mean(below(mix.by_distribution(y))) >= q
 
     low, high = np.full(len(mix.first) - 1, -1.0), np.ones(len(mix.first) - 1)
     for _ in range(MOST_STEPS):

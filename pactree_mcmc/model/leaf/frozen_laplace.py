@@ -12,7 +12,7 @@ from ...core.compile.jit import jit
 from ...files.encoding import kept
 from . import codes
 from .base import check_positive, settle_parameters
-from .gamma import log_shares
+from .gamma import log_fractions
 from .of_classes import ClassLeaf
 from .target import Target
 
@@ -62,7 +62,7 @@ class FrozenLaplace(ClassLeaf):
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         tested = stats[target.n_classes :]
-        return float((tested * log_shares(stats[: target.n_classes] + self.pseudocount)).sum())
+        return float((tested * log_fractions(stats[: target.n_classes] + self.pseudocount)).sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats[:, : target.n_classes] + self.pseudocount

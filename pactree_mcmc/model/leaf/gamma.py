@@ -31,7 +31,7 @@ def log_gamma_ratio(x: np.ndarray, step: np.ndarray) -> np.ndarray:
     return (x - 0.5) * np.log1p(step / x) + step * np.log(x + step) - step + rest
 
 
-def log_shares(parts: np.ndarray) -> np.ndarray:
+def log_fractions(parts: np.ndarray) -> np.ndarray:
     """Log of each part's fraction of the sum of all, parts (K,) > 0; accurate for a fraction close to one."""
     others = parts.sum() - parts
     largest = int(np.argmax(parts))

@@ -103,8 +103,8 @@ class GammaGamma(AddressedLeaf):
         rows: np.ndarray | None = None,
         *regressors: np.ndarray,
     ) -> np.ndarray:
-        law = self.predictive(stats, np.empty(0), target)
-        return rng.gamma(self.k, size=len(leaf)) / (rng.gamma(law.shape) / law.rate)[leaf]
+        distribution = self.predictive(stats, np.empty(0), target)
+        return rng.gamma(self.k, size=len(leaf)) / (rng.gamma(distribution.shape) / distribution.rate)[leaf]
 
 
 @by_address

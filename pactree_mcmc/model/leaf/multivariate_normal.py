@@ -89,9 +89,9 @@ class MultivariateNormal(AddressedLeaf):
 
     def resolve(self, target: Target) -> Self:
         total = target.weights.sum()
-        share = target.weights / total if total > 0.0 else np.full(len(target.values), 1.0 / len(target.values))
-        mean = share @ target.values
-        spread = share @ (target.values - mean) ** 2
+        fraction = target.weights / total if total > 0.0 else np.full(len(target.values), 1.0 / len(target.values))
+        mean = fraction @ target.values
+        spread = fraction @ (target.values - mean) ** 2
         return replace(
             self,
             k0=0.25 if self.k0 is None else self.k0,

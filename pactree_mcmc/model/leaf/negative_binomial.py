@@ -108,9 +108,9 @@ class NegativeBinomialBeta(AddressedLeaf):
         rows: np.ndarray | None = None,
         *regressors: np.ndarray,
     ) -> np.ndarray:
-        law = self.predictive(stats, np.empty(0), target)
+        distribution = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the beta distribution, for a probability may round to 0 or 1
-        odds = rng.gamma(law.b) / rng.gamma(law.a)
+        odds = rng.gamma(distribution.b) / rng.gamma(distribution.a)
         return rng.poisson(rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf]).astype(np.float64)
 
 

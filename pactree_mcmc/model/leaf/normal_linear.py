@@ -147,8 +147,8 @@ class NormalLinear(AddressedLeaf):
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
         return self.m0 + (self._posterior(stats[:, 1:]).mean * self._basis(*regressors)).sum(axis=1, keepdims=True)
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> LinearLaws:
-        return LinearLaws(self, stats)
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> LinearDistributions:
+        return LinearDistributions(self, stats)
 
     def draw(
         self,
@@ -179,7 +179,7 @@ class Posterior(NamedTuple):
     bn: np.ndarray
 
 
-class LinearLaws(NamedTuple):
+class LinearDistributions(NamedTuple):
     """Student t distributions of a new y in cells with ``stats`` (m, n_stats), once the row is known."""
 
     leaf: NormalLinear

@@ -82,12 +82,12 @@ class PoissonGamma(MomentLeaf):
         Large counts have scores much smaller than the log factorials in them.
         """
         y, e = target.values, self._exposure(target)
-        share = target.weights * e
-        if not share.sum() > 0.0:
+        fraction = target.weights * e
+        if not fraction.sum() > 0.0:
             return 0.0
-        share = share / share.sum()
-        mean = float(share @ (y / e))
-        return mean if mean > 0.0 and float(share @ (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
+        fraction = fraction / fraction.sum()
+        mean = float(fraction @ (y / e))
+        return mean if mean > 0.0 and float(fraction @ (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
         y, w, e, reference = target.values, target.weights, self._exposure(target), self._reference(target)

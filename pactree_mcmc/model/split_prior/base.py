@@ -1,4 +1,4 @@
-"""What a question prior is: which questions a cell admits, and how likely each is (formula sheet, section 2)."""
+"""What a split prior is: which splits a cell admits, and how likely each is (formula sheet, section 2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...table.coding import AnyScale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
-from ..cells import PlainCell, Question
+from ..cells import PlainCell, Split
 from ..tree_prior.base import FixedShape
 from .dirichlet_weights import DirichletWeights, read_dirichlet
 
@@ -30,7 +30,7 @@ FEATURE = np.dtype(
         ("n_codes", np.int64),
         ("nominal", np.bool_),
         ("twin", np.int64),  # the other coordinate of the same feature, itself where there is none
-        ("turn", np.int64),  # place among the features, by which cyclic questions choose
+        ("turn", np.int64),  # place among the features, by which cyclic splits choose
         ("ends", np.int64),  # where the values of its codes begin in `SplitRule.ends`
     ],
     align=True,
@@ -39,12 +39,12 @@ FEATURE = np.dtype(
 
 
 class SplitRule(NamedTuple):
-    """A question prior as compiled code takes it."""
+    """A split prior as compiled code takes it."""
 
     kind: int
     """One of the codes of this module."""
     min_leaf: int
-    """Rows each side of a local question needs."""
+    """Rows each side of a local cut needs."""
     feature: np.recarray
     """(q,) records of dtype FEATURE: the coordinates."""
     n_turns: int
@@ -92,20 +92,20 @@ class SplitPrior:
         """Cut points of each coordinate."""
 
     @abstractmethod
-    def ways(self, cell: PlainCell, feature: int) -> int:
-        """In how many ways ``feature`` may part the cell; 0 when it is not admissible."""
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
+        """How many splits on ``feature`` the cell has; 0 when it is not admissible."""
 
     @abstractmethod
-    def admits(self, cell: PlainCell, question: Question) -> bool:
-        """Whether ``question`` is one of the ways of its feature."""
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        """Whether ``split`` is one of the splits on its feature."""
 
     @abstractmethod
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         """One of the ways of an admissible ``feature``, uniformly."""
 
     def mass(self, cell: PlainCell, feature: int) -> float:
         """Sum of the weights of the ways of ``feature``, by which R divides: their number where all weigh the same."""
-        return float(self.ways(cell, feature))
+        return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
         """Feature weights (p,), not normalised; equal where they are drawn."""
@@ -122,11 +122,11 @@ class SplitPrior:
         return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """No tree can be deeper, for want of questions."""
+        """No tree can be deeper, for want of splits."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
-    def fewest_questions(self, columns: Columns) -> int:
-        """How many questions in a row every way down from the root is sure to find."""
+    def fewest_splits(self, columns: Columns) -> int:
+        """How many splits in a row every way down from the root is sure to find."""
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
@@ -134,35 +134,35 @@ class SplitPrior:
         return None
 
     def shape(self) -> FixedShape | None:
-        """Shape of the fixed tree, None when questions are free."""
+        """Shape of the fixed tree, None when splits are free."""
         return None
 
-    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
-        """The two cells ``question`` makes."""
-        return cell.split(question)
+    def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
+        """The two cells ``split`` makes."""
+        return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
         """Weight of each coordinate (q,), 0 where it is not admissible in the cell."""
         weight = self.coordinate_weights(cell.columns)
-        return np.array([w if w > 0.0 and self.ways(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
+        return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
-    def log_probability(self, cell: PlainCell, question: Question, given: np.ndarray | None = None) -> float:
-        """Log R(question | cell); ``given`` (p,) feature weights where they are unknown."""
+    def log_probability(self, cell: PlainCell, split: Split, given: np.ndarray | None = None) -> float:
+        """Log R(split | cell); ``given`` (p,) feature weights where they are unknown."""
         weight = self.admissible(cell)
         if given is not None:
             weight = weight * given[cell.columns.source]
-        k = question.feature
-        if weight[k] == 0.0 or not self.admits(cell, question):
+        k = split.feature
+        if weight[k] == 0.0 or not self.admits(cell, split):
             return -math.inf
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
-    def draw(self, rng: np.random.Generator, cell: PlainCell, log_given: np.ndarray | None = None) -> Question:
-        """A question of a cell that admits one, from R; ``log_given`` (p,): logs of weights that are unknown."""
+    def draw(self, rng: np.random.Generator, cell: PlainCell, log_given: np.ndarray | None = None) -> Split:
+        """A split of a cell that admits one, from R; ``log_given`` (p,): logs of weights that are unknown."""
         weight = self.admissible(cell)
         if log_given is not None:
             log_weight = np.where(weight > 0.0, log_given[cell.columns.source], -np.inf)
             weight = weight * np.exp(log_weight - log_weight.max())
-        return self.draw_way(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
+        return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
         """The prior with its own cut points, if it has any, expressed in codes."""
@@ -193,7 +193,7 @@ class SplitPrior:
 
 
 class BoxSplitPrior(SplitPrior):
-    """Question priors that look at the cell's box alone."""
+    """Split priors that look at the cell's box alone."""
 
     def _width(self, cell: PlainCell, feature: int) -> int:
         low, high = cell.span(feature)

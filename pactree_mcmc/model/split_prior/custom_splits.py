@@ -16,7 +16,7 @@ from ...files.encoding import CODEC, kept
 from ...table.coding import AnyScale, Scale, encode
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
-from ..cells import PlainCell, Question, bits
+from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .grid_cuts import GridCuts
 from .local_cuts import LocalCuts
@@ -180,13 +180,13 @@ class CustomSplits(SplitPrior):
 
     # what a cell has is known once it is bound to a model's cut points
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         raise NotImplementedError("weights are known once the prior is bound to a model")
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
+    def admits(self, cell: PlainCell, split: Split) -> bool:
         raise NotImplementedError("weights are known once the prior is bound to a model")
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         raise NotImplementedError("weights are known once the prior is bound to a model")
 
     # whether it is one
@@ -386,29 +386,29 @@ class BoundSplits(SplitPrior):
 
     # what a split prior says
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         weight = self._weights(cell, feature)
         if cell.high[feature] < 0:
-            return self.of.ways(cell, feature) if len(weight) and weight[0] > 0.0 else 0
+            return self.of.count_splits(cell, feature) if len(weight) and weight[0] > 0.0 else 0
         return int((weight > 0.0).sum())
 
     def mass(self, cell: PlainCell, feature: int) -> float:
         weight = self._weights(cell, feature)
         if cell.high[feature] < 0:
-            return float(self.of.ways(cell, feature) * weight.sum())
+            return float(self.of.count_splits(cell, feature) * weight.sum())
         return math.fsum(weight)
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
-        return self.of.admits(cell, question) and self._weight_of(cell, question) > 0.0
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        return self.of.admits(cell, split) and self._weight_of(cell, split) > 0.0
 
-    def _weight_of(self, cell: PlainCell, question: Question) -> float:
+    def _weight_of(self, cell: PlainCell, split: Split) -> float:
         """Weight of a split that the geometry admits."""
-        k = question.feature
+        k = split.feature
         weight = self._weights(cell, k)
         if cell.high[k] < 0:
             return float(weight.sum())
         codes, rows = self._codes(cell, k)
-        below = int((codes <= question.cut).sum())
+        below = int((codes <= split.cut).sum())
         left = np.cumsum(rows)[:-1]
         enough = (left >= self.min_leaf) & (rows.sum() - left >= self.min_leaf) if self.kind != GRID else left > 0
         number = int(enough[: below - 1].sum()) if below > 0 else -1
@@ -419,20 +419,20 @@ class BoundSplits(SplitPrior):
         mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
-    def log_probability(self, cell: PlainCell, question: Question) -> float:
-        known = super().log_probability(cell, question)
-        return known + math.log(self._weight_of(cell, question)) if known > -math.inf else known
+    def log_probability(self, cell: PlainCell, split: Split) -> float:
+        known = super().log_probability(cell, split)
+        return known + math.log(self._weight_of(cell, split)) if known > -math.inf else known
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         if cell.high[feature] < 0:
-            return self.of.draw_way(rng, cell, feature)
+            return self.of.draw_split_of(rng, cell, feature)
         weight = self._weights(cell, feature)
         codes, rows = self._codes(cell, feature)
         cuts = codes[:-1]
         if self.kind != GRID:
             left = np.cumsum(rows)[:-1]
             cuts = cuts[(left >= self.min_leaf) & (rows.sum() - left >= self.min_leaf)]
-        return Question(feature, int(rng.choice(cuts, p=weight / weight.sum())), -1)
+        return Split(feature, int(rng.choice(cuts, p=weight / weight.sum())), -1)
 
 
 def _ends(scale: AnyScale) -> np.ndarray:

@@ -332,8 +332,8 @@ def grow_dyadic(
         feature[m], threshold[m], right[m] = LEAF, 0.0, 0
         if here < depth and not _is_pure(label, order, start, stop):
             k = here % p
-            share = (2.0 * code[k, order[start]] + 1.0) / (np.int64(2) << (here // p))
-            feature[m], threshold[m] = k, box[k, 0] * (1.0 - share) + box[k, 1] * share
+            fraction = (2.0 * code[k, order[start]] + 1.0) / (np.int64(2) << (here // p))
+            feature[m], threshold[m] = k, box[k, 0] * (1.0 - fraction) + box[k, 1] * fraction
             middle = start
             for i in range(start, stop):
                 row = order[i]
@@ -373,7 +373,7 @@ class Contexts(NamedTuple):
 
 
 def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
-    """Turn a sequence into the table a context tree asks about.
+    """Turn a sequence into the table a context tree splits on.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
     Returns
     -------
     FixedTree
-        Over ``depth`` ordered columns, as `contexts` makes them. A node with m children is m - 1 questions
+        Over ``depth`` ordered columns, as `contexts` makes them. A node with m children is m - 1 splits
         ``symbol <= 0``, ``symbol <= 1``, ..., all but the first of them joint.
 
     Raises

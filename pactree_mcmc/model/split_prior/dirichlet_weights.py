@@ -19,7 +19,7 @@ LEAST, MOST = 1e-6, 1e6
 @kept
 @dataclass(frozen=True)
 class DirichletWeights:
-    """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that ask about few of many features.
+    """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that split on few of many features.
 
     Given ``feature_weights=`` of a split prior. The feature of a split is drawn by s among those that can part the
     cell. The smaller the concentration ``a``, the fewer features share the splits: of K splits about ``a log(1 + K/a)``

@@ -12,7 +12,7 @@ from ...files.encoding import kept
 from ...table.coding import LARGEST, AnyScale, DyadicScale
 from ...table.columns import Columns
 from ...table.reader import Table
-from ..cells import PlainCell, Question
+from ..cells import PlainCell, Split
 from .base import CYCLIC, DYADIC, MAX_LEVELS, BoxSplitPrior, check_weights
 
 
@@ -33,7 +33,7 @@ class DyadicCuts(BoxSplitPrior):
         Lower and upper end of each feature. Default: the range of the data.
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
         Weights of the features when free, >= 0, not all 0; or their prior, if they are unknown and few features are to
-        be asked about. Default: equal.
+        be split on. Default: equal.
 
     Raises
     ------
@@ -101,20 +101,20 @@ class DyadicCuts(BoxSplitPrior):
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return int(self.levels) * len(n_codes)
 
-    def fewest_questions(self, columns: Columns) -> int:
+    def fewest_splits(self, columns: Columns) -> int:
         weight = self.coordinate_weights(columns)
         n_asked = np.count_nonzero(weight)
         if len(weight) > columns.n_features or (self.cyclic and n_asked < len(weight)):
             return 0
         return int(self.levels) * int(n_asked)
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         if self.cyclic and cell.columns.source[feature] != cell.depth % cell.columns.n_features:
             return 0
         return int(self._width(cell, feature) >= 2)
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
-        return question.cut == sum(cell.span(question.feature)) // 2 - 1
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        return split.cut == sum(cell.span(split.feature)) // 2 - 1
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
-        return Question(feature, sum(cell.span(feature)) // 2 - 1, -1)
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+        return Split(feature, sum(cell.span(feature)) // 2 - 1, -1)

@@ -1,4 +1,4 @@
-"""The fixed design: every node's question is that of a given tree (formula sheet, section 2)."""
+"""The fixed design: every node's split is that of a given tree (formula sheet, section 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...table.values import ordered_values
 from ...tree.arrays import LEAF
 from ...tree.routing import depths_between
 from ...tree.tree import Tree, check_tree
-from ..cells import PlainCell, Question
+from ..cells import PlainCell, Split
 from ..tree_prior.base import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
 
@@ -27,14 +27,14 @@ ROWS_AT_ONCE = 1 << 16
 @kept
 @dataclass(frozen=True, eq=False)
 class FixedTree(SplitPrior):
-    """The question of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
+    """The split of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
 
     Parameters
     ----------
     tree : Tree
         The deepest tree; a node that is a leaf of it is never split.
     joint : bool array of shape (n_nodes,), optional
-        Nodes that belong to the question of their parent, which so has more than two answers: a joint node is split
+        Nodes that belong to the split of their parent, which so has more than two answers: a joint node is split
         whenever it is reached, whatever the tree prior, is never a leaf and adds no depth. A node with m children is
         m - 1 nodes of the tree, all but the first joint. `exact.solve` takes them; chains cannot, since they grow one
         node at a time. Default: none.
@@ -68,7 +68,7 @@ class FixedTree(SplitPrior):
         wrong[0] = joint[0]
         if wrong.any():
             what = "the root" if joint[0] else f"node {int(np.argmax(wrong))}, a leaf of the tree,"
-            raise ValueError(f"{what} cannot be joint: joint nodes continue the question of their parent.")
+            raise ValueError(f"{what} cannot be joint: joint nodes continue the split of their parent.")
         object.__setattr__(self, "joint", joint)
 
     @classmethod
@@ -83,22 +83,22 @@ class FixedTree(SplitPrior):
         return cls(Tree.from_sklearn(fitted))
 
     def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
-        """Split probabilities by node that pay for the choice of each question: ``rho`` times R under local cuts.
+        """Split probabilities by node that pay for the choice of each split: ``rho`` times R under local cuts.
 
-        A tree fitted to the data has questions picked among many. With these probabilities its prunings weigh, up to a
-        factor, what they weigh among all trees with local questions, so that no more is believed than the data say.
+        A tree fitted to the data has splits picked among many. With these probabilities its prunings weigh, up to a
+        factor, what they weigh among all trees with local cuts, so that no more is believed than the data say.
 
         Parameters
         ----------
         X : table of shape (n, p)
-            The rows by which the questions were picked. Features that the tree asks by categories are nominal.
+            The rows by which the splits were picked. Features that the tree splits by categories are nominal.
         rho : float, default 0.95
-            Split probability of a cell, question apart; in [0, 1).
+            Split probability of a cell, split apart; in [0, 1).
 
         Returns
         -------
         ndarray of shape (n_nodes,)
-            For ``BranchingProcess(rho)``; 0 in leaves and joint nodes, and where no question parts the rows.
+            For ``BranchingProcess(rho)``; 0 in leaves and joint nodes, and where no split parts the rows.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class FixedTree(SplitPrior):
         check_tree(self.tree, columns.n_features)
         if columns.twins:
             raise ValueError(
-                f"column {columns.names[columns.twins[0]]!r} has missing values, and the questions of a FixedTree do "
+                f"column {columns.names[columns.twins[0]]!r} has missing values, and the splits of a FixedTree do "
                 "not say where they go; fill them in, or use LocalCuts, GridCuts or DyadicCuts."
             )
         out: list[AnyScale] = []
@@ -200,36 +200,36 @@ class FixedTree(SplitPrior):
         depth = depths_between(tree.feature, tree.right, self.joint)
         return FixedShape(depth, tree.left, tree.right, tree.feature == LEAF, self.joint)
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         return int(self.tree.feature[cell.node] == feature)
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
-        raise NotImplementedError("the design knows its questions once it is bound to a model")
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        raise NotImplementedError("the design knows its splits once it is bound to a model")
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
-        raise NotImplementedError("the design knows its questions once it is bound to a model")
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+        raise NotImplementedError("the design knows its splits once it is bound to a model")
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundFixedTree(FixedTree):
-    """A fixed tree whose questions are known in codes, one for each node."""
+    """A fixed tree whose splits are known in codes, one for each node."""
 
     asked: Any = None
     """Records (n_nodes,) of dtype DESIGN."""
 
-    def _question(self, node: int) -> Question:
+    def _split(self, node: int) -> Split:
         here = self.asked[node]
-        return Question(int(here.feature), int(here.cut), int(here.categories))
+        return Split(int(here.feature), int(here.cut), int(here.categories))
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
-        return question == self._question(cell.node)
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        return split == self._split(cell.node)
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
-        return self._question(cell.node)
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+        return self._split(cell.node)
 
-    def children(self, cell: PlainCell, question: Question) -> tuple[PlainCell, PlainCell]:
+    def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
         nodes = int(self.tree.left[cell.node]), int(self.tree.right[cell.node])
-        left, right = cell.split(question, nodes)
+        left, right = cell.split(split, nodes)
         deeper = cell.depth + (not self.joint[cell.node])
         return replace(left, depth=deeper), replace(right, depth=deeper)
 

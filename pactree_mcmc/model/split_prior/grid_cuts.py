@@ -12,7 +12,7 @@ from ...files.encoding import kept
 from ...table.coding import AnyScale, Scale, given_scale, nominal_scale, quantile_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
-from ..cells import PlainCell, Question, bits
+from ..cells import PlainCell, Split, bits
 from .base import GRID, BoxSplitPrior, check_weights
 
 
@@ -21,7 +21,7 @@ from .base import GRID, BoxSplitPrior, check_weights
 class GridCuts(BoxSplitPrior):
     """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
 
-    Nominal features: the box holds a set of categories, and any way to part it is equally likely.
+    Nominal features: the box holds a set of categories, and every split of it is equally likely.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class GridCuts(BoxSplitPrior):
         of each feature, over the rows whatever they weigh, serve as cuts.
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
         Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
-        asked about. Default: equal.
+        split on. Default: equal.
 
     Raises
     ------
@@ -127,23 +127,23 @@ class GridCuts(BoxSplitPrior):
             out.append(quantile_scale(x, int(self.cuts)) if counted else given_scale(self.cuts[k]))
         return out
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         if cell.high[feature] < 0:
             return max((1 << (len(bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
         return self._width(cell, feature) - 1
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
-        k = question.feature
-        if question.categories >= 0:
-            return 0 < question.categories & cell.low[k] < cell.low[k]
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        k = split.feature
+        if split.categories >= 0:
+            return 0 < split.categories & cell.low[k] < cell.low[k]
         low, high = cell.span(k)
-        return low <= question.cut < high - 1
+        return low <= split.cut < high - 1
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         if cell.high[feature] >= 0:
             low, high = cell.span(feature)
-            return Question(feature, int(rng.integers(low, high - 1)), -1)
+            return Split(feature, int(rng.integers(low, high - 1)), -1)
         present = bits(cell.low[feature])
         pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
         left = [present[0]] + [c for j, c in enumerate(present[1:]) if pattern >> j & 1]
-        return Question(feature, -1, sum(1 << c for c in left))
+        return Split(feature, -1, sum(1 << c for c in left))

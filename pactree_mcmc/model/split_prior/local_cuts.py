@@ -12,7 +12,7 @@ from ...files.encoding import kept
 from ...table.coding import AnyScale, local_scale, nominal_scale
 from ...table.columns import Columns
 from ...table.reader import Table
-from ..cells import PlainCell, Question
+from ..cells import PlainCell, Split
 from .base import LOCAL, LOCAL_TRIVIAL, SplitPrior, check_weights
 
 
@@ -22,8 +22,8 @@ class LocalCuts(SplitPrior):
     """The ways a feature parts the points in the cell, all equally likely (Blanchard 1999, section 5).
 
     A feature is chosen by weight among those that can part the cell's points, then one of its ways uniformly: a cut
-    midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` ways to part
-    the m categories present. All rows of X count as points, those of E and those of weight zero too.
+    midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` splits of the
+    m categories present. All rows of X count as points, those of E and those of weight zero too.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class LocalCuts(SplitPrior):
         count. None: every midpoint.
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
         Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
-        asked about. Default: equal.
+        split on. Default: equal.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class LocalCuts(SplitPrior):
     @property
     def use_of_rows(self) -> str:
         return (
-            "LocalCuts asks the questions that part the rows of a cell, counted ones too; give GridCuts.from_table "
+            "LocalCuts has the splits that part the rows of a cell, counted ones too; give GridCuts.from_table "
             "with rows of E, DyadicCuts with bounds, or a FixedTree grown on E"
         )
 
@@ -94,7 +94,7 @@ class LocalCuts(SplitPrior):
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return 1 << 62 if self.trivial else n_units - 1
 
-    def fewest_questions(self, columns: Columns) -> int:
+    def fewest_splits(self, columns: Columns) -> int:
         return 1 << 62 if self.trivial else 0
 
     def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
@@ -105,7 +105,7 @@ class LocalCuts(SplitPrior):
     def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
         return bool(cell.high[feature] < 0)
 
-    def ways(self, cell: PlainCell, feature: int) -> int:
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
         if self.trivial and len(cell.index) == 0:
             return 1
         if self._is_nominal(cell, feature):
@@ -124,25 +124,25 @@ class LocalCuts(SplitPrior):
         least, most = self.min_leaf, int(rows.sum()) - self.min_leaf
         return sum(ways for total, ways in counts.items() if least <= total <= most)
 
-    def admits(self, cell: PlainCell, question: Question) -> bool:
+    def admits(self, cell: PlainCell, split: Split) -> bool:
         if self.trivial:
             return True
-        left = int(cell.rows[cell.goes_left(question)].sum())
+        left = int(cell.rows[cell.goes_left(split)].sum())
         return min(left, cell.n_rows - left) >= self.min_leaf
 
-    def draw_way(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Question:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         nominal = self._is_nominal(cell, feature)
         if self.trivial:
-            way = int(rng.integers(self.ways(cell, feature)))
+            way = int(rng.integers(self.count_splits(cell, feature)))
             if way < 2:
                 every = int(cell.units.codes[feature].max())
-                whole = Question(feature, every, (2 << every) - 1 if nominal else -1)
-                return whole if way == 0 else Question(feature, -1, 0 if nominal else -1)
+                whole = Split(feature, every, (2 << every) - 1 if nominal else -1)
+                return whole if way == 0 else Split(feature, -1, 0 if nominal else -1)
         if not nominal:
-            return Question(feature, int(rng.choice(self._cuts(cell, feature))), -1)
+            return Split(feature, int(rng.choice(self._cuts(cell, feature))), -1)
         present = cell.rows_by_code(feature)[0]
         while True:
             left = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
-            question = Question(feature, -1, sum(1 << c for c in left))
-            if len(left) < len(present) and (self.trivial or self.admits(cell, question)):
-                return question
+            split = Split(feature, -1, sum(1 << c for c in left))
+            if len(left) < len(present) and (self.trivial or self.admits(cell, split)):
+                return split

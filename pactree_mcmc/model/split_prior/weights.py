@@ -21,7 +21,7 @@ class Cut(NamedTuple):
     feature: int
     """Column of X."""
     nominal: bool
-    """Whether the feature is nominal. All its parts are asked about at once, and what is said of values and rows is
+    """Whether the feature is nominal. All its parts are split on at once, and what is said of values and rows is
     NaN."""
     at: float
     """The threshold: rows of at most this value go left."""

@@ -106,12 +106,12 @@ class BranchingProcess:
             return -math.log(z)
         return -math.log(self._mass_by_node(shape))
 
-    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
+    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Returns the log of the sum of the prior over all trees; None where it depends on the cells.
 
-        ``n_questions``: as of `SplitPrior.fewest_questions`.
+        ``n_splits``: as of `SplitPrior.fewest_splits`.
         """
-        if not self.conditioned or (self.max_depth is not None and n_questions >= self.max_depth):
+        if not self.conditioned or (self.max_depth is not None and n_splits >= self.max_depth):
             return 0.0
         return None if shape is None else math.log(self._mass_by_node(shape)) + self.log_constant(shape)
 

@@ -61,6 +61,6 @@ class ChipmanPrior:
         """Zero: the prior is normalised."""
         return 0.0
 
-    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
+    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Zero: the prior sums to one, whatever the splits."""
         return 0.0

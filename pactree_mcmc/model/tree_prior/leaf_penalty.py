@@ -61,6 +61,6 @@ class LeafPenalty:
         """Zero: evidences are relative to the sum of the weights."""
         return 0.0
 
-    def log_mass(self, n_questions: int, shape: FixedShape | None) -> float | None:
+    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """None: the sum of the weights depends on the cells."""
         return None

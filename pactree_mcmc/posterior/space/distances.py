@@ -125,7 +125,7 @@ def information_distances(one: np.ndarray, other: np.ndarray, weight: np.ndarray
             total = 0.0
             for i in range(len(weight)):
                 a, b = one[s, i], other[t, i]
-                # each share of rows is added once, where it is first met
+                # each fraction of rows is added once, where it is first met
                 p = both[a, b]
                 if p > 0.0:
                     total += p * np.log(alone[0, a] / p) + p * np.log(alone[1, b] / p)

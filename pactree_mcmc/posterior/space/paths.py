@@ -16,7 +16,7 @@ ALL_ROWS = "all rows"
 
 
 class Condition(NamedTuple):
-    """The answer to one question, in the units of X."""
+    """The answer to one split, in the units of X."""
 
     feature: int
     threshold: float

@@ -31,7 +31,7 @@ class Support(NamedTuple):
     kind: np.ndarray
     """(m,) "cell" or "split"."""
     words: list[str]
-    """The conditions on the way to the cell; for a split, behind a colon, its question."""
+    """The conditions on the way to the cell; for a split, behind a colon, its split."""
     probability: np.ndarray
     """(m,) that the tree has it."""
     by_chain: np.ndarray
@@ -117,7 +117,7 @@ def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
         key += (
             split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
         )
-        words += [words_of_node(post, node, question=splits) for node in nodes[-1].tolist()]
+        words += [words_of_node(post, node, split=splits) for node in nodes[-1].tolist()]
     held, seen = np.vstack(by_tree), np.hstack(by_chain)
     rhat, ess = rhat_and_ess_by_tree(held, post.tree_of_draw)
     probability = seen.mean(axis=0)
@@ -172,16 +172,16 @@ def most_probable_nodes(post: SampledPosterior, *, splits: bool = False) -> np.n
     return order[first]
 
 
-def words_of_node(post: SampledPosterior, node: int, *, question: bool = False) -> str:
-    """The conditions on the way to a node, counted over all trees, and its question."""
+def words_of_node(post: SampledPosterior, node: int, *, split: bool = False) -> str:
+    """The conditions on the way to a node, counted over all trees, and its split."""
     trees, columns = post.distinct_trees, post.model.columns
     way = in_words(columns, [condition for _, condition in path_to(trees, int(post.cells.tree_of_node[node]), node)])
-    return with_question(way, in_words(columns, [condition_of(trees, node)])) if question else way
+    return with_split(way, in_words(columns, [condition_of(trees, node)])) if split else way
 
 
-def with_question(way: str, question: str) -> str:
+def with_split(way: str, split: str) -> str:
     """A split in words."""
-    return f"{way}: {question}"
+    return f"{way}: {split}"
 
 
 class SplitFrequencies(NamedTuple):

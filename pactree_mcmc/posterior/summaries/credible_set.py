@@ -1,4 +1,4 @@
-"""The smallest set of trees that holds a given share of the posterior, and where any tree lies in it."""
+"""The smallest set of trees that holds a given fraction of the posterior, and where any tree lies in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CredibleSet:
     """The most probable trees that together hold ``mass`` of the posterior.
 
     Trees are ordered by their log posterior, which is known for any tree up to one constant, so their odds are exact.
-    What share of the posterior lies above a tree comes from the draws: the share of the draws whose tree is more
+    What fraction of the posterior lies above a tree comes from the draws: the fraction of the draws whose tree is more
     probable. So the level of a tree is known whether or not it was drawn.
 
     Attributes
@@ -35,7 +35,7 @@ class CredibleSet:
     log_odds : ndarray of shape (m,)
         Log odds of each against the first, nats.
     weight : ndarray of shape (m,)
-        Share of the draws that each is; its probability where ``exact``.
+        Fraction of the draws that each is; its probability where ``exact``.
     exact : bool
         Whether weights are probabilities and all trees of the set are listed; else only those drawn.
     """
@@ -66,7 +66,8 @@ class CredibleSet:
         return self._post.distinct_tree(int(self._number[int(i)]))
 
     def level(self, tree: Any) -> float:
-        """Share of the posterior that lies in trees more probable than ``tree``: 0 for the best, 1 for the impossible.
+        """Fraction of the posterior that lies in trees more probable than ``tree``: 0 for the best, 1 for the
+        impossible.
 
         Parameters
         ----------
@@ -84,7 +85,7 @@ class CredibleSet:
         Raises
         ------
         ValueError
-            If it is no tree, or asks about a column that X lacks.
+            If it is no tree, or splits on a column that X lacks.
 
         Examples
         --------
@@ -97,7 +98,7 @@ class CredibleSet:
         """
         given = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
         log_posterior = self._post.model.log_posterior(given)
-        return 1.0 if log_posterior == -np.inf else share_above(*self._ranked, log_posterior)
+        return 1.0 if log_posterior == -np.inf else fraction_above(*self._ranked, log_posterior)
 
     def __contains__(self, tree: Any) -> bool:
         return self.level(tree) < self.mass
@@ -119,18 +120,18 @@ def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, 
     drawn = np.flatnonzero(weight > 0.0)
     order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
-    inside = np.array([share_above(*ranked, value) < mass for value in ranked[0].tolist()])
+    inside = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
     chosen = order[inside]
     return CredibleSet(mass, log_posterior[chosen], weight[chosen], exact, post, chosen, ranked)
 
 
 def check_mass(mass: Any) -> float:
-    """Refuse what is no share of the posterior between 0 and 1."""
+    """Refuse what is no fraction of the posterior between 0 and 1."""
     number = check_number("mass", mass, "a number between 0 and 1", 0.0, 1.0)
     return check_number("mass", number, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
 
 
-def share_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
+def fraction_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
     """Weight of the trees more probable than one; ``weight_above`` (m + 1,) adds up that of ``falling`` (m,)."""
     bound = log_posterior + TIE * max(1.0, abs(log_posterior))
     return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))

@@ -1,4 +1,4 @@
-"""The questions about trees as trees that every posterior answers, and those that draws alone do."""
+"""The splits on trees as trees that every posterior answers, and those that draws alone do."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ class ExploresTrees:
 
         Notes
         -----
-        The order of the trees is that of their log posteriors, exact for any tree; only the share of the posterior
-        above a tree comes from draws, with the Monte-Carlo error of a share. Under `LeafPenalty` a constant that all
+        The order of the trees is that of their log posteriors, exact for any tree; only the fraction of the posterior
+        above a tree comes from draws, with the Monte-Carlo error of a fraction. Under `LeafPenalty` a constant that all
         trees share is left out, which changes nothing.
 
         Examples
@@ -271,7 +271,7 @@ class ExploresTrees:
         >>> model = pt.TreeModel(x[:, None], np.where(x < 20, 0.0, np.where(x < 40, 3.0, 4.0)) + 0.1 * np.sin(x))
         >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
         >>> small = post.project(2)
-        >>> print(small.tree.question(0), round(small.r2, 2))
+        >>> print(small.tree.split(0), round(small.r2, 2))
         x0 <= 19.5 0.94
         """
         return projection_of(self._draws_that_predict(draws, rng), max_leaves, self._mean_at)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 LEAST_SILHOUETTE = 0.25
 """Clusters of a smaller mean silhouette are none (Kaufman and Rousseeuw 1990, table 2.4)."""
-MORE, LEAST_SHARE = 0.05, 0.05
-"""Further clusters must raise the silhouette by so much, and the smallest must hold such a share of the draws."""
+MORE, LEAST_FRACTION = 0.05, 0.05
+"""Further clusters must raise the silhouette by so much, and the smallest must hold such a fraction of the draws."""
 APART = 0.25
 """What is so much more frequent in a cluster than elsewhere, or less, is told."""
 N_TOLD = 3
@@ -29,9 +29,9 @@ class Mode(NamedTuple):
     """A cluster of trees."""
 
     mass: float
-    """Share of all draws."""
+    """Fraction of all draws."""
     by_chain: np.ndarray
-    """(chains,) share of the draws of each chain."""
+    """(chains,) fraction of the draws of each chain."""
     tree: Tree
     """The one of its trees whose mean distance to the others is least."""
     differs: list[str]
@@ -55,7 +55,7 @@ class Modes(NamedTuple):
         """The modes in words, one after the other."""
         out = []
         for i, mode in enumerate(self.modes):
-            chains = ", ".join(f"{share:.2f}" for share in mode.by_chain)
+            chains = ", ".join(f"{fraction:.2f}" for fraction in mode.by_chain)
             out.append(f"mode {i}: {mode.mass:.3f} of the draws (by chain: {chains})")
             out += [f"  {line}" for line in (*mode.differs, *mode.tree.format().splitlines())]
         return "\n".join(out)
@@ -102,7 +102,7 @@ def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
         if len(np.unique(distance[centres], axis=0)) < k:
             break
         nearest = np.argmin(distance[:, centres], axis=1)
-        if np.bincount(nearest, minlength=k).min() < LEAST_SHARE * len(distance):
+        if np.bincount(nearest, minlength=k).min() < LEAST_FRACTION * len(distance):
             continue
         found = _silhouette(distance, nearest, k)
         if found >= max(score + MORE, LEAST_SILHOUETTE):
@@ -165,17 +165,17 @@ def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
     if at_root[0, k] - at_root[1, k] >= APART:
         what = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
         out.append(_told(what, at_root[:, k]))
-    share = post.cells.frequencies(groups, splits=True)
-    if share.shape[1]:
-        gap = np.abs(share[0] - share[1])
+    fraction = post.cells.frequencies(groups, splits=True)
+    if fraction.shape[1]:
+        gap = np.abs(fraction[0] - fraction[1])
         nodes = most_probable_nodes(post, splits=True)
         rows = post.model.leaf.weight(post.node_stats[nodes])
         for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_TOLD].tolist():
             if gap[i] >= APART:
-                words = f"{words_of_node(post, int(nodes[i]), question=True)} ({count_words(float(rows[i]))})"
-                out.append(_told(words, share[:, i]))
+                words = f"{words_of_node(post, int(nodes[i]), split=True)} ({count_words(float(rows[i]))})"
+                out.append(_told(words, fraction[:, i]))
     return out
 
 
-def _told(what: str, share: np.ndarray) -> str:
-    return f"{what}: in {share[0]:.2f} of its trees, in {share[1]:.2f} of the others"
+def _told(what: str, fraction: np.ndarray) -> str:
+    return f"{what}: in {fraction[0]:.2f} of its trees, in {fraction[1]:.2f} of the others"

@@ -42,7 +42,7 @@ class Projection(NamedTuple):
     tree: Tree
     """Its nodes predict the mean of the posterior mean over their training rows."""
     r2: float
-    """Share of the variance of the posterior mean, over training rows, that the tree keeps."""
+    """Fraction of the variance of the posterior mean, over training rows, that the tree keeps."""
     r2_draws: np.ndarray
     """(chains, draws): the same of each draw's own predictions, projected on the same leaves."""
     leaf: np.ndarray
@@ -139,8 +139,8 @@ def kept_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[n
     kept = np.einsum("kld,l->k", means**2, in_leaf)
     whole = np.einsum("kmd,m->k", values**2, weight)
     constant = total <= 1e-20 * whole
-    share = np.where(constant, 1.0, kept / np.where(constant, 1.0, total)).clip(0.0, 1.0)
-    return share, means + np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
+    fraction = np.where(constant, 1.0, kept / np.where(constant, 1.0, total)).clip(0.0, 1.0)
+    return fraction, means + np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
 
 
 def grow_summary(

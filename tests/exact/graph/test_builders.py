@@ -98,7 +98,7 @@ def test_two_rows_of_equal_values():
 
 def test_a_tree_that_does_not_fit_the_columns():
     design = pt.FixedTree(pt.Tree([3, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]))
-    with pytest.raises(ValueError, match="asks about feature 3; there are 2 features"):
+    with pytest.raises(ValueError, match="splits on feature 3; there are 2 features"):
         pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], split_prior=design)
 
 

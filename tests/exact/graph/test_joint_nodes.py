@@ -42,9 +42,9 @@ def test_joint_nodes_equal_enumeration(prior, seed):
     reference, truth = Reference(problem), exact.solve(model)
     assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
     assert truth.map_log_joint == pytest.approx(reference.best_log_joint, **TOLERANCE)
-    law, pmf = reference.n_leaves(), truth.n_leaves_pmf()
-    for m in set(law) | set(range(len(pmf))):
-        assert (pmf[m] if m < len(pmf) else 0.0) == pytest.approx(law.get(m, 0.0), **TOLERANCE)
+    distribution, pmf = reference.n_leaves(), truth.n_leaves_pmf()
+    for m in set(distribution) | set(range(len(pmf))):
+        assert (pmf[m] if m < len(pmf) else 0.0) == pytest.approx(distribution.get(m, 0.0), **TOLERANCE)
     assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
     draws = truth.sample(20, rng=seed)
     for t in range(draws.n_distinct_trees):

@@ -15,7 +15,7 @@ TOLERANCE = {"rel": 1e-9, "abs": 1e-9}
 
 
 def _key(key):
-    """A root question with its threshold rounded, so that equal sums in another order stay equal."""
+    """A root split with its threshold rounded, so that equal sums in another order stay equal."""
     if key is None or isinstance(key[1], frozenset):
         return key
     k, cut, *side = key
@@ -24,9 +24,9 @@ def _key(key):
     return (k, round(float(cut), 9), *side)
 
 
-def _rounded(law):
+def _rounded(distribution):
     out = {}
-    for key, probability in law.items():
+    for key, probability in distribution.items():
         out[_key(key)] = out.get(_key(key), 0.0) + probability
     return out
 
@@ -94,10 +94,10 @@ def check(problem, model, rng, seed):
     best = truth.map_tree()
     assert model.log_posterior(best) == pytest.approx(truth.map_log_joint, **TOLERANCE)
     leaves = truth.n_leaves_pmf()
-    law = reference.n_leaves()
+    distribution = reference.n_leaves()
     assert leaves.sum() == pytest.approx(1.0, abs=1e-9)
-    for m in set(law) | set(range(len(leaves))):
-        assert (leaves[m] if m < len(leaves) else 0.0) == pytest.approx(law.get(m, 0.0), **TOLERANCE), m
+    for m in set(distribution) | set(range(len(leaves))):
+        assert (leaves[m] if m < len(leaves) else 0.0) == pytest.approx(distribution.get(m, 0.0), **TOLERANCE), m
     assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
     root, expected = _rounded(truth.root_split_pmf()), _rounded(reference.root())
     for key in set(root) | set(expected):

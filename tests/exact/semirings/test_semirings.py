@@ -9,7 +9,16 @@ from exact.answers import log_sums
 from exact.graph.packed import pack_graph
 from exact.recursion.inside_outside import goes_left, grow_trees, inside
 from exact.recursion.terms import likely_part
-from exact.semirings.algebras import Best, BestBySize, DepthLaw, LogSum, Moments, Products, Residue, SizeLaw
+from exact.semirings.algebras import (
+    Best,
+    BestBySize,
+    DepthDistribution,
+    LogSum,
+    Moments,
+    Products,
+    Residue,
+    SizeDistribution,
+)
 from exact.semirings.exponential import exp_down
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import pack_model
@@ -52,19 +61,19 @@ def check_count(reference, model, truth):
     assert truth.n_trees == reference.n_trees
 
 
-def check_size_law(reference, model, truth):
-    law, expected = truth.n_leaves_pmf(), reference.n_leaves()
-    for m in range(max(len(law), max(expected) + 1)):
-        assert (law[m] if m < len(law) else 0.0) == pytest.approx(expected.get(m, 0.0), abs=1e-12)
+def check_size_distribution(reference, model, truth):
+    distribution, expected = truth.n_leaves_pmf(), reference.n_leaves()
+    for m in range(max(len(distribution), max(expected) + 1)):
+        assert (distribution[m] if m < len(distribution) else 0.0) == pytest.approx(expected.get(m, 0.0), abs=1e-12)
 
 
-def check_depth_law(reference, model, truth):
+def check_depth_distribution(reference, model, truth):
     expected = {}
     for tree, probability in reference.posterior():
         expected[levels(tree)] = expected.get(levels(tree), 0.0) + probability
-    law = truth.depth_pmf()
-    assert len(law) == max(d for d, probability in expected.items() if probability > 1e-13) + 1
-    assert law == pytest.approx([expected.get(d, 0.0) for d in range(len(law))], abs=1e-12)
+    distribution = truth.depth_pmf()
+    assert len(distribution) == max(d for d, probability in expected.items() if probability > 1e-13) + 1
+    assert distribution == pytest.approx([expected.get(d, 0.0) for d in range(len(distribution))], abs=1e-12)
 
 
 def check_best_by_size(reference, model, truth):
@@ -155,11 +164,11 @@ def test_other_terms_on_the_same_graph(kind, seed):
     assert exact.count_trees(graph) == len(trees)
     of_leaf, of_split = rng.normal(size=graph.n_cells), rng.normal(size=graph.n_edges)
     value = np.array([sum(of_leaf[c] for c, _ in leaves) + sum(of_split[e] for e, _ in qs) for _, leaves, qs in trees])
-    share = np.exp(weights - log_sum(weights))
+    fraction = np.exp(weights - log_sum(weights))
     posterior = exact.ExactPosterior(solved(kind, seed)[1], graph)
     mean, variance = posterior.mean_and_variance(of_leaf, of_split)
-    assert mean == pytest.approx(share @ value, **TOLERANCE)
-    assert variance == pytest.approx(share @ (value - share @ value) ** 2, **TOLERANCE)
+    assert mean == pytest.approx(fraction @ value, **TOLERANCE)
+    assert variance == pytest.approx(fraction @ (value - fraction @ value) ** 2, **TOLERANCE)
 
 
 @each_seed
@@ -236,24 +245,26 @@ def test_the_cells_of_a_row_share_one_leaf(kind, seed):
                     holds[graph.left[e] if left else graph.right[e]] = True
         assert leaf[holds].sum() == pytest.approx(1.0, abs=1e-9)
     of_split = np.repeat(graph.rows, np.diff(graph.first_edge))
-    probabilities, asked = truth.cell_probabilities(), truth.question_probabilities()
+    probabilities, asked = truth.cell_probabilities(), truth.split_probabilities()
     assert leaf @ graph.rows == pytest.approx(graph.rows[0])
     by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), asked)
     assert by_cell == pytest.approx(probabilities.split[: len(by_cell)], **TOLERANCE)
     assert asked @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
 
 
-def test_law_of_depths_beyond_the_first_ones():
-    """A chain of rows with a prior that never stops: trees as deep as the rows allow; draws have the same law."""
+def test_distribution_of_depths_beyond_the_first_ones():
+    """A chain of rows with a prior that never stops: trees as deep as the rows allow; draws have the same
+    distribution.
+    """
     x = np.arange(24.0)
     model = pt.TreeModel(x[:, None], x, tree_prior=pt.ChipmanPrior(0.999, 0.0), split_prior=pt.LocalCuts(min_leaf=1))
     truth = exact.solve(model)
-    law = truth.depth_pmf()
-    assert 16 < len(law) <= 24
-    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    distribution = truth.depth_pmf()
+    assert 16 < len(distribution) <= 24
+    assert distribution.sum() == pytest.approx(1.0, abs=1e-12)
     drawn = truth.sample(4000, rng=1).depth_pmf()
-    assert law[16:].min() > 0.0
-    assert 0.5 * np.abs(np.pad(drawn, (0, len(law) - len(drawn))) - law).sum() < 0.05
+    assert distribution[16:].min() > 0.0
+    assert 0.5 * np.abs(np.pad(drawn, (0, len(distribution) - len(drawn))) - distribution).sum() < 0.05
 
 
 @each_graph
@@ -273,8 +284,8 @@ def test_plain_python_agrees(kind):
             np.empty((n, m)), np.ones(m), np.full(graph.feature.max(initial=0) + 1, -1), graph.feature, inner, spare
         )
         counters = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)]
-        yield DepthLaw(np.empty((n, 6)), inner)
-        yield SizeLaw(*counters, np.zeros(50 * n), np.zeros(50), np.zeros(1, dtype=np.int64), inner, spare)
+        yield DepthDistribution(np.empty((n, 6)), inner)
+        yield SizeDistribution(*counters, np.zeros(50 * n), np.zeros(50), np.zeros(1, dtype=np.int64), inner, spare)
 
     for plain, compiled in zip(semirings(), semirings(), strict=True):
         inside.py_func(graph, plain)
@@ -303,14 +314,14 @@ def test_the_likely_part_loses_no_more_than_it_may():
         assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
 
 
-def test_the_law_of_sizes_of_a_larger_problem():
+def test_the_distribution_of_sizes_of_a_larger_problem():
     truth = exact.solve(steps(60))
-    law = truth.n_leaves_pmf()
-    sizes = np.arange(len(law))
+    distribution = truth.n_leaves_pmf()
+    sizes = np.arange(len(distribution))
     mean, variance = truth.mean_and_variance(np.ones(truth.graph.n_cells))
-    assert law.sum() == pytest.approx(1.0, abs=1e-13)
-    assert law @ sizes == pytest.approx(mean, abs=1e-11)
-    assert law @ (sizes - mean) ** 2 == pytest.approx(variance, abs=1e-10)
+    assert distribution.sum() == pytest.approx(1.0, abs=1e-13)
+    assert distribution @ sizes == pytest.approx(mean, abs=1e-11)
+    assert distribution @ (sizes - mean) ** 2 == pytest.approx(variance, abs=1e-10)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 5, 8])
@@ -352,7 +363,7 @@ def test_trees_over_a_line_of_points():
 
 
 def test_best_trees_of_many():
-    """Far beyond enumeration: distinct, ordered, the law of sizes and the draws agree with them."""
+    """Far beyond enumeration: distinct, ordered, the distribution of sizes and the draws agree with them."""
     model = steps(60)
     truth = exact.solve(model)
     trees, log_joint = truth.best_trees(300)

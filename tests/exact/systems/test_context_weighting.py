@@ -34,10 +34,10 @@ def test_equals_the_plain_recursion_and_enumeration(depth, m):
     found = [(log_joint(pairs, s, depth, m, alpha, rho), s) for s in sources(depth, m)]
     total = math.fsum(math.exp(value) for value, _ in found)
     assert ctw.log_evidence == pytest.approx(math.log(total), abs=1e-12)
-    law = np.zeros(depth + 1)
+    distribution = np.zeros(depth + 1)
     for value, source in found:
-        law[max(map(len, source))] += math.exp(value) / total
-    assert ctw.depth_pmf() == pytest.approx(law, abs=1e-12)
+        distribution[max(map(len, source))] += math.exp(value) / total
+    assert ctw.depth_pmf() == pytest.approx(distribution, abs=1e-12)
     best = ctw.best_source()
     assert best.log_probability == pytest.approx(max(found)[0] - math.log(total), abs=1e-12)
     likeliest = [s for value, s in found if value > max(found)[0] - 1e-9]
@@ -154,10 +154,10 @@ def markov(n, order, rng):
         for a in range(2):
             P[state, (state << 1 | a) % states] += p[recent] if a else 1 - p[recent]
     values, vectors = np.linalg.eig(P.T)
-    law = np.real(vectors[:, np.argmax(np.real(values))])
-    law /= law.sum()
+    distribution = np.real(vectors[:, np.argmax(np.real(values))])
+    distribution /= distribution.sum()
     bits = -np.array([sum(q * math.log2(q) for q in row if q > 0) for row in P])
-    return s, float(law @ bits)
+    return s, float(distribution @ bits)
 
 
 def test_a_markov_source_of_order_three():

@@ -29,7 +29,7 @@ def labelled(tree):
 
 
 def shape_prior(problem, tree, cell):
-    """Log prior of a tree's shape and labels, its questions apart."""
+    """Log prior of a tree's shape and labels, its splits apart."""
     if tree == LEAF:
         return log_stop(problem, cell, cell.depth < problem.max_depth)
     _, k, rule, left, right = tree
@@ -83,12 +83,12 @@ def test_equals_brute_force(seed):
     assert truth.map_log_joint == pytest.approx(max(log_joints), abs=1e-9)
     assert truth.n_trees == len(trees)
     assert truth.best_trees(5).log_joint == pytest.approx(sorted(log_joints, reverse=True)[:5], abs=1e-9)
-    share = np.exp(np.array(log_joints) - total)
-    sizes = np.bincount([count_leaves(tree) for tree, _ in trees], weights=share)
+    fraction = np.exp(np.array(log_joints) - total)
+    sizes = np.bincount([count_leaves(tree) for tree, _ in trees], weights=fraction)
     assert truth.n_leaves_pmf() == pytest.approx(sizes[: len(truth.n_leaves_pmf())], abs=1e-9)
     if not problem.nominal:
         row = problem.X[0]
-        expected = share @ np.array([predictive(problem, leaf_of(problem, tree, row)) for tree, _ in trees])
+        expected = fraction @ np.array([predictive(problem, leaf_of(problem, tree, row)) for tree, _ in trees])
         table = np.array([row], dtype=float)
         if model.columns.named:
             import pandas as pd

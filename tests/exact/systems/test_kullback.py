@@ -69,7 +69,7 @@ def test_terms_of_corollary_two_with_a_nominal_feature():
     assert exact.kl_bound(trivial, split).splits == pytest.approx(math.log(2**19 + 1) / 31)
 
 
-def test_the_ways_of_a_nominal_question_are_those_of_its_cell():
+def test_the_ways_of_a_nominal_split_are_those_of_its_cell():
     """Four categories at the root, two of them and five of the numbers below: ways 7, 1 and 29."""
     tree = pt.Tree(
         [1, 1, -1, -1, 0, -1, -1], [0, 0, 0, 0, 0.5, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0],

@@ -59,7 +59,7 @@ def check_votes(rule, fitted, points, value, abstains=is_bare):
 
 
 def n_asked(leaves, k):
-    """Nodes above the leaves of a subtree that ask about feature k."""
+    """Nodes above the leaves of a subtree that split on feature k."""
     above = set()
     for a in leaves:
         while a.parent is not None:
@@ -187,18 +187,18 @@ def test_pruning_is_the_cheapest_subtree(base, penalty, block):
 def check_hs_vote(base, rng, X, y, max_depth, root):
     eta = rng.exponential(1.0)
 
-    def share(a):
-        return np.mean(y[a.rows]) if a.rows else share(a.parent)
+    def fraction(a):
+        return np.mean(y[a.rows]) if a.rows else fraction(a.parent)
 
     def log_weight(tree):
         n_halved = sum(bool(a.children) for a in tree) + len(tree) - 1
-        return -math.log(2.0) * n_halved - eta * sum(abs(y[i] - share(a)) for a in tree for i in a.rows)
+        return -math.log(2.0) * n_halved - eta * sum(abs(y[i] - fraction(a)) for a in tree for i in a.rows)
 
     rule = naive.Rule(root, log_weight)
     fitted = HSVoteClassifier(base, eta=eta, max_depth=max_depth).fit(X, y)
     assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
     points = rng.random((20, X.shape[1]))
-    check_votes(rule, fitted, points, lambda a: np.array([1.0 - share(a), share(a)]))
+    check_votes(rule, fitted, points, lambda a: np.array([1.0 - fraction(a), fraction(a)]))
 
 
 @each_base

@@ -9,7 +9,7 @@ import exact
 import pactree_mcmc as pt
 from tests.exact.recursion.test_enumeration import _as_table, _new_rows, _rounded
 from tests.problems.drawn import SPLIT_PRIORS, TREE_PRIORS, random_problem
-from tests.reference.progressive import direct_on_full_tree, mean_law, mean_rows, stages
+from tests.reference.progressive import direct_on_full_tree, mean_distribution, mean_rows, stages
 
 TIGHT = {"rel": 0, "abs": 1e-12}
 
@@ -31,7 +31,7 @@ def frozen_model(n=60, depth=3, seed=0, n_classes=3, **parts):
     )
 
 
-def assert_equal_laws(found, expected, tolerance):
+def assert_equal_distributions(found, expected, tolerance):
     found, expected = _rounded(found), _rounded(expected)
     for key in set(found) | set(expected):
         assert found.get(key, 0.0) == pytest.approx(expected.get(key, 0.0), **tolerance), key
@@ -51,15 +51,19 @@ def assert_equals_brute_force(problem, model, rng, tolerance):
     values = mixture.predict_proba(table) if model.classes_ is not None else mixture.predict(table)[:, None]
     expected = [mean_rows([s.predict(row) for s in by_stage]) for row in rows]
     assert values == pytest.approx(np.array(expected), **tolerance)
-    law = dict(enumerate(mixture.n_leaves_pmf()))
-    assert_equal_laws({(0, m): q for m, q in law.items()}, keyed(mean_law([s.n_leaves() for s in by_stage])), tolerance)
+    distribution = dict(enumerate(mixture.n_leaves_pmf()))
+    assert_equal_distributions(
+        {(0, m): q for m, q in distribution.items()},
+        keyed(mean_distribution([s.n_leaves() for s in by_stage])),
+        tolerance,
+    )
     assert mixture.feature_inclusion() == pytest.approx(mean_rows([s.inclusion() for s in by_stage]), **tolerance)
-    assert_equal_laws(mixture.root_split_pmf(), mean_law([s.root() for s in by_stage]), tolerance)
+    assert_equal_distributions(mixture.root_split_pmf(), mean_distribution([s.root() for s in by_stage]), tolerance)
     return True
 
 
-def keyed(law):
-    return {(0, m): q for m, q in law.items()}
+def keyed(distribution):
+    return {(0, m): q for m, q in distribution.items()}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -139,10 +143,10 @@ def test_orders_are_averaged():
         if sum(not e for e in problem.estimation) >= 3 and min(problem.weights) > 0:
             break
     mixture = exact.progressive_mixture(model, orders=3, rng=4)
-    laws = [stages(problem, order.staged.tolist()) for order in mixture._orders]
+    distributions = [stages(problem, order.staged.tolist()) for order in mixture._orders]
     assert len({tuple(order.staged) for order in mixture._orders}) > 1
     row = problem.X[0]
-    expected = mean_rows([mean_rows([s.predict(row) for s in law]) for law in laws])
+    expected = mean_rows([mean_rows([s.predict(row) for s in distribution]) for distribution in distributions])
     assert mixture.predict_proba(_as_table(model, [row]))[0] == pytest.approx(expected, **TIGHT)
 
 
@@ -187,13 +191,13 @@ def _with_mask(model, mask):
     )
 
 
-def test_draws_follow_the_mean_law():
+def test_draws_follow_the_mean_distribution():
     model = frozen_model()
     mixture = exact.progressive_mixture(model, orders=2, rng=1)
     draws = mixture.sample(4_000, rng=3)
     n = 4_000
-    found, law = draws.n_leaves_pmf(), mixture.n_leaves_pmf()
-    assert abs(found - law[: len(found)]).max() < 5 * np.sqrt(0.25 / n)
+    found, distribution = draws.n_leaves_pmf(), mixture.n_leaves_pmf()
+    assert abs(found - distribution[: len(found)]).max() < 5 * np.sqrt(0.25 / n)
     X = np.random.default_rng(9).random((20, 2))
     assert abs(draws.predict_proba(X) - mixture.predict_proba(X)).max() < 5 * np.sqrt(0.25 / n)
     for t in range(5):
@@ -312,7 +316,7 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made,
     mixture = exact.progressive_mixture(model())
     expected = mean_of_solutions(model, mixture._orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
-    # the averaged questions, asked one after another, are right at the rows of X and wrong between them
+    # the averaged splits, asked one after another, are right at the rows of X and wrong between them
     walked = mixture._marginals._values(mixture.model.columns.numbers(rows))
     assert abs(walked - expected)[:9].max() < 1e-12 < 1e-5 < abs(walked - expected)[9:].max()
 

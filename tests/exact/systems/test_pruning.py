@@ -179,7 +179,7 @@ def test_a_planted_bug_is_caught():
 
 
 def test_of_several_prunings_at_one_price_the_smallest_is_next():
-    """Every question saves one error. From three leaves on, prunings to two and to one leaf rise at the same price."""
+    """Every split saves one error. From three leaves on, prunings to two and to one leaf rise at the same price."""
     chain = pt.Tree(
         [0, -1, 0, -1, 0, -1, -1], [0.5, 0, 1.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 5, 0, 0], [2, 0, 4, 0, 6, 0, 0]
     )
@@ -203,7 +203,7 @@ def test_trees_of_the_library_and_other_rows():
     assert few.minimum_cost[16] == 0.0
 
 
-def test_nominal_questions():
+def test_nominal_splits():
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame({"a": pandas.Categorical(list("uvwuvwuv")), "b": np.arange(8.0)})
     y = np.array([0, 1, 1, 0, 1, 1, 0, 1])

@@ -72,7 +72,7 @@ def test_the_best_of_all_trees(seed):
 
 
 def boxes(tree, p):
-    """Leaf boxes of a dyadic tree from its questions."""
+    """Leaf boxes of a dyadic tree from its splits."""
     box, out = {0: ((0, 0),) * p}, []
     for node in range(tree.n_nodes):
         k = tree.feature[node]
@@ -116,7 +116,7 @@ def test_square_root_penalty_is_the_naive_occam_bound():
     codes, y, _, levels, _, _ = random_problem(5, n_classes=2)
     X, found = fitted(codes, y, levels, False, penalty=exact.SquareRoot(0.05))
     p = codes.shape[1]
-    bound = pt.certificates.naive_occam(found.tree, X, y, question_bits=np.log2(p), delta=0.05)
+    bound = pt.certificates.naive_occam(found.tree, X, y, split_bits=np.log2(p), delta=0.05)
     assert bound.raw == pytest.approx(found.objective)
 
 

@@ -124,7 +124,7 @@ class Exact(pt.Posterior):
     def _none(self, *args):
         raise NotImplementedError
 
-    _drawn_trees = _leaf_laws = _mixtures = _averages = _none
+    _drawn_trees = _leaf_distributions = _mixtures = _averages = _none
 
 
 def words(ax):
@@ -169,12 +169,12 @@ def test_figure_grows_with_leaves_and_depth(skew):
     assert (sizes[1] > sizes[0]).all()
 
 
-def test_every_question_and_mean_is_drawn():
+def test_every_split_and_mean_is_drawn():
     tree = random_tree(6, 1, names=("age", "income", "status"))
     drawn = [" ".join(text.split()) for text in words(plot_tree(tree))]
     for node in range(tree.n_nodes):
         if tree.feature[node] >= 0:
-            assert tree.question(node).replace("<=", "≤") in drawn
+            assert tree.split(node).replace("<=", "≤") in drawn
         else:
             assert f"{tree.value[node, 0]:.4g}" in drawn
 
@@ -294,16 +294,16 @@ def test_pictures_of_posteriors(n_leaves, regression):
     check_legible(plot_tree(post.map_tree()))
 
 
-def test_law_of_the_number_of_leaves():
+def test_distribution_of_the_number_of_leaves():
     post = posterior(5, True)
     ax = plot_n_leaves(post)
-    law = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches}
+    distribution = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches}
     pmf = post.n_leaves_pmf()
-    assert law == pytest.approx({m: pmf[m] for m in range(2, 6)})
+    assert distribution == pytest.approx({m: pmf[m] for m in range(2, 6)})
     assert ax.get_legend() is None
 
 
-def test_exact_law_beside():
+def test_exact_distribution_beside():
     post = posterior(5, True)
     truth = Exact(post.model, [0.0, 0.1, 0.3, 0.2, 0.2, 0.1, 0.1 - 1e-6, 1e-6])
     ax = plot_n_leaves(post, truth=truth)

@@ -101,7 +101,7 @@ class TestSpread:
 
 
 class TestDepth:
-    def test_law_by_draw(self):
+    def test_distribution_by_draw(self):
         post = some()
         depths = np.array([0, 2, 1])[post.tree_of_draw]
         assert post.depth_pmf() == pytest.approx([np.mean(depths == d) for d in range(3)])
@@ -113,9 +113,9 @@ class TestDepth:
         truth = exact.solve(problem())
         ax = plot_depth(truth.sample(300, rng=1), truth=truth)
         heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
-        law = truth.depth_pmf()
-        first = int(np.flatnonzero(law > 1e-4)[0])
-        assert heights[1] == pytest.approx(law[first : first + heights.shape[1]])
+        distribution = truth.depth_pmf()
+        first = int(np.flatnonzero(distribution > 1e-4)[0])
+        assert heights[1] == pytest.approx(distribution[first : first + heights.shape[1]])
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
 
     def test_unknown(self):

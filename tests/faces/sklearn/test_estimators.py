@@ -204,7 +204,7 @@ def test_intervals():
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
 
 
-def test_counts_and_labels_have_a_law():
+def test_counts_and_labels_have_a_distribution():
     table, labels = frame(200)
     y = np.random.default_rng(0).poisson(np.where(table["colour"] == "red", 9.0, 2.0))
     fitted = pt.BayesianTreeRegressor(**SHORT, leaf=pt.PoissonGamma()).fit(table, y)
@@ -212,8 +212,8 @@ def test_counts_and_labels_have_a_law():
     assert np.array_equal(ends, np.floor(ends)) and np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])) > 0.78
     sorter = pt.BayesianTreeClassifier(**SHORT).fit(table, labels)
     drawn = sorter.sample_predictive(table, 500, rng=0)
-    share = np.mean(drawn == sorter.classes_[0], axis=0)
-    assert np.abs(share - sorter.predict_proba(table)[:, 0]).max() < 0.12
+    fraction = np.mean(drawn == sorter.classes_[0], axis=0)
+    assert np.abs(fraction - sorter.predict_proba(table)[:, 0]).max() < 0.12
     for early in (pt.BayesianTreeRegressor().predict_interval, pt.BayesianTreeClassifier().sample_predictive):
         with pytest.raises(NotFittedError):
             early(table)

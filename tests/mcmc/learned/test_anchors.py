@@ -116,7 +116,7 @@ EVERY_DAY = (
 
 @pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta", "expected"), everyday(SPACES, EVERY_DAY))
 def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monkeypatch):
-    """Some questions have anchors, others are between two, before the first, past the last, or of a feature without."""
+    """Some splits have anchors, others are between two, before the first, past the last, or of a feature without."""
     case, way = (*case.split(), "")[:2]
     for module in FEW if way == "few" else ():
         monkeypatch.setattr(plain_package().module(module), "FEW_CATEGORIES", 2)
@@ -181,7 +181,7 @@ def said_of(chain, node):
     return state.anchors[place, :n].tolist(), [
         *numbers,
         *state.ahead[place, :n],
-        *state.shares[place],
+        *state.fractions[place],
         *state.own[place],
     ]
 

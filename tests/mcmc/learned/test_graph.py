@@ -33,7 +33,7 @@ SPACES = [
     ("gaps_line", "chipman", "nig"),
     ("gaps_min_leaf", "chipman", "known"),
 ]
-"""Cases, tree priors and leaves: every kind of question, with missing values, nominal features and empty cells."""
+"""Cases, tree priors and leaves: every kind of split, with missing values, nominal features and empty cells."""
 EVERY_DAY = (
     *("line_of_four penalty dirichlet 1", "box stopped_by_depth laplace 4", "weighted_line stopped_with_zero nig 4"),
     *("three_letters conditioned_by_depth known 4", "min_leaf_mixed penalty nig 4"),
@@ -93,7 +93,7 @@ def cut_down(chain):
 
 
 def unseen(chain):
-    """Probability that the root's question is none of those seen."""
+    """Probability that the root's split is none of those seen."""
     with np.errstate(over="ignore"):
         piece = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
     return math.exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
@@ -103,7 +103,7 @@ def unseen(chain):
     ("case", "prior", "leaf", "n_trees"), everyday([(*space, n) for space in SPACES for n in (1, 4)], EVERY_DAY)
 )
 def test_balance_by_a_graph(case, prior, leaf, n_trees):
-    """Arbitrary weights, few trees met: some questions were seen, some were not, some cells are outside."""
+    """Arbitrary weights, few trees met: some splits were seen, some were not, some cells are outside."""
     naive = case_problem(case, prior, leaf)
     chain = grown(build_model(plain_package().package, naive), n_trees, disturbed=1.0)
     check_balance(naive, "learned", chain=chain)
@@ -144,8 +144,8 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
 
 
 def test_a_piece_is_closed_and_another_open():
-    shares = [unseen(grown(build_model(plain_package().package, case_problem(*space)), 4)) for space in SPACES]
-    assert min(shares) < 1e-9 < 0.05 < max(shares)
+    fractions = [unseen(grown(build_model(plain_package().package, case_problem(*space)), 4)) for space in SPACES]
+    assert min(fractions) < 1e-9 < 0.05 < max(fractions)
 
 
 def all_met(naive):
@@ -237,7 +237,7 @@ def test_joined_graphs_have_what_each_had():
 
 
 def tried_for_certain(right, model, state, node):
-    """A question not seen weighs what g says, as if it were always tried."""
+    """A split not seen weighs what g says, as if it were always tried."""
     at = module("learned.graph").piece_of(state, node)
     value = right(model, state, node)
     if at < 0 or state.node[node].left < 0 or module("learned.graph").link_of_node(model, state, at, node) >= 0:
@@ -246,7 +246,7 @@ def tried_for_certain(right, model, state, node):
 
 
 def as_they_come(right, model, state, node, feature, categories):
-    """Categories that are not in the cell tell questions apart."""
+    """Categories that are not in the cell tell splits apart."""
     return categories
 
 
@@ -307,7 +307,7 @@ def test_rare_roots_are_visited_more_often_than_by_their_probability():
 
 
 def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
-    """A stump is all that was seen, and one question explains the labels."""
+    """A stump is all that was seen, and one split explains the labels."""
     graphs, rng = module("learned.graph"), np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):

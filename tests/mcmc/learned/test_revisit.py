@@ -123,7 +123,7 @@ def test_a_rebuilt_tree_is_the_saved_one(name):
 
 
 def contents(graph):
-    """What a graph holds by cell and depth: numbers of the piece, and of its links by question and children."""
+    """What a graph holds by cell and depth: numbers of the piece, and of its links by split and children."""
     n, key = (
         int(graph.used[N_PIECES]),
         lambda i: (int(graph.piece[i].hash), int(graph.piece[i].depth)) if i >= 0 else None,
@@ -133,9 +133,9 @@ def contents(graph):
         piece, links, e = graph.piece[i], {}, int(graph.piece[i].first)
         while e >= 0:
             link = graph.link[e]
-            question = tuple(int(link[field]) for field in ("feature", "cut", "upper", "categories"))
-            assert question not in links
-            links[(*question, key(int(link.left)), key(int(link.right)))] = [
+            split = tuple(int(link[field]) for field in ("feature", "cut", "upper", "categories"))
+            assert split not in links
+            links[(*split, key(int(link.left)), key(int(link.right)))] = [
                 link.log_rule,
                 link.fixed,
                 link.g,
@@ -155,8 +155,8 @@ def assert_alike(one, other):
     for at, (numbers, links) in one.items():
         assert numbers == pytest.approx(other[at][0], rel=1e-8, abs=1e-8)
         assert set(links) == set(other[at][1])
-        for question, weights in links.items():
-            assert weights == pytest.approx(other[at][1][question], rel=1e-8, abs=1e-8)
+        for split, weights in links.items():
+            assert weights == pytest.approx(other[at][1][split], rel=1e-8, abs=1e-8)
 
 
 def one_by_one(model, saved, trees=None, chain=None):
@@ -245,7 +245,7 @@ def nothing_fresh(monkeypatch):
     monkeypatch.setattr(_relearn, "FRESH", 0)
 
 
-def questions_in(*graphs):
+def splits_in(*graphs):
     """Links of graphs, by the cell and depth of their pieces; numbers apart, which hang on what joined them."""
     found = {}
     for graph in graphs:
@@ -272,7 +272,7 @@ def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part
     assert result.end.generator["state"] == state
     chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
     growing(chain, new_graph(), ROOM)
-    assert questions_in(graph) == questions_in(one_by_one(plan.model, result.saved, which, chain))
+    assert splits_in(graph) == splits_in(one_by_one(plan.model, result.saved, which, chain))
 
 
 def test_a_revisit_enlarges_its_chain(nothing_fresh):
@@ -281,7 +281,7 @@ def test_a_revisit_enlarges_its_chain(nothing_fresh):
     chain = Chain(LARGE.lowered, KERNEL, np.random.default_rng(1))
     growing(chain, new_graph(), ROOM)
     expected = one_by_one(LARGE, result.saved, range(60), chain)
-    assert questions_in(revisit(Revisit(plan, result, ROOM))) == questions_in(expected)
+    assert splits_in(revisit(Revisit(plan, result, ROOM))) == splits_in(expected)
 
 
 @pytest.mark.planted
@@ -310,18 +310,18 @@ def test_the_draws_of_all_chains_are_in_one_graph(nothing_fresh, executor):
     for chain in chains:
         growing(chain, new_graph(), ROOM)
     alone = [one_by_one(p.model, r.saved, range(40), chain) for p, r, chain in zip(plans, results, chains, strict=True)]
-    assert questions_in(graph) == questions_in(*alone)
-    assert len({frozenset(questions_in(one)) for one in alone}) == 3
+    assert splits_in(graph) == splits_in(*alone)
+    assert len({frozenset(splits_in(one)) for one in alone}) == 3
     again = relearned(work, [r._replace(end=one.end) for r, one in zip(results, anew, strict=True)])
-    assert questions_in(again[0].end.replicas[0].graph) == questions_in(graph)
+    assert splits_in(again[0].end.replicas[0].graph) == splits_in(graph)
 
 
 def test_draws_fresh_from_the_density_come_on_top():
     plan, result = result_of("classes")
     chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
     growing(chain, new_graph(), ROOM)
-    seen = questions_in(one_by_one(plan.model, result.saved, range(40), chain))
-    graph = questions_in(revisit(Revisit(plan, result, ROOM)))
+    seen = splits_in(one_by_one(plan.model, result.saved, range(40), chain))
+    graph = splits_in(revisit(Revisit(plan, result, ROOM)))
     assert all(links <= graph[at] for at, links in seen.items()) and len(graph) > len(seen)
 
 

@@ -47,12 +47,12 @@ def stops_left_out(right, model, state, top):
     return total
 
 
-def question_without_rule(right, model, state, node):
+def split_without_rule(right, model, state, node):
     return right(model, state, node) - state.node[node].log_rule
 
 
 def learned_alone(right, model, state, node, place, k, rule, learned):
-    """A question weighs what the learned part says."""
+    """A split weighs what the learned part says."""
     return rule * exp(learned - state.guide[place].log_learned)
 
 
@@ -112,7 +112,7 @@ def anchors_of_the_last_cell(right, model, state, node, place, n):
 
 
 def by_the_rows(right, model, state, node, place, j, *rest):
-    """What a question opens hangs on the order of the rows of the node."""
+    """What a split opens hangs on the order of the rows of the node."""
     here = state.node[node]
     return right(model, state, node, place, j, *rest) + 0.3 * (j + 1) * state.order[(here.start + here.stop) // 2]
 
@@ -150,7 +150,7 @@ def one_feature_if_pure(right, model, state, node, place):
     """In a cell of one class the feature by which the odds were found is the only one that is drawn."""
     right(model, state, node, place)
     if plain_package().module(DENSITY)._is_pure(model, state, node):
-        state.shares[place] *= state.shares[place] == state.shares[place].max()
+        state.fractions[place] *= state.fractions[place] == state.fractions[place].max()
 
 
 def both(name, wrong):
@@ -161,17 +161,17 @@ def both(name, wrong):
 LEARNED_BUGS = {
     "old tree not weighed": Bug("learned", "box", ((LEARNED, "log_density", zero),)),
     "stops left out": Bug("learned", "box", ((LEARNED, "log_density", stops_left_out),)),
-    "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_question", question_without_rule),)),
-    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", learned_alone, GRAPH)),
+    "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_split", split_without_rule),)),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", learned_alone, GRAPH)),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("learned", "shallow_ties", both("known", guide_of_another_cell), ONE_GUIDE),
     "one feature if pure": Bug(
-        "learned", "pure_below", ((DENSITY, "_share_questions", one_feature_if_pure),), leaf="dirichlet"
+        "learned", "pure_below", ((DENSITY, "_mix_features", one_feature_if_pure),), leaf="dirichlet"
     ),
     "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
     "anchors ignored": Bug("learned", "line_of_four", ((DENSITY, "_ahead_of", zero),)),
-    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_question", "mixture", without_even, GRAPH)),
+    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", without_even, GRAPH)),
     "past the last anchor": Bug(
         "learned", "weighted_line", only_within(DENSITY, "_ahead_of", "ahead_into", nothing_past_the_last)
     ),
@@ -202,7 +202,7 @@ def none_retained(right, rng, model, state, node, expected, retained, base):
 
 
 def any_point(right, rng, *rest):
-    """The question of the tree is put into a sample drawn without it."""
+    """The split of the tree is put into a sample drawn without it."""
     return rng.random()
 
 
@@ -245,7 +245,7 @@ TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRA
 GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
-    "question not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
+    "split not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
     "any offset": Bug("subgraph", "three_letters", ((SYSTEMATIC, "_first_point", any_point),)),
     "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
     "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),

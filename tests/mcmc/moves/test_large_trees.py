@@ -29,7 +29,9 @@ def loaded(naive, tree):
 
 
 def neighbours(model, chain, start, step):
-    """Law of the next tree, {key: probability}, and {key: (snapshot, log posterior)} of the trees it leads to."""
+    """Distribution of the next tree, {key: probability}, and {key: (snapshot, log posterior)} of the trees it leads
+    to.
+    """
     met = {}
 
     def seen(key):

@@ -20,12 +20,14 @@ LINES = ("line_of_four", "short_line", "pairs_on_a_line", "weighted_line", "grid
 LINE, MOVE = "mcmc.sums.interval_sums", "mcmc.moves.regrow_line"
 
 
-def law_apart(case, prior, leaf, beta=1.0):
-    """How far the law of the next tree is from the posterior, over all trees the step starts from; and the matrix."""
+def distribution_apart(case, prior, leaf, beta=1.0):
+    """How far the distribution of the next tree is from the posterior, over all trees the step starts from; and the
+    matrix.
+    """
     model = build_model(plain_package().package, case_problem(case, prior, leaf))
     space = explore(model, "regrow-line", beta, walker="grow-prune")
-    law = posterior_of(model, space.trees, beta)
-    return np.abs(space.transition - law).max(), space.transition
+    distribution = posterior_of(model, space.trees, beta)
+    return np.abs(space.transition - distribution).max(), space.transition
 
 
 @pytest.mark.parametrize(
@@ -33,26 +35,26 @@ def law_apart(case, prior, leaf, beta=1.0):
     [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],
 )
 def test_the_next_tree_is_drawn_from_the_posterior(case, prior, leaf):
-    apart, transition = law_apart(case, prior, leaf)
+    apart, transition = distribution_apart(case, prior, leaf)
     assert len(transition) > 3
     assert apart < 1e-12
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_the_tempered_posterior(beta):
-    assert law_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
+    assert distribution_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
 
 
 def test_sums_of_small_shares(monkeypatch):
-    """Sums too small for shares are found from logs."""
+    """Sums too small for fractions are found from logs."""
     monkeypatch.setattr(plain_package().module(LINE), "LEAST_SUM", inf)
-    assert law_apart("short_line", "stopped_by_depth", "nig")[0] < 1e-12
-    assert law_apart("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
+    assert distribution_apart("short_line", "stopped_by_depth", "nig")[0] < 1e-12
+    assert distribution_apart("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
 
 
 def test_off_where_subtrees_are_too_large(monkeypatch):
     monkeypatch.setattr(plain_package().module(MOVE), "MOST_INTERNAL", -1)
-    assert (law_apart("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
+    assert (distribution_apart("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
 
 
 def test_subtrees_without_a_share_stay(monkeypatch):
@@ -64,7 +66,7 @@ def test_subtrees_without_a_share_stay(monkeypatch):
 
 
 @pytest.mark.parametrize("leaf", ["dirichlet", "nig"])
-def test_a_line_below_other_questions(leaf):
+def test_a_line_below_other_splits(leaf):
     space = check_balance(case_problem("line_below", "chipman", leaf), "regrow-line", walker="grow-prune")
     assert 0.0 < moving(space).max() < 1.0
 
@@ -85,14 +87,14 @@ def test_large_subtrees_stay(monkeypatch):
 
 
 def test_deep_subtrees_stay(monkeypatch):
-    """With fewer levels than trees may have, the next of those that are not deeper is drawn from their law."""
+    """With fewer levels than trees may have, the next of those that are not deeper is drawn from their distribution."""
     monkeypatch.setattr(plain_package().module("mcmc.state.arrays"), "MOST_LEVELS", 3)
     space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
     model = build_model(plain_package().package, case_problem("line_of_four", "chipman", "nig"))
-    deep, law = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)
+    deep, distribution = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)
     assert deep.any()
     assert (np.diag(space.transition)[deep] == 1.0).all()
-    assert np.abs(space.transition[~deep] - np.where(deep, 0.0, law) / law[~deep].sum()).max() < 1e-12
+    assert np.abs(space.transition[~deep] - np.where(deep, 0.0, distribution) / distribution[~deep].sum()).max() < 1e-12
 
 
 def steps(n=120, seed=0):
@@ -102,23 +104,25 @@ def steps(n=120, seed=0):
     return x[:, None], (rng.random(n) < np.select([x < 0.3, x < 0.6, x < 0.8], [0.9, 0.2, 0.7], 0.1)).astype(int)
 
 
-def test_law_of_the_root_in_one_dimension():
-    """Independent draws: the total variation is that of so many draws from the exact law."""
+def test_distribution_of_the_root_in_one_dimension():
+    """Independent draws: the total variation is that of so many draws from the exact distribution."""
     X, y = steps()
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=8))
     post = pt.sample(model, 2000, tune=0, chains=2, rng=1, proposals=5, progress=False)
-    law = exact.solve(model).root_split_pmf()
-    exact_law = {key[1]: p for key, p in law.items() if key}
+    distribution = exact.solve(model).root_split_pmf()
+    exact_distribution = {key[1]: p for key, p in distribution.items() if key}
     drawn = {}
-    for t, share in zip(*np.unique(post.tree_of_draw, return_counts=True), strict=True):
+    for t, fraction in zip(*np.unique(post.tree_of_draw, return_counts=True), strict=True):
         tree = post.distinct_tree(int(t))
         if tree.feature[0] >= 0:
             key = float(tree.threshold[0])
-            drawn[key] = drawn.get(key, 0.0) + share / post.tree_of_draw.size
-    near = {min(exact_law, key=lambda cut: abs(cut - key)): p for key, p in drawn.items()}
+            drawn[key] = drawn.get(key, 0.0) + fraction / post.tree_of_draw.size
+    near = {min(exact_distribution, key=lambda cut: abs(cut - key)): p for key, p in drawn.items()}
     assert len(near) == len(drawn)
-    apart = 0.5 * sum(abs(near.get(cut, 0.0) - p) for cut, p in exact_law.items())
-    expected = 0.5 * sum(np.sqrt(2.0 * p * (1.0 - p) / np.pi / post.tree_of_draw.size) for p in exact_law.values())
+    apart = 0.5 * sum(abs(near.get(cut, 0.0) - p) for cut, p in exact_distribution.items())
+    expected = 0.5 * sum(
+        np.sqrt(2.0 * p * (1.0 - p) / np.pi / post.tree_of_draw.size) for p in exact_distribution.values()
+    )
     assert apart < 2.0 * expected
 
 
@@ -140,7 +144,7 @@ def test_when_the_default_kernel_regrows_lines():
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_strong_steps(scale):
-    """Where one tree has nearly all the mass, or shares are out of reach, chains agree with the exact answer."""
+    """Where one tree has nearly all the mass, or fractions are out of reach, chains agree with the exact answer."""
     x = np.arange(40.0)
     y = np.where(x < 11, 0.0, np.where(x < 23, 5.0, -3.0)) + 0.01 * np.sin(x)
     model = pt.TreeModel(

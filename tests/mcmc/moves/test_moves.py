@@ -115,7 +115,7 @@ DRAWING = ("collapsed", "redraw", "regrow-1", "learned")
     ],
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
-    """Of more than two categories only the prefixes by mean are tried; other questions are left alone."""
+    """Of more than two categories only the prefixes by mean are tried; other splits are left alone."""
     for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
         monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
     module, met = plain_package().module(STEPS["learned" if step == "subgraph" else step]), set()
@@ -178,7 +178,7 @@ ONE_WAY = [f"min_leaf_mixed {step}" for step in NEW] + ["ties collapsed", "grid_
 
 @pytest.mark.parametrize(("case", "step"), everyday(WAYS, ONE_WAY))
 def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
-    """A tree loaded, or reached by pruning, has the same law of the next tree as one reached by growing."""
+    """A tree loaded, or reached by pruning, has the same distribution of the next tree as one reached by growing."""
     case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step in MANY_OUTCOMES else case
     model = build_model(plain_package().package, case_problem(case, "stopped", "dirichlet"))
     space = explore(model, step)
@@ -197,12 +197,12 @@ def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
 
 
 def as_nested(key):
-    """A tree key as nested triples (question, left, right), None for a leaf."""
+    """A tree key as nested triples (split, left, right), None for a leaf."""
     here = iter(key)
 
     def read():
-        question = next(here)
-        return None if question == -1 else (question, read(), read())
+        split = next(here)
+        return None if split == -1 else (split, read(), read())
 
     return read()
 
@@ -225,7 +225,7 @@ def n_leaves(key):
 
 @pytest.mark.parametrize(("case", "leaf"), [("corners", "dirichlet"), ("prism", "known")])
 def test_rotations_cut_and_merge(case, leaf, monkeypatch):
-    """Subtrees are cut by the question that rises above them, and merged, in several ways, on the way back."""
+    """Subtrees are cut by the split that rises above them, and merged, in several ways, on the way back."""
     ways = []
     rotate = plain_package().module("mcmc.moves.rotate")
     counted = rotate.merges_or_none

@@ -247,7 +247,7 @@ def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
 
 @pytest.mark.parametrize("step", ["collapsed", "regrow-1"])
 def test_balance_after_an_exchange(step):
-    """A replica that comes to another level with another guess has that level's law there."""
+    """A replica that comes to another level with another guess has that level's distribution there."""
     naive = given_variance("short_line")
     chains = [noisy_chain(naive) for _ in range(2)]
     ladder = new_ladder(shared_model(naive), [1.0, 0.4])

@@ -168,7 +168,7 @@ BUGS = {
     "depth not part of a cell": Bug(
         "collapsed", "own_deep", ((SPLITS, "cell_of", keyless), (SCAN, "cell_of", keyless))
     ),
-    "mass of features": Bug("collapsed", "own_wide", ((SCAN, "share_of", without_joint),)),
+    "mass of features": Bug("collapsed", "own_wide", ((SCAN, "fraction_of", without_joint),)),
 }
 
 

@@ -170,7 +170,7 @@ def change_proposals(patch, kernel, error):
 @pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize("data", [WIDE, THREE], ids=["ordered", "nominal"])
-def test_dropped_question_probability(kernel, data, monkeypatch):
+def test_dropped_split_probability(kernel, data, monkeypatch):
     """R is in the prior ratio but not in the proposal ratio."""
     change_proposals(monkeypatch, kernel, lambda state, node: float(state.node[node].log_rule))
     assert largest_breach(kernel, data, CHIPMAN) > BREACH

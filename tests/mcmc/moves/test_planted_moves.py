@@ -51,7 +51,7 @@ REGROW_LITTLE = ((REGROW, "MOST_INTERNAL", 1),)
 
 
 def growth_without_rule(right, state, node, *counts):
-    """R of the question is not taken off."""
+    """R of the split is not taken off."""
     return right(state, node, *counts) + state.node[node].log_rule
 
 
@@ -101,7 +101,7 @@ def rather_down(right, rng, probability):
     return right(rng, 0.7)
 
 
-NO_FREEDOM = ((CHANGE, "loosen_plan", zero), (CHANGE, "freedom_below", zero))
+NO_FREEDOM = ((CHANGE, "make_plan_raw", zero), (CHANGE, "log_raw_forms_below", zero))
 CHANGE_BUGS = {
     "R dropped": Bug("change", "ties", ((CHANGE, "replacement", in_proposal(rule_forgotten)),)),
     "freedom dropped": Bug("change", "ties", NO_FREEDOM),
@@ -121,9 +121,9 @@ def other_child_ignored(right, state, a, b):
 
 
 SWAP_BUGS = {
-    "freedom of the top": Bug("swap", "min_leaf_mixed", ((SWAP, "log_freedom", zero),)),
-    "freedom below": Bug("swap", "min_leaf_mixed", ((SWAP, "freedom_below", zero),)),
-    "other child ignored": Bug("swap", "trivial_line", ((SWAP, "same_question", other_child_ignored),)),
+    "freedom of the top": Bug("swap", "min_leaf_mixed", ((SWAP, "log_raw_forms", zero),)),
+    "freedom below": Bug("swap", "min_leaf_mixed", ((SWAP, "log_raw_forms_below", zero),)),
+    "other child ignored": Bug("swap", "trivial_line", ((SWAP, "same_split", other_child_ignored),)),
 }
 
 
@@ -153,8 +153,8 @@ ROTATE_BUGS = {
     "turn: depths ignored": Bug("rotate", "line_of_four", ((TURN, "sunk", depths_ignored),)),
     "turn: old R kept": Bug("rotate", "line_of_four", ((ROTATE, "turn", old_rule_kept),)),
     "turn: new R left out": Bug("rotate", "line_of_four", ((ROTATE, "turn", new_rule_left_out),)),
-    "cut: wider questions": Bug("rotate", "ties", ((ROTATE, "plan_wider", zero),)),
-    "merge: wider questions": Bug("rotate", "min_leaf_mixed", ((ROTATE, "log_wider", zero),)),
+    "cut: wider splits": Bug("rotate", "ties", ((ROTATE, "plan_wider", zero),)),
+    "merge: wider splits": Bug("rotate", "min_leaf_mixed", ((ROTATE, "log_wider", zero),)),
     "places": Bug("rotate", "five_corners", ((ROTATE, "replacement", in_proposal(places_ignored)),)),
     "cut: parted elsewhere": Bug("rotate", "five_corners", ((ROTATE, "parted_elsewhere", never),)),
     "cut: a way back too many": Bug("rotate", "five_corners", only_within(ROTATE, "cut_step", "n_options", one_more)),
@@ -200,7 +200,7 @@ REGROW_2_BUGS = {
 
 
 def first_choice_forgotten(right, model, state, top):
-    """The choice among the questions of the top is left out of the way back."""
+    """The choice among the splits of the top is left out of the way back."""
     ways = plain_package().module(RESTRUCTURE).n_ways_in_all(model, state, state.node[top].saved_at)
     return right(model, state, top) + log(ways)
 
@@ -208,7 +208,7 @@ def first_choice_forgotten(right, model, state, top):
 RESTRUCTURE_BUGS = {
     "way back dropped": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", zero),)),
     "first choice forgotten": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", first_choice_forgotten),)),
-    "questions alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_alike", zero),)),
+    "splits alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_alike", zero),)),
 }
 
 

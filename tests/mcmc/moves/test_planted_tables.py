@@ -11,7 +11,7 @@ from tests.problems.everyday import everyday
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
-AHEAD, CHAIN, GROWTH, QUESTIONS, REGROW_LINE, SCAN, TURN = (
+AHEAD, CHAIN, GROWTH, SPLITS, REGROW_LINE, SCAN, TURN = (
     f"mcmc.{name}"
     for name in (
         "sums.lookahead",
@@ -74,7 +74,7 @@ def not_emptied(right, model, state, node):
 BOX_HASH = tuple((module, "side_hash", upper_end_by_twos) for module in (CHAIN, GROWTH, TURN))
 LOWER_HASH = tuple((module, "side_hash", lower_end_ignored) for module, _, _ in BOX_HASH)
 ROW_HASH = tuple((module, "mixed", last_row_ignored) for module in (CHAIN, GROWTH))
-ONE_PLACE = tuple((module, "cell_of", one_place) for module in (AHEAD, QUESTIONS, SCAN))
+ONE_PLACE = tuple((module, "cell_of", one_place) for module in (AHEAD, SPLITS, SCAN))
 SCANNING = ("collapsed", "redraw", "regrow-1")
 BOXES = {"collapsed": "grid_line", "redraw": "grid_box", "regrow-1": "grid_line", "regrow-2": "grid_line"}
 BUGS = {f"{step}: end of the box": Bug(step, case, BOX_HASH) for step, case in BOXES.items()}
@@ -134,8 +134,8 @@ def breaches_on_a_ladder(step, level, *changes):
             change(ladder)
             assert chain.state.beta[0] != before
         space = explore(model, step, walker="grow-prune", chain=chain)
-        law = posterior_of(model, space.trees, float(chain.state.beta[0]))
-        found.append(imbalance(space.transition, law, least_flow(step)))
+        distribution = posterior_of(model, space.trees, float(chain.state.beta[0]))
+        found.append(imbalance(space.transition, distribution, least_flow(step)))
     return found
 
 
@@ -147,13 +147,13 @@ def test_tables_follow_beta(step):
     assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
 
 
-def levels_share_tables(ladder, i):
+def levels_fraction_tables(ladder, i):
     """The number of tables tells ladders apart, not levels."""
     state = ladder.replicas[i].state
     state.beta[0], state.count[records.SCAN] = ladder.betas[i], ladder.generation
 
 
-def ladders_share_tables(ladder, i):
+def ladders_fraction_tables(ladder, i):
     """The number of tables tells levels apart, not ladders."""
     state = ladder.replicas[i].state
     state.beta[0], state.count[records.SCAN] = ladder.betas[i], i
@@ -162,7 +162,7 @@ def ladders_share_tables(ladder, i):
 @pytest.mark.planted
 @pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned"])
 @pytest.mark.parametrize(
-    ("wrong", "level", "change"), [(levels_share_tables, 0, go_down), (ladders_share_tables, 1, adapt)]
+    ("wrong", "level", "change"), [(levels_fraction_tables, 0, go_down), (ladders_fraction_tables, 1, adapt)]
 )
 def test_tables_of_another_beta_are_noticed(step, wrong, level, change, monkeypatch):
     monkeypatch.setattr(plain_package().module("mcmc.chain.tempering").Ladder, "_put_level", wrong)

@@ -108,7 +108,7 @@ def test_balance_of_a_loss_with_labels_from_other_rows(kernel):
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize("case", ["ties", "min_leaf_mixed", "trivial_pair", "grid_box", "cyclic"])
 def test_row_does_not_depend_on_the_way_to_the_tree(kernel, case):
-    """A tree loaded, or reached by pruning, has the same law of the next tree as one reached by growing."""
+    """A tree loaded, or reached by pruning, has the same distribution of the next tree as one reached by growing."""
     plain = plain_package()
     model = build_model(plain.package, case_problem(case, "stopped", "dirichlet"))
     space = explore(model, kernel)
@@ -172,22 +172,22 @@ def test_all_outcomes_of_weighted_choices():
         k = random.pick_weighted(rng, np.array([1.0, 0.0, 3.0, 4.0]), 8.0)
         return (k, random.flip(rng, 0.25)) if k == 3 else (k, random.pick(rng, 3))
 
-    law = {}
+    distribution = {}
     for probability, result in all_outcomes(run):
-        law[result] = law.get(result, 0.0) + probability
+        distribution[result] = distribution.get(result, 0.0) + probability
     expected = {(3, True): 1 / 8, (3, False): 3 / 8}
     expected |= {(0, j): 1 / 24 for j in range(3)} | {(2, j): 1 / 8 for j in range(3)}
-    assert law == pytest.approx(expected, abs=1e-15)
+    assert distribution == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize(("log_ratio", "accepted"), [(7.0, 1.0), (1e-16, 1.0), (0.0, 1.0), (-1e-16, 1.0), (-1.0, 0.37)])
 def test_a_decision_draws_one_number(log_ratio, accepted):
     """Else the last bit of a ratio of 1 would tell where the stream stands after it."""
     rng, other = np.random.default_rng(4), np.random.default_rng(4)
-    share = np.mean([_random.flip_log(rng, log_ratio) for _ in range(4000)])
+    fraction = np.mean([_random.flip_log(rng, log_ratio) for _ in range(4000)])
     other.random(4000)
     assert rng.bit_generator.state == other.bit_generator.state
-    assert share == pytest.approx(accepted, abs=0.0 if accepted == 1.0 else 0.03)
+    assert fraction == pytest.approx(accepted, abs=0.0 if accepted == 1.0 else 0.03)
 
 
 def test_a_ratio_that_is_no_number_is_refused():

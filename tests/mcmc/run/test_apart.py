@@ -123,10 +123,10 @@ def test_a_fit_that_lost_a_mode_is_told(rng, collapsed, truth, tmp_path):
     (line,) = fits_apart(post)
     assert line in said and line in check_convergence(post) and line in post.summary().attrs["verdict"]
     (whole, se, _), (lost, _, effective) = post.course.fits
-    share = truth.n_leaves_pmf()[1]
-    assert share < 0.3 and effective > 30.0
+    fraction = truth.n_leaves_pmf()[1]
+    assert fraction < 0.3 and effective > 30.0
     assert abs(whole - truth.log_evidence) < ERRORS * se
-    assert abs(lost - truth.log_evidence - np.log(share)) < 0.3
+    assert abs(lost - truth.log_evidence - np.log(fraction)) < 0.3
     post.save(tmp_path / "run.nc")
     assert fits_apart(pt.load(tmp_path / "run.nc")) == fits_apart(pt.resume(post, 5, progress=False)) == [line]
 

@@ -205,7 +205,7 @@ def test_guides_without_a_density_are_refused(tmp_path):
     """Of a kernel that keeps none."""
     post, other = learned("numbers", 5, kernel={"collapsed": 1.0}), learned("numbers", 5)
     guided = other.course.ends[1].replicas[0].cells
-    names = ("guided", "guide", "anchors", "ahead", "shares", "own")
+    names = ("guided", "guide", "anchors", "ahead", "fractions", "own")
     with_cells(post, lambda cells: cells._replace(**{name: getattr(guided, name) for name in names}))
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match="there are guides without a density"):
@@ -217,8 +217,8 @@ TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6, 0.9, 0.8, -0.5, -0.3])
 TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2, 0.7, -0.3])
 
 
-def simulated(n=4000, n_ways=20, expected=None, level=0, seed=0, p=P):
-    """Decisions drawn from a known density; ``expected``: questions in the sample that stands for those of a cell."""
+def simulated(n=4000, n_splits=20, expected=None, level=0, seed=0, p=P):
+    """Decisions drawn from a known density; ``expected``: splits in the sample that stands for those of a cell."""
     rng = np.random.default_rng(seed)
     cells = rng.normal(size=(n, N_CELL_TERMS))
     cells[:, 0] = 1.0
@@ -226,14 +226,14 @@ def simulated(n=4000, n_ways=20, expected=None, level=0, seed=0, p=P):
     terms, feature, offset, first, chosen = [], [], [], [0], []
     for i in range(n):
         if split[i]:
-            f, k = rng.normal(size=(n_ways, N_WAY_TERMS)), rng.integers(0, p, n_ways)
-            log_rule = rng.normal(size=n_ways)
+            f, k = rng.normal(size=(n_splits, N_WAY_TERMS)), rng.integers(0, p, n_splits)
+            log_rule = rng.normal(size=n_splits)
             z = log_rule + f @ TRUE[:N_WAY_TERMS] + TRUE[N_WAY_TERMS + k]
-            law = np.exp(z - np.logaddexp.reduce(z))
-            q = rng.choice(n_ways, p=law)
-            # a sample by other terms than the law's, given that it holds the question taken
-            include = np.ones(n_ways) if expected is None else np.clip(expected * expit(f[:, 0]) / 10.0, 0.05, 1.0)
-            kept = (rng.random(n_ways) < include) | (np.arange(n_ways) == q)
+            distribution = np.exp(z - np.logaddexp.reduce(z))
+            q = rng.choice(n_splits, p=distribution)
+            # a sample by other terms than the distribution's, given that it holds the split taken
+            include = np.ones(n_splits) if expected is None else np.clip(expected * expit(f[:, 0]) / 10.0, 0.05, 1.0)
+            kept = (rng.random(n_splits) < include) | (np.arange(n_splits) == q)
             chosen.append(first[-1] + int(kept[:q].sum()))
             terms.append(f[kept])
             feature.append(k[kept])
@@ -256,7 +256,7 @@ def simulated(n=4000, n_ways=20, expected=None, level=0, seed=0, p=P):
 
 
 def fitted(decisions, p=P):
-    """The parameters of the root: of splits, and of questions with the mean over features taken off."""
+    """The parameters of the root: of splits, and of splits with the mean over features taken off."""
     density = fit_density(decisions, first_density(p))
     ways = density[0, N_CELL_TERMS:].copy()
     ways[N_WAY_TERMS:] -= ways[N_WAY_TERMS:].mean()
@@ -267,7 +267,7 @@ def fitted(decisions, p=P):
 
 @pytest.mark.parametrize("expected", [None, 4.0])
 def test_the_density_that_made_the_decisions_is_found(expected):
-    """Also from samples of the questions, whose probabilities are taken off."""
+    """Also from samples of the splits, whose probabilities are taken off."""
     split, ways = fitted(simulated(expected=expected))
     assert np.abs(split - TRUE_SPLIT).max() < 0.15
     assert np.abs(ways - TRUE).max() < 0.15
@@ -280,7 +280,7 @@ def test_the_density_that_made_the_decisions_is_found(expected):
 
 
 @pytest.mark.planted
-def test_samples_taken_for_all_questions_are_noticed():
+def test_samples_taken_for_all_splits_are_noticed():
     decisions = simulated(expected=4.0)
     include = np.clip(4.0 * expit(decisions.way_terms[:, 0]) / 10.0, 0.05, 1.0)
     _, ways = fitted(decisions._replace(offset=decisions.offset + np.log(include)))
@@ -298,12 +298,12 @@ def test_derivatives_are_finite_differences():
         return add_likelihood(theta, d.way_terms, d.feature, d.offset, *rest), gradient, hessian
 
     value, gradient, hessian = at(theta)
-    law = 0.0
+    distribution = 0.0
     for i in split:
         rows = slice(d.first[i], d.first[i + 1])
         z = d.offset[rows] + d.way_terms[rows] @ theta[:N_WAY_TERMS] + theta[N_WAY_TERMS + d.feature[rows]]
-        law -= z[d.chosen[i] - d.first[i]] - np.logaddexp.reduce(z)
-    assert value == pytest.approx(law, rel=1e-12)
+        distribution -= z[d.chosen[i] - d.first[i]] - np.logaddexp.reduce(z)
+    assert value == pytest.approx(distribution, rel=1e-12)
     h = 1e-5 * np.eye(len(theta))
     slopes = [(at(theta + e)[0] - at(theta - e)[0]) / 2e-5 for e in h]
     bends = [(at(theta + e)[1] - at(theta - e)[1]) / 2e-5 for e in h]

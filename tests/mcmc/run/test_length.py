@@ -450,9 +450,9 @@ def test_work_is_shared_as_said(rows):
     weights, each = np.array(kernel.weights), COST[1] / COST[0] + STEP_ROWS
     assert kernel.names == tuple(WHOLE) and kernel.adapts
     assert weights.sum() == pytest.approx(1.0) and weights.min() > 0.0
-    shares = weights * each / (weights * each).sum()
-    assert shares[0] == pytest.approx(0.6) and shares[1] == pytest.approx(0.1)
-    assert shares[2:].sum() == pytest.approx(0.3)
+    fractions = weights * each / (weights * each).sum()
+    assert fractions[0] == pytest.approx(0.6) and fractions[1] == pytest.approx(0.1)
+    assert fractions[2:].sum() == pytest.approx(0.3)
     given = np.array([WHOLE[name] for name in WHOLE])[2:]
     assert weights[2:] / weights[2:].sum() == pytest.approx(given / given.sum())
     most, wanted = int(MOST_LEARNED / weights[0]), rows / (weights * each).sum()

@@ -8,7 +8,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.learned.density import known
-from pactree_mcmc.mcmc.run.strata import FLATTENED, balanced, log_evidences, root_shares_into
+from pactree_mcmc.mcmc.run.strata import FLATTENED, balanced, log_evidences, root_fractions_into
 from pactree_mcmc.mcmc.run.survey import set_density, weights_of
 from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_WAY_TERMS
@@ -63,15 +63,17 @@ def chain_of(model, density):
 def strata_of(model):
     """Log evidence of the trees of each root feature, and of all but the stump, by the exact engine."""
     truth = exact.solve(model)
-    law = truth.root_split_pmf()
-    share = [sum(p for key, p in law.items() if key is not None and key[0] == k) for k in range(3)]
+    distribution = truth.root_split_pmf()
+    fraction = [sum(p for key, p in distribution.items() if key is not None and key[0] == k) for k in range(3)]
     constant = model.prior_tables.log_constant
-    return truth.log_evidence - constant + np.log(share), truth.log_evidence - constant + np.log1p(-law[None])
+    return truth.log_evidence - constant + np.log(fraction), truth.log_evidence - constant + np.log1p(
+        -distribution[None]
+    )
 
 
-def root_shares(chain):
+def root_fractions(chain):
     out = np.zeros(3)
-    assert root_shares_into(out, chain.walk)
+    assert root_fractions_into(out, chain.walk)
     return out
 
 
@@ -95,7 +97,7 @@ def test_weights_have_the_evidence_of_their_stratum_for_a_mean(name):
 @pytest.mark.planted
 @pytest.mark.parametrize("error", [0.5, 2.0])
 def test_weights_off_by_a_factor_are_noticed(error):
-    """As those of a share of the root that is forgotten."""
+    """As those of a fraction of the root that is forgotten."""
     model = MODELS["classes"]()
     strata, _ = strata_of(model)
     w = weights_of(chain_of(model, any_density(3)), 0, N) + np.log(error)
@@ -128,17 +130,17 @@ def test_a_balanced_root_has_the_probabilities_of_the_strata(name, lost):
     if lost is not None:
         density[0, COLUMN + lost] = -10.0
     chain = chain_of(model, density)
-    shares = root_shares(chain)
-    law = strata_of(model)[0]
-    law = np.exp(FLATTENED * (law - np.logaddexp.reduce(law)))
-    law /= law.sum()
-    assert lost is None or shares[lost] < 0.1 * law[lost]
+    fractions = root_fractions(chain)
+    distribution = strata_of(model)[0]
+    distribution = np.exp(FLATTENED * (distribution - np.logaddexp.reduce(distribution)))
+    distribution /= distribution.sum()
+    assert lost is None or fractions[lost] < 0.1 * distribution[lost]
     weights = {k: weights_of(chain, k, N) for k in range(3)}
-    again = balanced(density, shares, weights, np.zeros(len(shares)))
+    again = balanced(density, fractions, weights, np.zeros(len(fractions)))
     changed = np.zeros(density.shape, dtype=bool)
     changed[0, COLUMN:] = True
     assert np.array_equal(again[~changed], density[~changed])
     set_density(chain, again, 1.0)
-    mixture = chain.state.shares[known(chain.model, chain.packed, 0)]
-    assert np.abs(mixture - law).max() < 0.13, (mixture, law)
-    assert np.abs(root_shares(chain) - law).max() < 0.05
+    mixture = chain.state.fractions[known(chain.model, chain.packed, 0)]
+    assert np.abs(mixture - distribution).max() < 0.13, (mixture, distribution)
+    assert np.abs(root_fractions(chain) - distribution).max() < 0.05

@@ -9,7 +9,7 @@ from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.state.terms import subtree_log_score
 from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
-from pactree_mcmc.model.cells import Question
+from pactree_mcmc.model.cells import Split
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.joining import join_chains
 from pactree_mcmc.testing.records import Copies
@@ -91,7 +91,7 @@ def stats_and_score(model, cell):
 
 
 def is_splittable(model, cell):
-    """Whether some question can be asked in a cell."""
+    """Whether some split can be made in a cell."""
     return not model.is_forced(cell)
 
 
@@ -106,7 +106,7 @@ def check_contents(model, chain, plainly=None):
     node = Copies(state.node)
     numbers, scans = preorder(node), len(state.cell) > 1 and model.split_prior.kind != FIXED
     lines = len(state.line) > 1 and model.leaf.separates
-    for number, cell, question in model.visit(tree):
+    for number, cell, split in model.visit(tree):
         i = numbers[number]
         here = node[i]
         assert sorted(state.order[here.start : here.stop].tolist()) == cell.index.tolist()
@@ -125,8 +125,8 @@ def check_contents(model, chain, plainly=None):
             assert isclose(_scan.scan(chain.model, chain.packed, i), expected, rel_tol=1e-9, abs_tol=1e-8)
         if here.splittable and lines:
             check_line(chain, i, cell, plainly)
-        if question is not None:
-            left, _ = model.children(cell, question)
+        if split is not None:
+            left, _ = model.children(cell, split)
             assert here.default_left == (2 * left.n_rows >= cell.n_rows)
             assert here.default_left == tree.default_left[number]
 
@@ -136,7 +136,7 @@ def check_line(chain, node, cell, plainly):
     k = _line.line_feature(chain.model, chain.packed, node)
     if (
         k >= 0
-        and plainly.model.ways(cell, k) <= LONGEST_LINE
+        and plainly.model.count_splits(cell, k) <= LONGEST_LINE
         and (n := _line.know_line(chain.model, chain.packed, node, k)) > 0
     ):
         found = _line.log_z_of(chain.packed, 0, n - 1, 0)
@@ -147,10 +147,10 @@ def log_subtrees(model, cell, beta):
     """Log of the sum over all subtrees of a cell, plainly."""
     terms = [model._log_stop(cell) + beta * stats_and_score(model, cell)[1]]
     if is_splittable(model, cell):
-        for question in all_questions(model, cell):
-            log_rule = model._rules.log_probability(cell, question)
+        for split in all_splits(model, cell):
+            log_rule = model._rules.log_probability(cell, split)
             if log_rule > -np.inf:
-                below = sum(log_subtrees(model, side, beta) for side in model.children(cell, question))
+                below = sum(log_subtrees(model, side, beta) for side in model.children(cell, split))
                 terms.append(model.log_split(cell) + log_rule + below)
     return np.logaddexp.reduce(terms)
 
@@ -158,45 +158,45 @@ def log_subtrees(model, cell, beta):
 def few_ways(model, cell):
     """Whether a scan tries all ways, and they are few enough to try plainly."""
     rules = model._rules
-    return all(rules.ways(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
+    return all(rules.count_splits(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
 
 
 def log_w(model, cell, beta):
     """Log W summed plainly, which a table kept of the cell must equal: else it is stale."""
     total, here = 0.0, stats_and_score(model, cell)[1]
-    for question in all_questions(model, cell):
-        log_rule = model._rules.log_probability(cell, question)
+    for split in all_splits(model, cell):
+        log_rule = model._rules.log_probability(cell, split)
         if log_rule > -np.inf:
-            gain = sum(stats_and_score(model, side)[1] for side in model.children(cell, question)) - here
+            gain = sum(stats_and_score(model, side)[1] for side in model.children(cell, split)) - here
             total += np.exp(log_rule + beta * gain)
     return np.log(total)
 
 
-def all_questions(model, cell):
-    """Every question of a cell once; those that cannot be asked have probability 0."""
+def all_splits(model, cell):
+    """Every split of a cell once; those that cannot be made have probability 0."""
     for k, scale in enumerate(model.scales):
         if model.columns.is_nominal[k]:
             inside = model.categories_in(cell, k) or sum(1 << int(c) for c in np.unique(cell.codes(k)))
             if model.split_prior.kind == LOCAL_TRIVIAL:
-                yield Question(k, -1, (1 << scale.n_codes) - 1)
+                yield Split(k, -1, (1 << scale.n_codes) - 1)
                 if len(cell.index):
-                    yield Question(k, -1, 0)
+                    yield Split(k, -1, 0)
             lowest, rest = inside & -inside, inside & (inside - 1)
             part = rest
             while part:
                 part = (part - 1) & rest
-                yield Question(k, -1, lowest | part)
+                yield Split(k, -1, lowest | part)
         elif model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
             codes = np.unique(cell.codes(k))
             if model.split_prior.kind == LOCAL_TRIVIAL:
-                yield Question(k, scale.n_codes - 1, -1)
+                yield Split(k, scale.n_codes - 1, -1)
                 if len(codes):
-                    yield Question(k, -1, -1)
+                    yield Split(k, -1, -1)
             for cut in codes[:-1].tolist():
-                yield Question(k, cut, -1)
+                yield Split(k, cut, -1)
         else:
             for cut in range(int(cell.low[k]), int(cell.high[k]) - 1):
-                yield Question(k, cut, -1)
+                yield Split(k, cut, -1)
 
 
 def check_untouched_ranges(model, chain):

@@ -10,7 +10,7 @@ from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
 from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
-from tests.mcmc.laws import seed_of
+from tests.mcmc.distributions import seed_of
 from tests.mcmc.state.invariants import Plainly, check_contents, check_places, check_untouched_ranges
 from tests.mcmc.transitions import tree_key
 from tests.problems.leaves import LEAVES
@@ -154,7 +154,7 @@ def test_draws_that_outgrow_the_first_arrays():
 
 
 def key_root(key):
-    """Feature the root of a tree asks about, -1 for a single leaf."""
+    """Feature the root of a tree splits on, -1 for a single leaf."""
     return key[0] if len(key) == 1 else key[0][0]
 
 

@@ -15,10 +15,10 @@ from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc import transitions
 from tests.mcmc.chain.test_compiled_is_plain import assert_identical, compiled_module, plain  # noqa: F401
-from tests.mcmc.laws import seed_of
+from tests.mcmc.distributions import seed_of
 from tests.mcmc.state.invariants import (
     Plainly,
-    all_questions,
+    all_splits,
     check_contents,
     check_places,
     check_untouched_ranges,
@@ -143,9 +143,9 @@ def check_noisy_contents(model, chain):
         assert isclose(here.guess, guess.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
         if here.splittable and few_ways(model, cell):
             total = 0.0
-            for question in all_questions(model, cell):
-                log_rule = model._rules.log_probability(cell, question)
-                sides = [side.stats(3) for side in model.children(cell, question)] if log_rule > -np.inf else []
+            for split in all_splits(model, cell):
+                log_rule = model._rules.log_probability(cell, split)
+                sides = [side.stats(3) for side in model.children(cell, split)] if log_rule > -np.inf else []
                 gain = sum(guess.log_score(side, model.target) for side in sides) - here.guess
                 total += np.exp(log_rule + gain) if sides else 0.0
             assert isclose(_scan.scan(chain.model, chain.packed, numbers[number]), np.log(total), rel_tol=1e-9)

@@ -114,7 +114,7 @@ NODES = (
     np.array([0, 1, 1, 2, 0]),
     np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.0]]),
 )
-"""What five nodes ask about, and the parts of the three features that they admit."""
+"""What five nodes split on, and the parts of the three features that they admit."""
 MIDDLES = (np.arange(400) + 0.5) / 400
 
 
@@ -134,7 +134,7 @@ def prior_points(n):
 
 
 def likelihood(log_points, asked, admitted):
-    """Probability (m,) of what nodes ask about by the logs of weights (m, p)."""
+    """Probability (m,) of what nodes split on by the logs of weights (m, p)."""
     out = np.zeros(len(log_points))
     for k, part in zip(asked, admitted, strict=True):
         out += log_points[:, k] - logsumexp(log_points, axis=1, b=part)
@@ -217,7 +217,7 @@ def test_weights_far_below_all_floats():
 
 
 def test_a_feature_alone_tells_nothing():
-    """A cell that admits one feature asks about it whatever its weight."""
+    """A cell that admits one feature splits on it whatever its weight."""
     nodes = np.array([2, 2, 2]), np.array([[0.0, 0.0, 1.0]] * 3)
     found = chain_of_weights((given, leap), 1.5, 20_000, nodes)[:, :3]
     assert far(found, np.full(3, 1.0 / 3.0)).max() < 4.0

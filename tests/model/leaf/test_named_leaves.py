@@ -123,10 +123,10 @@ def test_compiled_score_is_the_plain_one(name, weighted):
 
 
 @pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial"])
-def test_the_law_of_a_new_y_is_the_mean_over_the_parameter(name):
+def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     model, rows = model_of(name), [1, 2, 3, 5]
     stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
-    law, whole = (
+    distribution, whole = (
         model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target),
         posterior_mean(name, lambda p: 1, rows),
     )
@@ -138,8 +138,8 @@ def test_the_law_of_a_new_y_is_the_mean_over_the_parameter(name):
     }[name]
     for y in (0.0, 1.0, 2.5, 4.0):
         wanted = posterior_mean(name, lambda p, y=y: given(p).cdf(y), rows) / whole
-        assert law.below(np.array([y]))[0] == pytest.approx(wanted, abs=1e-8)
-    mean, variance = (found[0] for found in law.mean_and_variance())
+        assert distribution.below(np.array([y]))[0] == pytest.approx(wanted, abs=1e-8)
+    mean, variance = (found[0] for found in distribution.mean_and_variance())
     assert model.leaf.value(stats_, model.target)[0, 0] == mean
     first = posterior_mean(name, lambda p: given(p).mean(), rows) / whole
     assert mean == pytest.approx(first, rel=1e-6)
@@ -156,26 +156,28 @@ def test_a_probability_is_the_mean_over_the_parameter():
     )
 
 
-def linear_law(leaf, F, r):
+def linear_distribution(leaf, F, r):
     """The rows r given their basis F are jointly Student (Gelman et al. 2013, section 14.8)."""
     spread = np.eye(len(r)) + F @ np.diag([1.0 / leaf.k0] + [1.0 / leaf.k1] * (F.shape[1] - 1)) @ F.T
     return stats.multivariate_t(np.zeros(len(r)), leaf.b0 / leaf.a0 * spread, df=2.0 * leaf.a0)
 
 
-def test_linear_regression_is_a_joint_student_law():
+def test_linear_regression_is_a_joint_student_distribution():
     model = model_of("linear")
     leaf, own = model.leaf, model.leaf.row_stats(model.target)
     F, r = np.column_stack([np.ones(N), (X - leaf.centers) / leaf.scales]), REALS - leaf.m0
     for rows in ([0], [1, 4, 6], list(range(N))):
         found = leaf.log_score(own[rows].sum(axis=0), model.target)
-        assert found == pytest.approx(linear_law(leaf, F[rows], r[rows]).logpdf(r[rows]), abs=1e-10)
-    # the law of a further row is what the score gains by it
+        assert found == pytest.approx(linear_distribution(leaf, F[rows], r[rows]).logpdf(r[rows]), abs=1e-10)
+    # the distribution of a further row is what the score gains by it
     rows, row = [1, 4, 6, 2], 3
-    law = leaf.predictive(own[rows].sum(axis=0)[None], np.zeros(1, dtype=int), model.target).at(X[row : row + 1])
+    distribution = leaf.predictive(own[rows].sum(axis=0)[None], np.zeros(1, dtype=int), model.target).at(
+        X[row : row + 1]
+    )
     gained = leaf.log_density(np.tile(own[rows].sum(axis=0), (N, 1)), REALS, model.target)[row]
-    assert math.log(law.density(REALS[row : row + 1])[0]) == pytest.approx(gained, abs=1e-10)
+    assert math.log(distribution.density(REALS[row : row + 1])[0]) == pytest.approx(gained, abs=1e-10)
     assert leaf.value(own[rows].sum(axis=0)[None], model.target, X[row : row + 1])[0, 0] == pytest.approx(
-        law.location[0]
+        distribution.location[0]
     )
 
 
@@ -188,7 +190,7 @@ def test_without_slopes_it_is_the_normal_leaf():
     assert exact.solve(flat).predict(X) == pytest.approx(exact.solve(plain).predict(X), abs=1e-8)
 
 
-def test_multivariate_normal_rows_follow_each_other_as_student_laws():
+def test_multivariate_normal_rows_follow_each_other_as_student_distributions():
     model = model_of("multivariate")
     leaf, y, score = model.leaf, model.target.values, 0.0
     own = model.leaf.row_stats(model.target)
@@ -218,10 +220,10 @@ def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     value = model.leaf.value(stats_, model.target, *at)[0]
     assert many.reshape(20_000, -1).mean(axis=0) == pytest.approx(value, abs=0.12)
     if not name.startswith("multi"):
-        law = model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target)
-        law = law.at(*at) if at else law
+        distribution = model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target)
+        distribution = distribution.at(*at) if at else distribution
         middle = np.median(many)
-        low, high = law.below(np.array([middle - 1e-9])), law.below(np.array([middle]))
+        low, high = distribution.below(np.array([middle - 1e-9])), distribution.below(np.array([middle]))
         assert low[0] - 0.02 <= 0.5 <= high[0] + 0.02
     assert y.shape == many.shape
 

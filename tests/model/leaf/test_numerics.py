@@ -241,9 +241,9 @@ def test_a_thousand_features():
                 ways[sides] = ways.get(sides, 0) + mpf(1) / (1000 * (len(rows) - 1))
         split = mpf(0.95) / (1 + mpf(depth)) ** 2
         inner = mpf(0)
-        for sides, share in ways.items():
+        for sides, fraction in ways.items():
             one, other = sides
-            inner += share * below(sorted(one), depth + 1) * below(sorted(other), depth + 1)
+            inner += fraction * below(sorted(one), depth + 1) * below(sorted(other), depth + 1)
         return (1 - split) * score + split * inner
 
     assert_digits(exact.solve(model).log_evidence, log(below([0, 1, 2], 0)))

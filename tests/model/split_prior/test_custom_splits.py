@@ -79,18 +79,18 @@ def test_a_weight_of_one_is_the_prior_that_is_weighed():
 
 
 def test_over_the_cell_splits_of_all_features_are_alike():
-    law = exact.solve(model_of(pt.CustomSplits(lambda cut: 1.0, over="cell"))).model
-    cell = law.root_cell()
-    ways = [law.ways(cell, k) for k in range(3)]
-    splits = [law._rules.draw(np.random.default_rng(i), cell) for i in range(50)]
-    assert all(law._rules.log_probability(cell, q) == pytest.approx(-math.log(sum(ways))) for q in splits)
+    distribution = exact.solve(model_of(pt.CustomSplits(lambda cut: 1.0, over="cell"))).model
+    cell = distribution.root_cell()
+    ways = [distribution.count_splits(cell, k) for k in range(3)]
+    splits = [distribution._rules.draw(np.random.default_rng(i), cell) for i in range(50)]
+    assert all(distribution._rules.log_probability(cell, q) == pytest.approx(-math.log(sum(ways))) for q in splits)
 
 
 def test_prior_draws_follow_the_weights():
     """The first split of trees from the prior, by plain draws and by the sampler's, beside R of the root cell."""
     model = model_of(SPLITS["deep"])
     cell, rng = model.root_cell(), np.random.default_rng(2)
-    plain = [model.draw_question(rng, cell) for _ in range(4000)]
+    plain = [model.draw_split(rng, cell) for _ in range(4000)]
     for split in set(plain):
         p = math.exp(model._rules.log_probability(cell, split))
         assert plain.count(split) / 4000 == pytest.approx(p, abs=5.0 * math.sqrt(p / 4000))
@@ -283,7 +283,7 @@ class TestWhatIsWrong:
     def test_a_plain_form_without_weights_is_seen(self, monkeypatch):
         """R of the plain form, by which trees are scored, without the weight of the split."""
         rules = type(model_of(NEAR)._rules)
-        monkeypatch.setattr(rules, "_weight_of", lambda self, cell, question: 1.0)
+        monkeypatch.setattr(rules, "_weight_of", lambda self, cell, split: 1.0)
         with pytest.raises(pt.testing.SplitPriorError):
             pt.testing.check_split_prior(NEAR)
 

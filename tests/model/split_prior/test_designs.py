@@ -18,7 +18,7 @@ def _cells(tree, X):
     return rows
 
 
-def _best_share(x):
+def _best_fraction(x):
     """How evenly a cut can part the values: the smallest possible distance of the left size from the middle."""
     sizes = [int((x <= v).sum()) for v in np.unique(x)[:-1]]
     return min(abs(2 * s - len(x)) for s in sizes)
@@ -41,15 +41,15 @@ def test_kd_tree_follows_its_rules(rule, coordinate, seed):
             continue
         k = tree.feature[i]
         if coordinate == "widest":
-            share = spread / np.where(sd > 0, sd, 1.0)
-            assert share[k] == pytest.approx(share.max())
+            fraction = spread / np.where(sd > 0, sd, 1.0)
+            assert fraction[k] == pytest.approx(fraction.max())
         else:
             turns = [(depth[i] + j) % 3 for j in range(3)]
             assert k == next(t for t in turns if spread[t] > 0)
         n_left = len(rows[tree.left[i]])
         assert 0 < n_left < len(cell)
         if rule == "median":
-            assert abs(2 * n_left - len(cell)) == _best_share(cell[:, k])
+            assert abs(2 * n_left - len(cell)) == _best_fraction(cell[:, k])
             left, right = X[rows[tree.left[i]], k], X[rows[tree.right[i]], k]
             assert tree.threshold[i] == pytest.approx((left.max() + right.min()) / 2)
         else:

@@ -1,4 +1,4 @@
-"""Split probabilities that pay for the choice of the question are those of local cuts."""
+"""Split probabilities that pay for the choice of the split are those of local cuts."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_they_are_those_of_local_cuts(seed):
     leaves = sum(
         0.0 if local.is_forced(visit.cell) else np.log(1.0 - rho)
         for visit in local.visit(design.tree)
-        if visit.question is None
+        if visit.split is None
     )
     assert np.isclose(np.log(splits).sum() + leaves, local.log_prior(design.tree), rtol=0.0, atol=1e-9)
 

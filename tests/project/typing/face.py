@@ -33,11 +33,11 @@ from tests.project.typing.face_exact import (
     global_splitting,
     progressive_mixtures,
     prunings,
-    questions_to_any_posterior,
-    questions_to_exact_posterior,
     regressor,
     sequences_and_streams,
     sums_over_graph,
+    use_any_posterior,
+    use_exact_posterior,
 )
 
 
@@ -144,7 +144,7 @@ def own_parts(model: pt.TreeModel) -> None:
         raise
 
 
-def questions_to_model(model: pt.TreeModel) -> None:
+def use_model(model: pt.TreeModel) -> None:
     assert_type(model.classes_, Array | None)
     assert_type(model.tree_prior, TreePrior)
     assert_type(model.columns.names, tuple[str, ...])
@@ -159,7 +159,7 @@ def questions_to_model(model: pt.TreeModel) -> None:
     assert_type(repr(model), str)
 
 
-def questions_to_tree(tree: pt.Tree) -> None:
+def use_tree(tree: pt.Tree) -> None:
     assert_type(pt.check_tree(tree, n_features=2), None)
     for array in (tree.feature, tree.threshold, tree.left, tree.right, tree.categories, tree.default_left):
         assert_type(array, Array)
@@ -171,7 +171,7 @@ def questions_to_tree(tree: pt.Tree) -> None:
     assert_type(tree.node_depth, Array)
     assert_type(tree.apply(ROWS), Array)
     assert_type(tree.predict(ROWS), Array)
-    assert_type(tree.question(0), str)
+    assert_type(tree.split(0), str)
     assert_type(tree.format(), str)
     assert_type(tree.to_dot(name="t"), str)
     assert_type(tree.to_sklearn(), dict[str, Array])
@@ -221,8 +221,8 @@ def run_of_its_own_length(model: pt.TreeModel) -> pt.SampledPosterior:
     return pt.sample(model, 20, chains=2, rng=1, steps=40, seconds=10.0, work=1e4, progress=False)
 
 
-def questions_to_draws(post: pt.SampledPosterior, folder: Path) -> None:
-    questions_to_any_posterior(post)
+def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
+    use_any_posterior(post)
     assert_type(post.log_evidence, float | None)
     for number in (post.n_chains, post.n_draws, post.n_distinct_trees):
         assert_type(number, int)
@@ -284,8 +284,8 @@ def bounds(tree: pt.Tree) -> None:
         certificates.vote_tandem(0.05, 2.0, 1000),
         certificates.vote_cantelli(0.1, 0.05, 2.0, 1000),
         certificates.vote_disagreement(0.1, 0.05, 2.0, 1000, n_unlabelled=500),
-        certificates.naive_occam(tree, X, [0, 1] * 8, question_bits=4.0, n_classes=2, delta=0.05),
-        certificates.root_fragment(tree, X, [0, 1] * 8, question_bits=4.0),
+        certificates.naive_occam(tree, X, [0, 1] * 8, split_bits=4.0, n_classes=2, delta=0.05),
+        certificates.root_fragment(tree, X, [0, 1] * 8, split_bits=4.0),
         certificates.compression(3, 2, 1000, 10),
         certificates.compression_tail(3, 2, 1000, 10),
         certificates.occam_discrete(3, 2, 5, 1000, 10),
@@ -304,7 +304,7 @@ def bounds(tree: pt.Tree) -> None:
     assert_type(certificates.optimal_lambda(0.1, 2.0, 1000), float)
     assert_type(certificates.c_bound(0.1, 0.05), float)
     assert_type(certificates.tree_bits(tree, 4.0), Array)
-    fragment = certificates.compute_R(tree, [16, 8, 8], question_bits=4.0)
+    fragment = certificates.compute_R(tree, [16, 8, 8], split_bits=4.0)
     assert_type(fragment, certificates.RootFragment)
     assert_type(fragment.leaves, Array)
     assert_type(fragment.penalty, float)
@@ -337,16 +337,16 @@ def main() -> None:
 
     given = models()
     classes, numbers, frozen, loss = given[1], given[2], given[6], given[7]
-    questions_to_model(classes)
+    use_model(classes)
     with tempfile.TemporaryDirectory() as name:
         post = runs(classes, Path(name))
-        questions_to_draws(post, Path(name))
-    truth = questions_to_exact_posterior(classes)
-    questions_to_exact_posterior(numbers)
+        use_draws(post, Path(name))
+    truth = use_exact_posterior(classes)
+    use_exact_posterior(numbers)
     run_of_its_own_length(classes)
     further_leaves()
     own_parts(pt.TreeModel(X[:4], LABELS[:4], tree_prior=pt.ChipmanPrior(0.5, 1.0, 2)))
-    questions_to_tree(truth.map_tree())
+    use_tree(truth.map_tree())
     comparison(truth)
     sums_over_graph(classes)
     progressive_mixtures(frozen)

@@ -34,7 +34,7 @@ def evidence(post: pt.Posterior) -> None:
     assert_type(post.log_evidence, float | None)
 
 
-def questions_to_any_posterior(post: AnyPosterior) -> None:
+def use_any_posterior(post: AnyPosterior) -> None:
     evidence(post)
     assert_type(post.model, pt.TreeModel)
     assert_type(post.n_leaves_pmf(), Array)
@@ -54,7 +54,7 @@ def questions_to_any_posterior(post: AnyPosterior) -> None:
     assert_type(pt.typical_tree(post, n_draws=10, rng=1), pt.Tree)
 
 
-def questions_to_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
+def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     try:
         truth = exact.solve(model, max_cells=1_000_000)
         pieces = assert_type(exact.visited(truth.sample(5, 1), 1, max_cells=1000), exact.VisitedPosterior)
@@ -64,7 +64,7 @@ def questions_to_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
         assert_type(error, exact.Intractable)
         raise
     assert_type(truth, exact.ExactPosterior)
-    questions_to_any_posterior(truth)
+    use_any_posterior(truth)
     assert_type(truth.log_evidence, float)
     assert_type(truth.n_trees, int)
     assert_type(truth.graph, exact.CellGraph)
@@ -89,7 +89,7 @@ def questions_to_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     cells = assert_type(truth.cell_probabilities(), exact.CellProbabilities)
     assert_type(cells.leaf, Array)
     assert_type(cells.split, Array)
-    assert_type(truth.question_probabilities(), Array)
+    assert_type(truth.split_probabilities(), Array)
     assert_type(truth.cell_values, Array)
     assert_type(truth.predict_std_over_trees(ROWS), Array)
     assert_type(truth.sample(50, rng=1), pt.SampledPosterior)
@@ -122,7 +122,7 @@ def sums_over_graph(model: pt.TreeModel) -> None:
     assert_type(exact.best_by_size(graph, 3).value, Array)
     assert_type(exact.hull_by_size(graph).leaves, Array)
     assert_type(exact.occurrences(graph).slot, Array)
-    assert_type(exact.occurrences(graph).question, Array)
+    assert_type(exact.occurrences(graph).split, Array)
 
 
 def progressive_mixtures(frozen: pt.TreeModel) -> None:
@@ -205,8 +205,8 @@ def dyadic_trees() -> None:
     tree = exact.neyman_pearson_tree(X, y, alpha=0.2, method="srm", tolerance=0.0, strength=0.5, levels=2)
     assert_type(tree, exact.NeymanPearsonTree)
     assert_type(tree.tree, pt.Tree)
-    for share in (tree.alpha, tree.false_alarm, tree.miss, tree.limit, tree.objective):
-        assert_type(share, float)
+    for fraction in (tree.alpha, tree.false_alarm, tree.miss, tree.limit, tree.objective):
+        assert_type(fraction, float)
     guarantee = assert_type(tree.guarantee, exact.Guarantee)
     assert_type(guarantee.false_alarm, certificates.Bound)
     assert_type(guarantee.miss, certificates.Bound)

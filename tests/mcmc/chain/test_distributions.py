@@ -1,4 +1,6 @@
-"""Long runs have the law they should: the prior without data, the posterior with data; prior draws likewise."""
+"""Long runs have the distribution they should: the prior without data, the posterior with data; prior draws
+likewise.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -10,7 +12,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import start as _start
 from pactree_mcmc.model.prior_draws import draw_prior
-from tests.mcmc.laws import STATISTICS, check_independent_draws, check_law_of_chains, seed_of
+from tests.mcmc.distributions import STATISTICS, check_distribution_of_chains, check_independent_draws, seed_of
 from tests.problems.everyday import everyday
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
@@ -35,31 +37,31 @@ def _short_chains_of_the_penalty(monkeypatch):
     monkeypatch.setattr(_start, "PRIOR_BLOCKS", PRIOR_BLOCKS)
 
 
-def check_long_run(naive, laws, kernel, seed):
+def check_long_run(naive, distributions, kernel, seed):
     run = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "progress": False}
     post = pt.sample(build_model(pt, naive), DRAWS, rng=seed, kernel=kernel, **run)
-    check_law_of_chains(post, laws, seed)
+    check_distribution_of_chains(post, distributions, seed)
 
 
-def laws_of(reference):
-    return {name: reference.law_of(statistic) for name, statistic in STATISTICS.items()}
+def distributions_of(reference):
+    return {name: reference.distribution_of(statistic) for name, statistic in STATISTICS.items()}
 
 
 @cache
 def without_weight(case, prior, leaf):
-    """The problem of a case with all weights 0, and its laws."""
+    """The problem of a case with all weights 0, and its distributions."""
     naive = case_problem(case, prior, leaf)
     naive.weights = [0.0] * len(naive.X)
     reference = Reference(naive)
     assert max(abs(score) for _, _, score in reference.entries) == 0.0
-    return naive, laws_of(reference)
+    return naive, distributions_of(reference)
 
 
 @cache
 def with_weight(case, prior, leaf):
-    """The problem of a case, and its laws."""
+    """The problem of a case, and its distributions."""
     naive = case_problem(case, prior, leaf)
-    return naive, laws_of(Reference(naive))
+    return naive, distributions_of(Reference(naive))
 
 
 WITHOUT_WEIGHT = [
@@ -98,7 +100,7 @@ def test_prior_when_nothing_is_left_to_score(kernel, case):
     """Every row freezes the leaves, none weighs the trees."""
     data_size = len(case_problem(case, "stopped", "dirichlet").X)
     naive = case_problem(case, "chipman", "laplace", estimation=[True] * data_size)
-    check_long_run(naive, laws_of(Reference(naive)), kernel, seed_of(f"all rows in E {kernel} {case}"))
+    check_long_run(naive, distributions_of(Reference(naive)), kernel, seed_of(f"all rows in E {kernel} {case}"))
 
 
 WITH_WEIGHT = [
@@ -130,9 +132,9 @@ def test_posterior(kernel, case, prior, leaf):
 
 @cache
 def with_gaps(case):
-    """A problem with missing values, and its laws."""
+    """A problem with missing values, and its distributions."""
     naive = case_problem(case, "chipman", "nig")
-    return naive, laws_of(Reference(naive))
+    return naive, distributions_of(Reference(naive))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_posterior_with_missing_values(kernel, case):
 
 @pytest.mark.parametrize("kernel", everyday(["default", "whole", "guided"], ["default", "guided"]))
 def test_posterior_under_a_shared_variance(kernel):
-    """The law of trees without the variance: the prior times the score that integrates it out."""
+    """The distribution of trees without the variance: the prior times the score that integrates it out."""
     leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
     naive, known = (
         replace(case_problem("ties", "chipman", "known"), leaf=leaf),
@@ -157,14 +159,14 @@ def test_posterior_under_a_shared_variance(kernel):
     model, entries = build_model(pt, naive), Reference(known).entries
     log_joint = [log_prior + model.log_score(library_tree(pt, known, tree)) for tree, log_prior, _ in entries]
     weight = np.exp(np.array(log_joint) - max(log_joint))
-    laws = {name: {} for name in STATISTICS}
+    distributions = {name: {} for name in STATISTICS}
     for name, statistic in STATISTICS.items():
-        for (tree, _, _), share in zip(entries, weight / weight.sum(), strict=True):
-            laws[name][statistic(tree)] = laws[name].get(statistic(tree), 0.0) + float(share)
-    check_long_run(naive, laws, GUIDED if kernel == "guided" else kernel, seed_of(f"shared variance {kernel}"))
+        for (tree, _, _), fraction in zip(entries, weight / weight.sum(), strict=True):
+            distributions[name][statistic(tree)] = distributions[name].get(statistic(tree), 0.0) + float(fraction)
+    check_long_run(naive, distributions, GUIDED if kernel == "guided" else kernel, seed_of(f"shared variance {kernel}"))
 
 
-def prior_law(naive):
+def prior_distribution(naive):
     """Prior probabilities of all trees, normalised."""
     reference = Reference(naive)
     weight = np.exp([log_prior for _, log_prior, _ in reference.entries])
@@ -196,7 +198,7 @@ def test_draws_from_the_prior(case, prior):
     seed = seed_of(f"prior draws {case} {prior}")
     model, rng = build_model(pt, naive), np.random.default_rng(seed)
     drawn = [nested_tree(naive, draw_prior(model, rng).tree) for _ in range(400)]
-    check_independent_draws(drawn, prior_law(naive), seed)
+    check_independent_draws(drawn, prior_distribution(naive), seed)
 
 
 @pytest.mark.parametrize(("case", "prior"), [("ties", "penalty"), ("grid_deep", "penalty_empty_cheap")])
@@ -207,4 +209,4 @@ def test_draws_from_the_leaf_penalty(case, prior):
     model, rng = build_model(pt, naive), np.random.default_rng(seed)
     assert draw_prior(model, rng) is None
     drawn = [nested_tree(naive, _start.draw_prior_tree(model, rng)) for _ in range(150)]
-    check_independent_draws(drawn, prior_law(naive), seed)
+    check_independent_draws(drawn, prior_distribution(naive), seed)

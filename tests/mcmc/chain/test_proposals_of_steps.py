@@ -1,4 +1,4 @@
-"""Which proposals a kernel makes when: shares of blocks, against a loop that makes one at a time."""
+"""Which proposals a kernel makes when: fractions of blocks, against a loop that makes one at a time."""
 
 import numpy as np
 import pytest
@@ -41,10 +41,10 @@ def test_blocks_are_cut_from_one_order(mixture):
     for block in (1, 7, 10, 30, 100, 333):
         kernel = read_kernel(MIXTURES[mixture], block)
         ends = np.arange(0, 3000 - block, block)
-        shares = [kernel.shares(b) for b in range(len(ends))]
-        assert np.array_equal(shares, whole[ends + block] - whole[ends])
-        assert all(sum(share) == block and min(share) >= 0 for share in shares)
-    assert kernel.shares_of(17, 1000) == (whole[1017] - whole[17]).tolist()
+        proposals_of_block = [kernel.proposals_of_block(b) for b in range(len(ends))]
+        assert np.array_equal(proposals_of_block, whole[ends + block] - whole[ends])
+        assert all(sum(fraction) == block and min(fraction) >= 0 for fraction in proposals_of_block)
+    assert kernel.next_proposals(17, 1000) == (whole[1017] - whole[17]).tolist()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_blocks_are_cut_from_one_order(mixture):
 def test_parts_follow_the_weights_at_every_proposal(mixture):
     """Never further off than rounding takes them, and the order where it repeats."""
     kernel, n = read_kernel(MIXTURES[mixture], 1), 4 * REPEATS
-    made = np.cumsum([kernel.shares(b) for b in range(n)], axis=0)
+    made = np.cumsum([kernel.proposals_of_block(b) for b in range(n)], axis=0)
     weights = np.array(kernel.weights)
     off = np.abs(made - np.arange(1, n + 1)[:, None] * weights)
     assert (off <= 0.5 + 0.5 * weights * len(weights) + 1e-6 + (np.arange(1, n + 1) // REPEATS)[:, None]).all()
@@ -66,10 +66,10 @@ def test_blocks_go_on_where_the_period_ends(mixture, block):
     kernel = read_kernel(MIXTURES[mixture], block)
     first = max(REPEATS // block - 2, 0)
     for start in (first, first + 10**9):
-        shares = np.array([kernel.shares(b) for b in range(start, start + 5)])
-        assert shares.min() >= 0 and (shares.sum(axis=1) == block).all()
-        assert shares.sum(axis=0).tolist() == kernel.shares_of(start * block, 5 * block)
-    assert sum(kernel.shares_of(first * block, 0)) == 0
+        proposals_of_block = np.array([kernel.proposals_of_block(b) for b in range(start, start + 5)])
+        assert proposals_of_block.min() >= 0 and (proposals_of_block.sum(axis=1) == block).all()
+        assert proposals_of_block.sum(axis=0).tolist() == kernel.next_proposals(start * block, 5 * block)
+    assert sum(kernel.next_proposals(first * block, 0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_blocks_go_on_where_the_period_ends(mixture, block):
 def test_over_many_blocks_a_rare_step_makes_its_part(weight):
     """Within a tenth, and some in any case: it may be the one that makes the chain reach all trees."""
     kernel = read_kernel({"change": 1.0 - weight, "grow-prune": weight}, 100)
-    made = kernel.shares_of(0, 10**9)
+    made = kernel.next_proposals(0, 10**9)
     assert made[1] == pytest.approx(weight * 10**9, rel=0.1)
 
 
@@ -100,7 +100,7 @@ def test_a_chain_makes_the_shares_of_its_blocks(blocks):
         for part in parts:
             chain.proceed(part)
         assert chain.blocks == blocks + 6
-        assert chain.cost[0].tolist() == kernel.shares_of(30 * blocks, 180)
+        assert chain.cost[0].tolist() == kernel.next_proposals(30 * blocks, 180)
         ends.append((chain.state.order.tolist(), chain.rng.bit_generator.state, chain.cost.tolist()))
     assert ends[0] == ends[1] == ends[2]
 
@@ -127,7 +127,7 @@ def rounded(weights, done, n):
     return np.diff(after - before, prepend=0).tolist()
 
 
-def made_anew(weights, done, n, right=_kernels._shares):
+def made_anew(weights, done, n, right=_kernels._proposals_of_each):
     """Every block begins the order afresh."""
     return right(weights, 0, n)
 
@@ -135,7 +135,7 @@ def made_anew(weights, done, n, right=_kernels._shares):
 @pytest.mark.planted
 @pytest.mark.parametrize("wrong", [rounded, made_anew])
 def test_wrong_shares_are_noticed(wrong, monkeypatch):
-    monkeypatch.setattr(_kernels, "_shares", wrong)
+    monkeypatch.setattr(_kernels, "_proposals_of_each", wrong)
     with pytest.raises(AssertionError):
         test_blocks_are_cut_from_one_order("whole")
     with pytest.raises(AssertionError):
@@ -145,4 +145,4 @@ def test_wrong_shares_are_noticed(wrong, monkeypatch):
 def test_kernels_of_equal_weights_share_one_order():
     """Steps are named by the kernel, their order is by weights alone."""
     one, other = Kernel(("change", "swap"), (0.75, 0.25), 10), Kernel(("swap", "shift"), (0.75, 0.25), 10)
-    assert [one.shares(b) for b in range(9)] == [other.shares(b) for b in range(9)]
+    assert [one.proposals_of_block(b) for b in range(9)] == [other.proposals_of_block(b) for b in range(9)]

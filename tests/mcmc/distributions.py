@@ -1,4 +1,4 @@
-"""Comparing draws with an exact law, with a false-alarm rate that is written down."""
+"""Comparing draws with an exact distribution, with a false-alarm rate that is written down."""
 
 import zlib
 from typing import NamedTuple
@@ -20,7 +20,7 @@ def seed_of(name):
 
 
 def root_feature(tree):
-    """Feature the root asks about, None for a single leaf."""
+    """Feature the root splits on, None for a single leaf."""
     return None if tree == LEAF else tree[1]
 
 
@@ -38,73 +38,75 @@ def statistics_of_draws(post):
     return {name: np.array(values, dtype=object)[post.tree_of_draw] for name, values in of_tree.items()}
 
 
-def events(laws):
+def events(distributions):
     """Events to compare, (statistic, set of values): every common value by itself, the rare ones together."""
     chosen = []
-    for name, law in laws.items():
-        common = [value for value, probability in law.items() if COMMON <= probability <= 1.0 - COMMON]
-        rare = set(law) - set(common)
+    for name, distribution in distributions.items():
+        common = [value for value, probability in distribution.items() if COMMON <= probability <= 1.0 - COMMON]
+        rare = set(distribution) - set(common)
         chosen += [(name, {value}) for value in common]
-        if COMMON <= sum(law[value] for value in rare) <= 1.0 - COMMON:
+        if COMMON <= sum(distribution[value] for value in rare) <= 1.0 - COMMON:
             chosen.append((name, rare))
     return chosen
 
 
-def check_law_of_chains(post, laws, seed):
-    """Draws of independent chains have the given laws, {statistic: {value: probability}}.
+def check_distribution_of_chains(post, distributions, seed):
+    """Draws of independent chains have the given distributions, {statistic: {value: probability}}.
 
-    The share of an event in one chain is one observation; chains are independent, so the error of the mean over
+    The fraction of an event in one chain is one observation; chains are independent, so the error of the mean over
     chains needs no model of the autocorrelation, and the t test over chains is the comparison corrected for the
     effective sample size. Bonferroni over the events keeps the false-alarm rate.
     """
-    found = deviations(post, laws)
+    found = deviations(post, distributions)
     assert found, "nothing to compare"
     limit = stats.t.isf(FALSE_ALARM / (2 * len(found)), df=post.n_chains - 1)
-    for name, values, expected, share, error in found:
-        t = (share - expected) / error
-        told = f"seed {seed}: P({name} in {values}) is {expected:.5f}, drawn {share:.5f} +- {error:.5f}"
+    for name, values, expected, fraction, error in found:
+        t = (fraction - expected) / error
+        told = f"seed {seed}: P({name} in {values}) is {expected:.5f}, drawn {fraction:.5f} +- {error:.5f}"
         assert abs(t) < limit, f"{told}, t = {t:.2f}, limit {limit:.2f}"
 
 
 class Deviation(NamedTuple):
-    """An event, its probability, its share of the draws, and the error of that from the spread of the chains."""
+    """An event, its probability, its fraction of the draws, and the error of that from the spread of the chains."""
 
     statistic: str
     values: set
     expected: float
-    share: float
+    fraction: float
     error: float
 
 
-def deviations(post, laws):
-    """The events of the laws compared with the draws of independent chains; nothing impossible was drawn."""
+def deviations(post, distributions):
+    """The events of the distributions compared with the draws of independent chains; nothing impossible was drawn."""
     drawn = statistics_of_draws(post)
-    for name, law in laws.items():
-        assert set(drawn[name].ravel().tolist()) <= set(law), f"impossible {name}"
+    for name, distribution in distributions.items():
+        assert set(drawn[name].ravel().tolist()) <= set(distribution), f"impossible {name}"
     found = []
-    for name, values in events(laws):
-        share = np.isin(drawn[name].astype(str), [str(v) for v in values]).mean(axis=1)
-        expected = sum(laws[name][value] for value in values)
-        error = share.std(ddof=1) / np.sqrt(post.n_chains)
-        found.append(Deviation(name, values, expected, float(share.mean()), float(error)))
+    for name, values in events(distributions):
+        fraction = np.isin(drawn[name].astype(str), [str(v) for v in values]).mean(axis=1)
+        expected = sum(distributions[name][value] for value in values)
+        error = fraction.std(ddof=1) / np.sqrt(post.n_chains)
+        found.append(Deviation(name, values, expected, float(fraction.mean()), float(error)))
     return found
 
 
-def check_independent_draws(values, law, seed):
-    """Independent draws have the given law: chi-square over values expected at least ten times, the rest together."""
-    assert set(values) <= set(law), f"seed {seed}: drawn values that cannot occur"
-    observed, expected = counts_in_bins(values, law)
+def check_independent_draws(values, distribution, seed):
+    """Independent draws have the given distribution: chi-square over values expected at least ten times, the rest
+    together.
+    """
+    assert set(values) <= set(distribution), f"seed {seed}: drawn values that cannot occur"
+    observed, expected = counts_in_bins(values, distribution)
     assert len(expected) > 1, "nothing to compare"
     p_value = stats.chisquare(observed, expected).pvalue
     assert p_value > FALSE_ALARM, f"seed {seed}: p = {p_value:.2e}; observed {observed}, expected {np.round(expected)}"
 
 
-def counts_in_bins(values, law):
+def counts_in_bins(values, distribution):
     """Observed and expected counts of values expected at least ten times, and of the rest together."""
     n = len(values)
-    common = [value for value, probability in law.items() if n * probability >= 10.0]
+    common = [value for value, probability in distribution.items() if n * probability >= 10.0]
     observed = [sum(value == c for value in values) for c in common]
-    expected = [n * law[c] for c in common]
+    expected = [n * distribution[c] for c in common]
     rest = n - sum(expected)
     if rest >= 10.0:
         observed.append(n - sum(observed))

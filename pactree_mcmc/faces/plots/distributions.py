@@ -39,7 +39,7 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
     >>> len(plot_n_leaves(truth.sample(100, rng=1), truth=truth).patches)
     8
     """
-    return _plot_law(posterior, ax, truth, ("n_leaves", "n_leaves_pmf", "number of leaves"))
+    return _plot_distribution(posterior, ax, truth, ("n_leaves", "n_leaves_pmf", "number of leaves"))
 
 
 def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
@@ -62,10 +62,12 @@ def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | 
     for one in (posterior, truth):
         if one is not None and not hasattr(one, "depth_pmf"):
             raise TypeError(f"{type(one).__name__} has no distribution of the depth; give a sampled or an exact one.")
-    return _plot_law(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
+    return _plot_distribution(posterior, ax, truth, ("depth", "depth_pmf", "depth"))
 
 
-def _plot_law(posterior: Posterior, ax: Axes | None, truth: Posterior | None, what: tuple[str, str, str]) -> Axes:
+def _plot_distribution(
+    posterior: Posterior, ax: Axes | None, truth: Posterior | None, what: tuple[str, str, str]
+) -> Axes:
     """Bars of the distribution of a whole number of the tree: its name by draw, the name of its distribution, its name
     in words.
     """
@@ -76,15 +78,17 @@ def _plot_law(posterior: Posterior, ax: Axes | None, truth: Posterior | None, wh
     if has_no_draws(posterior):
         return say_no_draws(ax)
     each = [getattr(p, pmf)() for p in (posterior, truth) if p is not None]
-    laws = np.array([np.pad(law, (0, max(map(len, each)) - len(law))) for law in each])
-    shown = np.flatnonzero(laws.max(axis=0) > NEGLIGIBLE)
-    values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(laws)
-    place = values + width * (np.arange(len(laws))[:, None] - (len(laws) - 1) / 2.0)
-    for here, law, label in zip(place, laws, (_label(posterior), "exact"), strict=False):
-        ax.bar(here, law[values], width, label=label)
+    distributions = np.array(
+        [np.pad(distribution, (0, max(map(len, each)) - len(distribution))) for distribution in each]
+    )
+    shown = np.flatnonzero(distributions.max(axis=0) > NEGLIGIBLE)
+    values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(distributions)
+    place = values + width * (np.arange(len(distributions))[:, None] - (len(distributions) - 1) / 2.0)
+    for here, distribution, label in zip(place, distributions, (_label(posterior), "exact"), strict=False):
+        ax.bar(here, distribution[values], width, label=label)
     if is_sampled(posterior):
         drawn = getattr(posterior, by_draw)
-        ax.errorbar(place[0], laws[0, values], yerr=two_errors([drawn == m for m in values]), **ERRORS)
+        ax.errorbar(place[0], distributions[0, values], yerr=two_errors([drawn == m for m in values]), **ERRORS)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
     if truth is not None:
