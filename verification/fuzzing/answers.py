@@ -26,6 +26,12 @@ def number(answer: Any, given: dict[str, Any]) -> None:
     assert not math.isnan(answer), "NaN"
 
 
+def support(answer: Any, given: dict[str, Any]) -> None:
+    """Probabilities, each with its words; R-hat of few draws is not known."""
+    assert len(answer.words) == len(answer.probability), "words are missing"
+    assert np.all((answer.probability > 0.0) & (answer.probability <= 1.0)), "no probability"
+
+
 def rows(answer: Any, given: dict[str, Any]) -> None:
     """One entry a row, all finite."""
     n = _n_rows(given)

@@ -194,18 +194,16 @@ POSTERIORS = [
         sample_predictive=(a.anything, {"X": "X", "draws": "count", "rng": "?rng"}),
         save=(a.anything, PATH),
         to_arviz=(a.anything, {"log_likelihood": "?flag", "posterior_predictive": "?flag", "rng": "?rng"}),
-        support=(a.anything, {"min_probability": "?share", "draws": "?count", "rng": "?rng"}),
+        support=(a.support, {"min_probability": "?share", "draws": "?count", "rng": "?rng"}),
         consensus_tree=(a.anything, {"min_support": "?share", "draws": "?count", "rng": "?rng"}),
         credible_set=(a.anything, {"mass": "?share", "draws": "?count", "rng": "?rng"}),
         modes=(a.anything, {"most": "?count", "draws": "?count", "rng": "?rng"}),
         project=(a.anything, {"max_leaves": "?count", "draws": "?count", "rng": "?rng"}),
     ),
     target(
-        "CredibleSet.level",
-        lambda posterior, tree: posterior.credible_set().level(tree),
-        posterior="posterior",
-        tree="tree",
+        "CredibleSet.level", lambda self, **k: self.credible_set().level(**k), a.number, self="posterior", tree="tree"
     ),
+    target("Support.table", lambda self: self.support().table(), a.scratch, self="posterior"),
     *methods(
         *("SampledPosterior", "sampled"),
         predict_std_over_trees=(a.rows, {"X": "X"}),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numba import cloudpickle
 
-from ...core.checks import check_count, check_flag, in_words, read_generator, read_numbers
+from ...core.checks import check_count, check_flag, in_words, read_array, read_generator, read_numbers
 from ...files.encoding import kept
 from .base import Leaf
 from .by_address import AddressedLeaf
@@ -305,15 +305,15 @@ class CustomLeaf(AddressedLeaf):
 
     def _target(self, y: Any, X: Any) -> Target:
         if self.is_classifier:
-            classes, values = np.unique(np.asarray(y)[:MOST_ROWS], return_inverse=True)
+            classes, values = np.unique(_some_rows("y", read_array("y", y)), return_inverse=True)
             return Target(values.reshape(-1).astype(np.int32), classes, None, None, 0.0, 1.0)
-        values = read_numbers("y", y)[:MOST_ROWS]
+        values = _some_rows("y", read_numbers("y", y))
         if values.shape[1:] != ((self.y_columns,) if self.y_columns > 1 else ()) or not np.isfinite(values).all():
             wanted = f"(n, {self.y_columns})" if self.y_columns > 1 else "(n,)"
             raise ValueError(f"y has shape {values.shape}; give finite numbers of shape {wanted}.")
         if (X is None) != (self.x_columns is None):
             raise ValueError("X is needed where the leaf has x_columns=, and only there.")
-        regressors = None if X is None else read_numbers("X", X)[:MOST_ROWS]
+        regressors = None if X is None else _some_rows("X", read_numbers("X", X))
         return Target(values, None, None, None, 0.0, 1.0, regressors)
 
     def _check(self, target: Target, rng: np.random.Generator, n_cells: int) -> None:
@@ -489,3 +489,10 @@ def read_x_columns(argument: str, x_columns: Any) -> list | None:
     if not all(isinstance(c, int | str) for c in out) or len(set(out)) < len(out):
         raise ValueError(f"{argument} is {in_words(x_columns)}; give different column names or indices.")
     return out
+
+
+def _some_rows(name: str, array: np.ndarray) -> np.ndarray:
+    """The first ``MOST_ROWS`` rows of an array that has rows."""
+    if array.ndim == 0:
+        raise ValueError(f"{name} is one value; give an array with an entry for each row.")
+    return array[:MOST_ROWS]

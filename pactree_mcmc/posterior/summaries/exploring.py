@@ -65,7 +65,8 @@ class ExploresTrees:
         Returns
         -------
         Support
-            Arrays by cell and split; ``.table()`` is the DataFrame. Of an exact posterior the probabilities are exact.
+            Arrays by cell and split; ``.table()`` is the DataFrame. Of an exact posterior the probabilities are exact;
+            with fewer than 4 draws a chain R-hat, effective sample size and error are NaN.
 
         Raises
         ------

@@ -48,7 +48,7 @@ def test_blocks_are_cut_from_one_order(mixture):
 
 
 @pytest.mark.parametrize(
-    "mixture", everyday(MIXTURES, ["default", "one step of many weights", "two alike", "thirds", "rare"])
+    "mixture", everyday(MIXTURES, ["local", "one step of many weights", "two alike", "thirds", "rare"])
 )
 def test_parts_follow_the_weights_at_every_proposal(mixture):
     """Never further off than rounding takes them, and the order where it repeats."""

@@ -54,9 +54,9 @@ def rotated():
 
 MOST = "depth_1 min_leaf_2 trivial_pair trivial_diagonal grid_line dyadic cyclic fixed min_leaf_uneven"
 EVERY_DAY = dict.fromkeys(NEW, MOST) | {
-    "collapsed": "ties three_categories feature_without_weight min_leaf_mixed trivial_pair grid_box dyadic cyclic "
-    "fixed",
-    "regrow-1": "box feature_without_weight min_leaf_mixed trivial_pair trivial_diagonal grid_box dyadic cyclic fixed "
+    "collapsed": "ties three_categories feature_without_weight min_leaf_mixed trivial_pair grid_box cyclic fixed "
+    "min_leaf_uneven",
+    "regrow-1": "box feature_without_weight min_leaf_mixed trivial_pair trivial_diagonal grid_box cyclic fixed "
     "min_leaf_uneven",
     "regrow-2": "shallow_ties depth_1 trivial_one grid_one grid_line dyadic_one cyclic fixed min_leaf_uneven",
     "subgraph": "min_leaf_mixed depth_1 grid_one grid_line dyadic_one cyclic fixed min_leaf_uneven",
