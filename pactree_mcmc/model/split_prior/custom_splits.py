@@ -419,9 +419,9 @@ class BoundSplits(SplitPrior):
         mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
-    def log_probability(self, cell: PlainCell, question: Question, given: np.ndarray | None = None) -> float:
-        known = super().log_probability(cell, question, given)
-        return known + math.log(self._weight_of(cell, question)) if known > -math.inf else known
+    def log_probability(self, cell: PlainCell, split: Split, given: np.ndarray | None = None) -> float:
+        known = super().log_probability(cell, split, given)
+        return known + math.log(self._weight_of(cell, split)) if known > -math.inf else known
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         if cell.high[feature] < 0:
