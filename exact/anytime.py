@@ -1,4 +1,4 @@
-"""The exact engine within a budget: the graph of cells grown best first, bounds where not all fits."""
+"""The exact engine with a budget: the graph of cells grown best first, with bounds if not all cells fit."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ from .recursion.terms import by_slot, with_terms
 from .visited import VisitedPosterior
 
 GROWTH = 0.5
-"""Cells looked at in a round, over those looked at before."""
+"""Number of cells expanded in a round, relative to those expanded before."""
 HOPE, MOST_HOPE = 0.3, 50.0
-"""Power of what a cell may gain at most, by which cells are chosen, and the largest exponent."""
+"""Power of the largest gain of a cell by which cells are chosen, and the largest exponent."""
 
 
 class Frontier:
-    """Cells whose splits were not listed, and what they may add at most."""
+    """The cells that are not expanded, and upper bounds of what they can add."""
 
     def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray) -> None:
         self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
         most = most_likely(model, graph)
         self.bounded = most is not None
-        # a prior of one likelihood at best, the largest that any tree below could have
+        # at best the whole prior below a cell has the largest likelihood of any tree there
         best = by_slot(graph, graph.score if most is None else most)
         self.log_most = np.where(self.is_open, graph.log_split + best, -np.inf)
 
     def log_upper(self) -> float:
-        """Log of at least the sum over all trees, without the prior's constant; infinite where there is no bound."""
+        """Returns the log of an upper bound of the sum over all trees, without the prior's constant; inf if there is
+        none.
+        """
         if not self.is_open.any():
             return log_sum(self.graph)
         if not self.bounded:
@@ -45,10 +47,10 @@ class Frontier:
         return log_sum(with_terms(graph, log_stop=np.logaddexp(graph.log_stop, self.log_most)))
 
     def promise(self, log_inside: np.ndarray) -> np.ndarray:
-        """By how much looking at each cell is likely to raise the sum, (n_cells,), on no particular scale.
+        """Returns how much expanding each cell is likely to increase the sum, (n_cells,), in arbitrary units.
 
-        How probable the cell is as a leaf, times a power of what it may gain: the bound itself is so far off that by it
-        the engine would go through the largest cells and reach no tree worth the name.
+        This is the probability of the cell as a leaf, times a power of its largest gain. The bound itself is too loose
+        for this: by it the engine would expand only the largest cells and never reach a probable tree.
         """
         graph = self.graph
         log_leaf = graph.log_stop - log_inside
@@ -58,10 +60,11 @@ class Frontier:
 
 
 def most_likely(model: TreeModel, graph: CellGraph) -> np.ndarray | None:
-    """Log of the largest likelihood (n_cells,) that any tree below each cell can have; None where none is known.
+    """Returns the log of the largest likelihood (n_cells,) of any tree below each cell, or None if it is not known.
 
-    Of class counts: every class in a leaf of its own. A row is likelier in a leaf with fewer rows of other classes, and
-    with more of its own. The mass of the prior must not exceed 1, or the sum over trees might be larger.
+    For class counts it is that of one leaf for each class: the probability of a row increases with the rows of its own
+    class in the leaf and decreases with those of others. The mass of the prior must not exceed 1, or the sum over trees
+    could be larger.
     """
     if type(model.leaf) is not DirichletMultinomial or prior_mass(model).log_mass is None:
         return None
@@ -76,7 +79,7 @@ def _look(which: np.ndarray, budget: int, lowered: Any, work: Any, visits: Any) 
 
 
 def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPosterior:
-    """Look at the cells that may add most, until none is left or there are ``budget`` cells."""
+    """Expands the cells that may add most, until none is left or there are ``budget`` cells."""
     building, looked = Building(model, limit), np.zeros(0, dtype=bool)
     which = np.zeros(1, dtype=np.int64)
     while True:

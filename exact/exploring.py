@@ -1,4 +1,4 @@
-"""What an exact posterior knows of trees as trees without drawing any: cells and splits, the best trees."""
+"""Methods of exact posteriors that explore trees without drawing any: cells and splits, the most probable trees."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 class TreesWithin(NamedTuple):
-    """All trees near the best one."""
+    """All trees near the most probable one."""
 
     trees: list[Tree]
     """The most probable first."""
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
     complete: bool
-    """Whether all are listed, and not only the most allowed."""
+    """Whether all are listed; False if there are more than ``most``."""
 
 
 class PartsOfTrees(NamedTuple):
-    """Probabilities of the sets of rows of nodes, and of the partitions of these, in a tree of the posterior."""
+    """Posterior probabilities of the sets of rows of nodes, and of the partitions of these sets."""
 
     of_cell: np.ndarray
     """(n_sets,): that some node has these rows."""
@@ -47,11 +47,11 @@ class PartsOfTrees(NamedTuple):
     sides: np.ndarray
     """(n_splits, 2): the two sets of each split, the lower number first."""
     edge: np.ndarray
-    """(n_splits,): the most probable split that makes the split."""
+    """(n_splits,): the most probable edge of the graph that makes this partition."""
 
 
 class ExploresGraph(ExploresTrees):
-    """Splits on trees as trees, answered by the graph of cells."""
+    """Methods that explore trees by the graph of cells."""
 
     graph: CellGraph
     log_inside: np.ndarray
@@ -71,17 +71,17 @@ class ExploresGraph(ExploresTrees):
         def _values(self, X: np.ndarray) -> np.ndarray: ...
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
-        """The cells and splits that trees have, with their exact probabilities.
+        """Returns the cells and splits of the trees, with their exact probabilities.
 
-        As `Posterior.support`, so that what draws say can stand beside it:
+        As `Posterior.support`, so that it can be compared with draws:
         ``draws.support().table(beside=truth.support(0.0))``. There is no Monte-Carlo error, and no chain.
 
         Parameters
         ----------
         min_probability : float, default 0.05
-            Less probable ones are left out; in [0, 1].
+            Smallest probability that is listed, in [0, 1].
         draws, rng
-            Not used: nothing is drawn.
+            Not used, as nothing is drawn.
 
         Returns
         -------
@@ -95,10 +95,10 @@ class ExploresGraph(ExploresTrees):
         Notes
         -----
         Nodes of a tree with the same rows lie on one path, so the probability of a set of rows is that of its topmost
-        node: a sum over the splits that lead to it from another set (formula sheet, sections 6 and 12.5). So it is
-        exact under split priors on boxes too, whose cells tell apart what holds the same rows. The words are those of
-        the most probable split that leads to each cell on the way up. Time: that of the evidence, and the rows of
-        all cells once.
+        node: a sum over the splits that lead to it from another set (formula sheet, sections 6 and 12.5). So it is also
+        exact under split priors on boxes, for which several cells can have the same rows. The words are built from the
+        most probable split that leads to each cell on the path. Time: that of the evidence, and once the rows of all
+        cells.
 
         Examples
         --------
@@ -133,7 +133,7 @@ class ExploresGraph(ExploresTrees):
         )
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
-        """As `Posterior.credible_set`: from the ``draws`` best trees if they hold the mass, else from so many draws.
+        """As `Posterior.credible_set`, from the ``draws`` most probable trees if they have the mass, else from draws.
 
         Raises
         ------
@@ -151,14 +151,14 @@ class ExploresGraph(ExploresTrees):
         return credible_set_of(post, weight, mass, exact=True)
 
     def trees_within(self, epsilon: float, *, most: int = 10_000) -> TreesWithin:
-        """All trees whose log posterior is at most ``epsilon`` below that of the best: the Rashomon set.
+        """Returns all trees whose log posterior is at most ``epsilon`` below the largest: the Rashomon set.
 
         Parameters
         ----------
         epsilon : float
             Nats, >= 0.
         most : int, default 10,000
-            Trees listed at most; the best ones where there are more.
+            Largest number of trees listed; if there are more, the most probable ones.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class ExploresGraph(ExploresTrees):
 
         Notes
         -----
-        The k best trees, k doubled until the last is worse than wanted: time and memory as of `best_trees`.
+        Finds the k most probable trees, doubling k until the last is outside: time and memory as of `best_trees`.
 
         Examples
         --------
@@ -235,7 +235,7 @@ class ExploresGraph(ExploresTrees):
         return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
 
     def _way_to(self, cell: int) -> str:
-        """The conditions on the most probable way to a cell, in words."""
+        """Returns the conditions on the most probable path to a cell, in words."""
         sets, conditions = self._row_sets, []
         while sets.way[cell] >= 0:
             edge = int(sets.way[cell])

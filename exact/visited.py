@@ -1,4 +1,4 @@
-"""exact.visited: the posterior over all trees that can be put together from the pieces of draws."""
+"""exact.visited: the posterior over all trees that consist of cells and splits of drawn trees."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from .recursion.paths import is_fixed_design
 
 
 class VisitedPosterior(ExactPosterior):
-    """The posterior over the trees whose pieces were drawn; made by `visited`, and by `solve` within a budget.
+    """The posterior over the trees in a part of the graph of cells, returned by `visited`, and by `solve` with a
+    budget.
 
-    Everything an `ExactPosterior` answers is exact for the trees in ``graph``: those put together from cells and splits
-    that draws passed through. Its ``log_evidence`` is their part of the evidence, so a lower bound of it, and what it
-    says of the whole posterior is wrong by no more than ``1 - coverage`` in any probability.
+    All methods of `ExactPosterior` are exact for the trees in ``graph``: those that consist of cells and splits of
+    drawn trees. ``log_evidence`` is the log of their part of the evidence, and hence a lower bound of the log evidence;
+    any probability differs from that under the whole posterior by at most ``1 - coverage``.
 
     Attributes
     ----------
     model, graph, log_inside
         As of `ExactPosterior`.
     log_evidence_of_all : float or None
-        Log evidence of all trees, nats, as the draws estimated it; None where they did not.
+        Log evidence of all trees, nats, as estimated by the run; None if it was not.
     log_evidence_bound : float
-        Upper bound of it, nats; infinite where there is none.
+        Upper bound of it, nats; infinite if none is known.
     """
 
     def __init__(
@@ -48,24 +49,24 @@ class VisitedPosterior(ExactPosterior):
 
     @property
     def coverage(self) -> float | None:
-        """Probability of the graph's trees under the whole posterior: as draws estimated its evidence, or at least.
+        """Posterior probability of the trees in ``graph``, by the estimated log evidence of all trees.
 
-        At least where only an upper bound of the evidence is known; None where neither is.
+        A lower bound if only an upper bound of the evidence is known; None if neither is.
         """
         whole = self.log_evidence_bound if self.log_evidence_of_all is None else self.log_evidence_of_all
         return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
 
     def kl_to_prior(self) -> float:
-        """Divergence from the prior over all trees, nats.
+        """Returns the divergence from the prior over all trees, nats.
 
         Raises
         ------
         ValueError
-            If the mass of the prior is not known, as under LeafPenalty: only the sum over all trees tells it.
+            If the mass of the prior is not known, as under LeafPenalty: it requires the sum over all trees.
         """
         log_mass = prior_mass(self.model).log_mass
         if log_mass is None:
-            raise ValueError(f"only the sum over all trees tells the mass of {self.model.tree_prior!r}: exact.solve.")
+            raise ValueError(f"the mass of {self.model.tree_prior!r} requires the sum over all trees; use exact.solve.")
         gain, log_ratio = float(self.cell_probabilities().leaf @ self.graph.score), self.log_evidence - log_mass
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
@@ -78,41 +79,42 @@ class VisitedPosterior(ExactPosterior):
 
 
 def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_000) -> VisitedPosterior:
-    """Sum over all trees that can be put together from the pieces of draws: a lower bound of the evidence, and more.
+    """Returns the posterior over all trees that consist of cells and splits of drawn trees.
 
-    A thousand draws are a thousand different trees, but they pass through the same cells again and again. The trees
-    made of the same pieces are very many more, and the recursions of the exact engine sum over them.
+    A thousand draws may be a thousand different trees, but most of their cells recur. Far more trees consist of the
+    same cells and splits, and the recursions of the exact engine sum over all of them. This gives a lower bound of the
+    evidence, among others.
 
     Parameters
     ----------
     post : SampledPosterior
         Draws of chains, or trees from `posterior_from_trees`.
     grow : {0, 1, 2}, default 0
-        0: the cells and splits that drawn trees have. 1: every split of these cells that leads to two of them as well.
-        2: every split of theirs, with children that were not drawn as leaves.
+        0: the cells and splits of drawn trees. 1: also every split of these cells whose children are both among them.
+        2: every split of these cells, with the children that were not drawn as leaves.
     max_cells : int, default 20,000,000
-        As of `solve`; matters for ``grow=2``.
+        As for `solve`; of importance for ``grow=2``.
 
     Returns
     -------
     VisitedPosterior
-        With the best tree, the k best, odds between trees, root and inclusion probabilities, predictions, draws and all
-        else that an `ExactPosterior` answers, of these trees. ``log_evidence`` never exceeds that of all trees.
+        It has all methods of `ExactPosterior`, for these trees: the k most probable trees, odds between trees, root and
+        inclusion probabilities, predictions, draws and so on. ``log_evidence`` never exceeds that of all trees.
 
     Raises
     ------
     TypeError
-        If ``post`` is no SampledPosterior.
+        If ``post`` is not a SampledPosterior.
     ValueError
-        If ``grow`` is none of these, or the leaf score does not separate over leaves.
+        If ``grow`` is not one of these, or the score is not a sum over leaves.
     Intractable
-        If there are more than ``max_cells``, or they do not fit the memory.
+        If there are more than ``max_cells`` cells, or they do not fit into memory.
 
     Notes
     -----
-    Formula sheet, section 12.4. The splits of every visited cell are counted once, as R(split | cell) needs it: time
-    O(cells times p times their rows), and for ``grow=2`` memory for all their splits. Of a fixed design, `solve` sums
-    over all trees as fast, and this does.
+    Formula sheet, section 12.4. The splits of every visited cell are counted once, for R(split | cell): time O(cells
+    times p times their rows), and for ``grow=2`` memory for all their splits. For a fixed design the sum is over all
+    trees, as in `solve`, which is as fast.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     check_count("grow", grow, 0, 2)
     limit, model = Limit(check_cells(max_cells)), post.model
     if not model.leaf.separates:
-        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; pieces have no sum.")
+        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves, as the recursion needs.")
     if is_fixed_design(model):
         return whole(model, build_graph(model, max_cells))
     drawn = post.coded_trees.take(np.unique(post.tree_of_draw))
@@ -138,6 +140,6 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
 
 
 def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
-    """The posterior over all trees as one over trees that are known, with nothing left out."""
+    """Returns the posterior over all trees as a `VisitedPosterior`."""
     log_evidence = VisitedPosterior(model, graph).log_evidence
     return VisitedPosterior(model, graph, log_evidence, log_evidence)

@@ -1,7 +1,7 @@
-"""The graph of cells and splits that given trees pass through, and of what lies right beside (formula sheet, 12.4).
+"""The graph of the cells and splits of given trees, and of their neighbours (formula sheet, 12.4).
 
-Cells are taken by falling size, so that all trees that come to a cell are known when it is its turn. Its splits are
-listed once, for the probability of each, and those that are kept lead on.
+Cells are processed by decreasing size, so that all trees that reach a cell are known when it is processed. Its splits
+are listed once, to compute their probabilities, and the children of those that are kept are processed later.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from .work import Edges, pack_work
 NONE = -1
 FEATURE, SPLIT, BITS, EDGE = range(4)
 ORDERED_BITS = -(1 << UPPER_BITS)
-"""Of a packed cut, those that tell: not the next code."""
+"""Bits of a packed cut that identify the split, without the next code."""
 
 
 class Passing(NamedTuple):
-    """Where trees pass, on the way from the root down."""
+    """The nodes of all trees, as they are taken down the cells."""
 
     feature: np.ndarray
     """(n_nodes,) int64, LEAF in a leaf."""
@@ -104,10 +104,10 @@ def pack_visits(v: Visits) -> Any:
 
 
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
-    """The graph of the cells and splits of ``trees``, with log R as in the whole graph.
+    """Returns the graph of the cells and splits of ``trees``, with log R as in the whole graph.
 
-    ``grow`` 1 adds every split of these cells that leads to two of them, 2 every split of theirs, whose unseen children
-    are leaves.
+    ``grow`` 1 adds every split of these cells whose children are both among them, 2 every split of these cells, with
+    new children as leaves.
     """
     passing = _passing_of(trees)
     building = Building(model, limit, len(passing.feature) + 1)
@@ -137,7 +137,7 @@ class Building:
 
     @property
     def n_done(self) -> int:
-        """Cells that the last step has looked at."""
+        """Number of cells processed by the last step."""
         return int(self._scratch.count[NEXT])
 
     def start_round(self) -> None:
@@ -149,7 +149,7 @@ class Building:
         self._scratch.count[[NEXT, N_EDGES, N_WANTED]] = 0
 
     def run(self, step: Callable[[Any, Any, Any], int]) -> None:
-        """Call a compiled step until it finishes, with longer arrays where it asks for them."""
+        """Calls a compiled step until it finishes, extending the arrays when it needs more room."""
         status = MORE_CELLS
         while status != FINISHED:
             work = pack_work(self._points, self._cells, self._edges, self._scratch)
@@ -316,7 +316,9 @@ def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
 
 @jit
 def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
-    """The split of a node as the cell lists it, and which of its bits tell; a nominal one may be turned round."""
+    """Returns the split of a node as the cell lists it, and the bits that identify it; a nominal one may be
+    complemented.
+    """
     rule, box, k = model.split_prior, work.scratch.box, passing.feature[node]
     split, rows, local = passing.split[node], work.cells.rows[cell], parts_rows(rule)
     if rows == 0 and local:

@@ -26,15 +26,15 @@ def late(cut):
     """None below 1, and none that cuts off the highest value of three or more."""
     if cut.nominal:
         return 0.4
-    if cut.at < 1.0 or (cut.ways > 1.5 and cut.number > cut.ways - 1.5):
+    if cut.at < 1.0 or (cut.n_splits > 1.5 and cut.number > cut.n_splits - 1.5):
         return 0.0
-    return 1.0 + 0.5 * cut.number / cut.ways
+    return 1.0 + 0.5 * cut.number / cut.n_splits
 
 
 def deep(cut):
     """The second feature gets dearer with the depth, and the first may not be asked at depth 1 with both ends open."""
     if cut.feature == 1:
-        return 0.3**cut.depth if cut.nominal else 0.3**cut.depth / cut.ways
+        return 0.3**cut.depth if cut.nominal else 0.3**cut.depth / cut.n_splits
     if not cut.nominal and cut.depth == 1 and cut.at < cut.low + 0.8:
         return 0.0
     return 1.0 if cut.nominal else 1.0 + cut.number * cut.depth

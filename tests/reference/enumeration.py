@@ -231,7 +231,7 @@ def cut_of(problem, cell, k, rule, rules):
     if k in problem.nominal:
         parted = cell.box[k] if design["kind"] == "grid" else {problem.X[i][k] for i in cell.rows}
         ways = 2 ** (len(parted) - 1) - 1
-        return SimpleNamespace(feature=k, nominal=True, number=0, ways=ways, depth=depth, **nothing)
+        return SimpleNamespace(feature=k, nominal=True, number=0, n_splits=ways, depth=depth, **nothing)
     values = [problem.X[i][k] for i in cell.rows]
     left = [value for value in values if value <= rule]
     right = [value for value in values if value > rule]
@@ -240,7 +240,7 @@ def cut_of(problem, cell, k, rule, rules):
         seen = {"at": rule, "below": max(left), "above": min(right), "low": min(values), "high": max(values)}
         seen |= {"left": len(left), "right": len(right)}
     number, ways = rules.index(rule), len(rules)
-    return SimpleNamespace(feature=k, nominal=False, number=number, ways=ways, depth=depth, **seen)
+    return SimpleNamespace(feature=k, nominal=False, number=number, n_splits=ways, depth=depth, **seen)
 
 
 def rho_by_node(problem):

@@ -1,26 +1,25 @@
-"""Feature weights that are unknown: their draw given the tree, and what they change in the prior of a tree.
+"""Unknown feature weights: their draw given the tree, and their effect on the prior of a tree.
 
 After Linero, *Bayesian regression trees for high-dimensional prediction and variable selection*, JASA 113 (2018). The
 prior of the weights s is Dirichlet(a/p, ..., a/p), and node v splits on feature k with probability
 
-    s_k / s(A_v),      s(A_v) = sum_k h_vk s_k,      h_vk the part of k's weight that the cell admits: 0, 1/2 or 1
+    s_k / s(A_v),      s(A_v) = sum_k h_vk s_k,      h_vk the fraction of k's weight that the cell admits: 0, 1/2 or 1
 
-so Dirichlet(a/p + counts) is the distribution of s given the tree only where all cells admit all features. In general,
-with ``g_k ~ Gamma(a/p)`` independent, of which s are the fractions, and with ``u_v ~ Exponential(g(A_v))`` for each
-node,
+so Dirichlet(a/p + counts) is the distribution of s given the tree only if all cells admit all features. In general,
+with independent ``g_k ~ Gamma(a/p)``, s = g / sum(g), and with ``u_v ~ Exponential(g(A_v))`` for each node,
 
     p(tree | g) p(u | g) = prod_v g_{k_v} exp(-u_v g(A_v)),    so   g_k | u ~ Gamma(a/p + n_k, 1 + sum_v u_v h_vk)
 
-are independent again, ``n_k`` the nodes that split on k; u stands for the inadmissible features that would have been
-drawn first. A concentration that is drawn is drawn given u alone, g integrated out. A second step moves s far where
-many features lie far below the others: a Dirichlet draw, as if some of the nodes admitted all features, is accepted by
-what they do admit (Metropolis).
+are again independent, where ``n_k`` is the number of nodes that split on k; u accounts for the inadmissible features
+that would have been drawn first. An unknown concentration is drawn given u alone, with g integrated out. A second step
+makes large moves of s if many features have far smaller weights than the others: a Dirichlet draw, as if some of the
+nodes admitted all features, is accepted or rejected by the features that they do admit (Metropolis).
 
-Weights are kept in logs: with a/p = 1/100 one in ten lies below 1e-100.
+Weights are kept in logs: with a/p = 1/100 one in ten is below 1e-100.
 
-The moves know nothing of this. They propose, and weigh their proposals, as if the weights were equal; what the weights
-drawn change in the prior, the *tilt* of a node, enters where proposals are decided (`moves.base`). So all that is kept
-of cells stays good when weights change.
+The moves do not use the weights. They propose, and compute their ratios, as if the weights were equal; the effect of
+the weights on the prior, the *tilt* of a node, enters where proposals are accepted or rejected (`moves.base`). So
+everything cached for cells remains valid when the weights change.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def is_weighed(state: ChainState) -> bool:
 
 @jit
 def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Log R of a split on coordinate ``k`` by the weights drawn, less that by equal ones."""
+    """Returns log R of a split on coordinate ``k`` with the weights drawn, minus that with equal weights."""
     feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
     for c in range(len(feature)):
         if state.feature_weight[c] > 0.0:
@@ -66,7 +65,7 @@ def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
-    """Find the tilts of a subtree afresh; their sum."""
+    """Computes the tilts of a subtree, and returns their sum."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -78,7 +77,7 @@ def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def subtree_tilt(state: ChainState, top: int) -> float:
-    """Sum of the tilts of a subtree, as they were found."""
+    """Returns the sum of the stored tilts of a subtree."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -89,7 +88,7 @@ def subtree_tilt(state: ChainState, top: int) -> float:
 
 @jit
 def redraw_weights(walk: Any) -> None:
-    """Draw the weights, and their concentration, given the tree; the tilts of all nodes follow."""
+    """Draws the weights, and their concentration, given the tree, and computes the tilts of all nodes."""
     model, state = walk.model, walk.state
     rule, n = model.split_prior, state.count[N_INTERNAL]
     asked, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
@@ -132,13 +131,13 @@ def draw_given(
 
 @jit
 def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
-    """Log of a number from Gamma(shape), which may lie below all floats."""
+    """Returns the log of a draw from Gamma(shape), which itself may underflow."""
     return log(rng.gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
 @jit
 def normalise(weights: np.ndarray) -> None:
-    """Let the weights sum to one."""
+    """Normalises the weights to sum to one."""
     p, largest, total = len(weights) - 1, -inf, 0.0
     for k in range(p):
         largest = max(largest, weights[k])
@@ -150,7 +149,7 @@ def normalise(weights: np.ndarray) -> None:
 
 @jit
 def has_choice(admitted: np.ndarray, i: int) -> bool:
-    """Whether node ``i`` admits more than one feature: else its split says nothing of weights."""
+    """Whether node ``i`` admits more than one feature: if not, its split does not depend on the weights."""
     n = 0
     for k in range(admitted.shape[1]):
         n += admitted[i, k] > 0.0
@@ -168,7 +167,7 @@ def admits_all(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
-    """Log of the sum of the weights that node ``i`` admits."""
+    """Returns the log of the sum of the weights that node ``i`` admits."""
     largest, total = -inf, 0.0
     for k in range(admitted.shape[1]):
         if admitted[i, k] > 0.0:
@@ -181,8 +180,8 @@ def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
 
 @jit
 def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray, log_rate: np.ndarray) -> float:
-    """Draw the concentration given u, the weights integrated out: a product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and
-    ``(1 + U_k)^-(a/p)`` over the features; all its values have the same prior.
+    """Draws the concentration given u, with the weights integrated out: a product of ``Gamma(a/p + n_k) / Gamma(a/p)``
+    and ``(1 + U_k)^-(a/p)`` over the features; all its values have the same prior.
     """
     p, slope, largest, total, n_asked = len(counts), 0.0, -inf, 0.0, 0
     asked = np.empty(p)
@@ -208,7 +207,7 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
 
 @jit
 def leap(rng: np.random.Generator, weights: np.ndarray, asked: np.ndarray, admitted: np.ndarray) -> None:
-    """Propose weights as if some nodes admitted all features and the others were not there (Metropolis)."""
+    """Proposes weights as if some nodes admitted all features and the others did not exist (Metropolis)."""
     p = len(weights) - 1
     counts, counted, is_exact = np.zeros(p), np.zeros(len(asked), dtype=np.bool_), True
     for i in range(len(asked)):

@@ -1,4 +1,4 @@
-"""Splits of another prior, weighed by a function of the caller's own."""
+"""Splits of another prior, weighted by a function of the caller."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .local_cuts import LocalCuts
 from .weights import Cut, plain_weight, weight_address, weight_at
 
 TOLERANCE = 1e-9
-"""Of a weight, relative to its size, by which its plain and its compiled form may differ."""
+"""Relative difference allowed between the plain and the compiled weight."""
 MOST_CUTS, MOST_ROWS = 200, 1000
-"""Cuts of a cell, and rows of a table, that a check looks at."""
+"""Largest numbers of cuts of a cell, and of rows of a table, that a check uses."""
 KEPT_CUTS = 8
-"""Cuts of a feature whose weights a file holds."""
+"""Number of cuts of a feature whose weights are stored in a file."""
 
 
 @kept
 class SplitsOutline(NamedTuple):
-    """What a file says of splits that are weighed by a function that is not of this library."""
+    """What a file stores of splits that are weighted by a function from outside the library."""
 
     name: str
     of: Any
@@ -40,64 +40,65 @@ class SplitsOutline(NamedTuple):
     by_depth: bool
     params: np.ndarray
     weights: np.ndarray
-    """(m,): the weights of some cuts of the data's range."""
+    """(m,): the weights of some cuts in the range of the data."""
 
 
 class CustomSplits(SplitPrior):
-    """A split prior of your own, for both engines: the splits of another one, weighed by a function.
+    """A split prior of your own, for both engines: the splits of another prior, weighted by a function.
 
-    ``weight(cut)`` gets a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
-    of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and R of the
-    split is in proportion to it; 0 rules the split out. It is compiled by numba, so it uses numbers and ``math``.
-    From it follows all that the engines ask for: which cells can be split, the sums R is normalised by, draws, R of a
-    given split. Nothing of the library is compiled again.
+    ``weight(cut)`` takes a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
+    of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and the
+    probability R of the split is proportional to it; a split of weight 0 is excluded. It is compiled by numba, so it
+    uses numbers and ``math``. Everything the engines need follows from it: which cells can be split, the normalising
+    sums, draws, R of a given split. Nothing of the library is compiled again.
 
     Parameters
     ----------
     weight : function
-        ``weight(cut)``, or ``weight(cut, params)`` where there are ``params``. At most 1e100; an exception within
-        counts as NaN, and NaN stops the run. It depends on nothing but these.
+        ``weight(cut)``, or ``weight(cut, params)`` if ``params`` are given; at most 1e100. An exception in it counts as
+        NaN, and NaN stops the run. It must depend on its arguments alone.
     of : LocalCuts or GridCuts, optional
-        Which splits a cell has, with their ``min_leaf``, ``max_cuts``, ``cuts`` and ``feature_weights``. Not
-        ``LocalCuts(trivial=True)``, nor unknown feature weights. Default ``LocalCuts()``.
+        The prior whose splits are weighted, with its ``min_leaf``, ``max_cuts``, ``cuts`` and ``feature_weights``. Not
+        ``LocalCuts(trivial=True)``, and not with unknown feature weights. Default ``LocalCuts()``.
     params : sequence of float, default ()
-        Numbers for the weight, as an array to read ``params[0], ...`` from. Priors that differ in these share one
+        Numbers for the weight, which reads them as ``params[0], ...``. Priors that differ in these alone use the same
         compiled weight.
     over : {"feature", "cell"}, default "feature"
         "feature": a feature is drawn by its feature weight among those with a split of positive weight, then one of
-        its splits in proportion to ``weight``. "cell": one of all splits of the cell, in proportion to the weight of
-        its feature times ``weight``.
+        its splits with probability proportional to ``weight``. "cell": a split is drawn from all splits of the cell,
+        with probability proportional to the weight of its feature times ``weight``.
     by_depth : bool, default False
-        Whether the weight looks at ``cut.depth``, 0 at the root; else it is 0 always. Cells of equal rows, or boxes,
-        then differ by their depth: the exact engine has up to as many times more of them, and *reshape* is off.
+        Whether the weight depends on ``cut.depth``, which is 0 at the root; without it ``cut.depth`` is always 0. Cells
+        with equal rows, or boxes, are then distinguished by their depth, so that the exact engine has more cells, by a
+        factor of at most the number of depths, and the move *reshape* is off.
     name : str, optional
-        By which a file knows it again. Default: that of ``weight``.
+        Name that identifies the prior in files. Default: that of ``weight``.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, a column has missing values, or, when a model is built, the compiled weight is
-        not the plain one or a weight is negative, above 1e100 or NaN.
+        If an argument is out of range, a column has missing values, or, when a model is built, the compiled weight
+        differs from the plain one or a weight is negative, above 1e100 or NaN.
     TypeError
-        If something that must be a function is none.
+        If ``weight`` is not a function.
 
     See Also
     --------
-    load : A file says which split prior it needs; give it as ``split_prior=``.
-    testing.check_split_prior : The whole prior, plain and compiled, on random cells.
+    load : Takes the split prior that a file needs as ``split_prior=``.
+    testing.check_split_prior : Checks the whole prior, plain and compiled, on random cells.
 
     Notes
     -----
-    The ways to part a nominal feature are equally likely, whatever their number; with ``over="cell"`` the weight is
-    asked once for all of them, with ``cut.nominal`` set, and is that of each. A cut's weight is found for all cuts of a
-    feature in a cell at a time, in time linear in these. Kernel "default" is "local": the moves that learn a density of
+    The splits on a nominal feature are equally likely; with ``over="cell"`` the weight is computed once for all of
+    them, with ``cut.nominal`` set, and each has this weight. The weights of all cuts on a feature in a cell are
+    computed together, in time linear in their number. Kernel "default" is "local": the moves that learn a density of
     splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
 
-    A file never brings code with it. To workers of an executor the weight travels as a Python function.
+    Files contain no code. The weight is sent to the workers of an executor as a Python function.
 
     Examples
     --------
-    Thresholds near 0.5 are likelier, in units of the feature; even cuts are likelier than those that cut off a few:
+    Thresholds near 0.5, in units of the feature, are more probable; even cuts are more probable than uneven ones:
 
     >>> import math, pactree_mcmc as pt
     >>> def near(cut, params):
@@ -125,7 +126,7 @@ class CustomSplits(SplitPrior):
             raise TypeError(f"weight is {in_words(weight)}; give a Python function of a cut.")
         self.weight = weight
         self.of = LocalCuts() if of is None else of
-        check_type("of", self.of, LocalCuts | GridCuts, "LocalCuts or GridCuts, whose splits are weighed")
+        check_type("of", self.of, LocalCuts | GridCuts, "LocalCuts or GridCuts, whose splits are weighted")
         if type(self.of) not in (LocalCuts, GridCuts) or getattr(self.of, "trivial", False):
             raise ValueError(f"of={in_words(self.of)}; give GridCuts, or LocalCuts without trivial=True.")
         self.over = check_choice("over", over, ("feature", "cell"))
@@ -138,7 +139,7 @@ class CustomSplits(SplitPrior):
             raise TypeError(f"name is {in_words(name)}; give a string.")
         if self.of.drawn_weights is not None:
             raise ValueError(
-                "of= has unknown feature weights, and moves take these for the only ones there are; give weights (p,)."
+                "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
             )
         self.feature_weights = self.of.feature_weights
 
@@ -151,7 +152,7 @@ class CustomSplits(SplitPrior):
 
     @property
     def min_leaf(self) -> int:  # type: ignore[override]
-        """Rows that each side needs."""
+        """Smallest number of rows on each side."""
         return self.of.min_leaf
 
     @property
@@ -192,29 +193,29 @@ class CustomSplits(SplitPrior):
     # whether it is one
 
     def check(self, X: Any, *, nominal: Any = None, cells: int = 50, rng: Any = 0) -> None:
-        """Compare the forms of the weight on random cells of some data, and say what is wrong.
+        """Compares the compiled weight with the plain one on random cells of some data, and checks its values.
 
         Parameters
         ----------
         X : table of shape (n, p)
-            Such as the prior is for. The first thousand rows are looked at.
+            Data as the prior is meant for. The first thousand rows are used.
         nominal : column names or indices, optional
             As for `TreeModel`.
         cells : int, default 50
-            How many.
+            Number of random cells.
         rng : int, SeedSequence, Generator or None
             Source of randomness.
 
         Raises
         ------
         ValueError
-            If the compiled weight of a cut is not the plain one, negative, above 1e100 or NaN; it looks at the depth
-            and ``by_depth`` is not set; or asked again it is another.
+            If the compiled weight of a cut differs from the plain one, is negative, above 1e100 or NaN, depends on the
+            depth although ``by_depth`` is not set, or changes when it is computed again.
 
         Notes
         -----
-        Costs ``cells`` times p plain weights of the cuts of a cell. Whether R sums to one over the splits of a cell,
-        and the two engines agree, is `pt.testing.check_split_prior`.
+        Computes the plain weights of the cuts of a cell ``cells`` times p times. `pt.testing.check_split_prior` checks
+        that R sums to one over the splits of a cell, and that both engines agree.
         """
         table = Table(Table(X).take(np.arange(min(Table(X).n_rows, MOST_ROWS))))
         columns = learn_columns(table, nominal)
@@ -232,7 +233,7 @@ class CustomSplits(SplitPrior):
     # in files and in other processes
 
     def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
-        """What a file says of the prior: its weights of some cuts, by which it is known again."""
+        """Returns what a file stores of the prior: among it the weights of some cuts, which identify it."""
         bound, found = self.bind(scales), []
         for k in range(len(scales)):
             cuts = list(bound.of_whole(k))
@@ -242,17 +243,17 @@ class CustomSplits(SplitPrior):
         return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(found))
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
-        """In what the prior is another one than a file says; None: in nothing."""
+        """Returns how the prior differs from that of a file, or None."""
         for what in ("name", "over", "by_depth"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
         if _as_text(self.of) != _as_text(outline.of):
-            return f"it weighs {self.of!r}, that of the file {outline.of!r}"
+            return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
         if not np.array_equal(self.params, outline.params):
             return f"its params are {self.params.tolist()}, those of the file {outline.params.tolist()}"
         mine = self.in_file(scales).weights
         if mine.shape != outline.weights.shape or not np.allclose(mine, outline.weights, rtol=TOLERANCE, atol=0.0):
-            return "its weights of the file's cuts are others"
+            return "its weights differ from those that the file has for some cuts"
         return None
 
     def _with(self, **changes: Any) -> CustomSplits:
@@ -273,7 +274,7 @@ class CustomSplits(SplitPrior):
 
 
 class BoundSplits(SplitPrior):
-    """Weighed splits whose cuts are known in codes."""
+    """Weighted splits whose cuts are known in codes."""
 
     is_even = False
 
@@ -305,8 +306,8 @@ class BoundSplits(SplitPrior):
             return weight_address(self.splits.weight, len(self.splits.params) > 0)
         except NumbaError as error:
             raise TypeError(
-                f"the weight of {self.splits!r} cannot be compiled; use numbers, the fields of the cut and math. numba "
-                f"says: {str(error).strip()}"
+                f"the weight of {self.splits!r} cannot be compiled; use numbers, the fields of the cut and math. The "
+                f"error of numba: {str(error).strip()}"
             ) from error
 
     @property
@@ -316,7 +317,9 @@ class BoundSplits(SplitPrior):
     # the cuts of a cell
 
     def of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
-        """The cuts of a feature with codes ``present`` in a cell, ``rows`` having each; all parts of a nominal one."""
+        """Yields the cuts on a feature with codes ``present`` in a cell, each in ``rows`` rows; one for a nominal
+        feature.
+        """
         ends, depth = self.ends[k], depth if self.splits.by_depth else 0
         if np.isnan(ends).any():
             ways = float((1 << (len(present) - 1)) - 1) if len(present) else 0.0

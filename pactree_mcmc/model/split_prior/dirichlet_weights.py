@@ -1,4 +1,4 @@
-"""Feature weights that are unknown: a Dirichlet prior that prefers few features (Linero 2018)."""
+"""Unknown feature weights: a Dirichlet prior that prefers few features (Linero 2018)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ...core.checks import check_number, in_words
 from ...files.encoding import kept
 
 N_CONCENTRATIONS = 200
-"""Values that a concentration drawn may have."""
+"""Number of values that an unknown concentration can have."""
 LEAST, MOST = 1e-6, 1e6
-"""Of a concentration, and of its scale rho."""
+"""Range of a concentration, and of its scale rho."""
 
 
 @kept
@@ -21,31 +21,32 @@ LEAST, MOST = 1e-6, 1e6
 class DirichletWeights:
     """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that split on few of many features.
 
-    Given ``feature_weights=`` of a split prior. The feature of a split is drawn by s among those that can part the
-    cell. The smaller the concentration ``a``, the fewer features share the splits: of K splits about ``a log(1 + K/a)``
-    different ones where p is large. s, and ``a`` if it is not given, are drawn by Gibbs between the proposals.
+    To be given as ``feature_weights=`` of a split prior. The feature of a split is drawn with probabilities s among the
+    features on which the cell can be split. The smaller the concentration ``a``, the fewer features have splits: if p
+    is large, K splits are on about ``a log(1 + K/a)`` different features. s, and ``a`` if it is not given, are drawn by
+    Gibbs steps between the proposals.
 
     Parameters
     ----------
     concentration : float, optional
-        ``a``, 1e-6 to 1e6. Left out it is drawn: ``a / (a + rho) ~ Beta(1/2, 1)``, at the middles of 200 intervals of
-        equal probability.
+        ``a``, 1e-6 to 1e6. By default it is unknown, with the prior ``a / (a + rho) ~ Beta(1/2, 1)`` on the midpoints
+        of 200 intervals of equal probability.
     rho : float, optional
-        Scale of an ``a`` that is drawn, 1e-6 to 1e6; default p, the number of features. Smaller is sparser.
+        Scale of an unknown ``a``, 1e-6 to 1e6; default p, the number of features. Smaller values are sparser.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or rho is given beside a concentration.
+        If a number is out of range, or both rho and a concentration are given.
 
     Notes
     -----
-    The two coordinates of a feature with missing values have half of its weight each. A split's weights are
-    renormalised over the features that can part its cell, so that Dirichlet(a/p + counts) is not the distribution of s
-    given the tree; ``mcmc/state/weights.py`` says how it is drawn. "dirichlet" is short for ``DirichletWeights()``.
+    Each of the two coordinates of a feature with missing values has half of its weight. In every cell the weights are
+    renormalised over the features on which it can be split, so that Dirichlet(a/p + counts) is not the distribution of
+    s given the tree; ``mcmc/state/weights.py`` says how it is drawn. "dirichlet" means ``DirichletWeights()``.
 
-    Priors of trees that do not sum to one, LeafPenalty and conditioned processes, weigh the pairs of s and tree; s
-    alone is then a Dirichlet distribution tilted towards weights with more trees.
+    If the tree prior does not sum to one (LeafPenalty, conditioned processes), it weights the pairs of s and tree; the
+    marginal distribution of s is then the Dirichlet distribution times the sum over trees given s.
 
     References
     ----------
@@ -71,15 +72,15 @@ class DirichletWeights:
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), f"a number from {LEAST:g} to {MOST:g}", LEAST, MOST)
         if self.concentration is not None and self.rho is not None:
-            raise ValueError("rho is the scale of a concentration that is drawn; leave out one of the two.")
+            raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
 
     def numbers(self, p: int) -> np.ndarray:
-        """What compiled code takes, (2,): the concentration, 0 if it is drawn, and rho."""
+        """Returns numbers (2,) for compiled code: the concentration, 0 if it is unknown, and rho."""
         rho = float(p) if self.rho is None else float(self.rho)
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
-        """Logs of weights (p,) from the prior."""
+        """Returns log weights (p,) drawn from the prior."""
         a, rho = self.numbers(p)
         if a == 0.0:
             below = ((rng.integers(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
@@ -90,7 +91,9 @@ class DirichletWeights:
 
 
 def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
-    """The prior of unknown weights that ``feature_weights`` names; None where weights are given or equal."""
+    """Returns the prior of unknown weights that ``feature_weights`` names, or None if the weights are given or
+    equal.
+    """
     if isinstance(feature_weights, DirichletWeights):
         return feature_weights
     if not isinstance(feature_weights, str):

@@ -1,4 +1,4 @@
-"""Weights of splits by a function of the caller's, in the form in which compiled code calls it by its address."""
+"""Weights of splits by a function of the caller, in the form in which compiled code calls it by its address."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ class Cut(NamedTuple):
     feature: int
     """Column of X."""
     nominal: bool
-    """Whether the feature is nominal. All its parts are split on at once, and what is said of values and rows is
-    NaN."""
+    """Whether the feature is nominal. One weight is for all its splits, and the fields on values and rows are NaN."""
     at: float
     """The threshold: rows of at most this value go left."""
     below: float
@@ -38,26 +37,26 @@ class Cut(NamedTuple):
     right: float
     """Rows of X going right; NaN under GridCuts."""
     number: int
-    """Which of the splits of the feature it is, from 0 at the lowest threshold on."""
-    ways: float
-    """How many splits of the feature the cell has; of a nominal one those that leave too few rows count, too."""
+    """Number of the split among those on the feature, from 0 at the lowest threshold."""
+    n_splits: float
+    """Number of splits of the cell on the feature; those of a nominal one that leave too few rows count too."""
     depth: int
     """Depth of the cell where ``by_depth`` is set, else 0."""
 
 
-FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, WAYS, DEPTH = range(12)
+FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, N_SPLITS, DEPTH = range(12)
 """The fields as numbers, in the order of `Cut`."""
 N_FIELDS = len(Cut._fields)
 
 
 def weight_address(function: Callable[..., float], with_params: bool) -> int:
-    """The address of a weight, compiled when first asked for."""
+    """Returns the address of a weight, which is compiled on first use."""
     return address_of(_of_numbers(function, with_params), with_params)
 
 
 @functools.lru_cache(maxsize=256)
 def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """A weight as a function of the numbers of a cut."""
+    """Returns a weight as a function of the numbers of a cut."""
     if not COMPILES:
         if with_params:
             return lambda s, n, params: plain_weight(function, cut_of(s), params)
@@ -78,14 +77,14 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
 
 
 def cut_of(s: np.ndarray) -> Cut:
-    """A cut from its numbers."""
+    """Returns a cut from its numbers."""
     at, below, above, low, high, left, right = (float(x) for x in s[2:9])
     ends = (at, below, above, low, high, left, right)
     return Cut(int(s[0]), bool(s[1] > 0.0), *ends, int(s[9]), float(s[10]), int(s[11]))
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
-    """The weight of a cut without compiled code; NaN where it raises an exception."""
+    """Returns the weight of a cut, by plain Python; NaN if it raises an exception."""
     try:
         with np.errstate(all="ignore"):
             return float(function(cut, np.array(params)) if len(params) else function(cut))
@@ -96,23 +95,27 @@ def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -
 
 @jit
 def new_cut(rule: SplitRule, k: int, ways: float, depth: int) -> np.ndarray:
-    """Numbers of a cut about feature ``k``, (1, N_FIELDS): those of all its cuts, and of a nominal feature's parts."""
+    """Returns the numbers (1, N_FIELDS) of a cut on feature ``k`` that all its cuts, or nominal splits, have in
+    common.
+    """
     out = np.full((1, N_FIELDS), math.nan)
     out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
-    out[0, NUMBER], out[0, WAYS], out[0, DEPTH] = 0.0, ways, depth if rule.by_depth else 0
+    out[0, NUMBER], out[0, N_SPLITS], out[0, DEPTH] = 0.0, ways, depth if rule.by_depth else 0
     return out
 
 
 @jit
 def set_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Note that the codes of the cell go from ``first`` to ``last``."""
+    """Sets the ends of a cell whose codes go from ``first`` to ``last``."""
     of = rule.feature[k].ends
     out[0, LOW], out[0, HIGH] = rule.ends[0, of + first], rule.ends[1, of + last]
 
 
 @jit
 def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
-    """Weight of cut ``number``, behind code ``cut``, the next one ``upper``; rows on either side are noted already."""
+    """Returns the weight of cut ``number``, between codes ``cut`` and ``upper``; the rows on either side are set
+    before.
+    """
     of = rule.feature[k].ends
     below, above = rule.ends[1, of + cut], rule.ends[0, of + upper]
     middle = below / 2.0 + above / 2.0
@@ -123,7 +126,7 @@ def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int
 
 @jit
 def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
-    """Weight of a cut by its numbers; one that cannot be used stops the run."""
+    """Returns the weight of a cut by its numbers; an invalid one stops the run."""
     weight = weight_at(rule.weigh, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
         raise ValueError(
@@ -134,7 +137,7 @@ def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
 
 @jit
 def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
-    """Weight of a cut by its numbers, whatever it is."""
+    """Returns the weight of a cut by its numbers, unchecked."""
     zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
     if len(params) > 1:
         return call_at_with(address, cut, zero, zero, n, params, one)
@@ -143,5 +146,5 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 @jit
 def weight_of_part(rule: SplitRule, k: int, ways: float, depth: int) -> float:
-    """Weight of each of the parts of a nominal feature; 1 where it cancels, as the feature is drawn first."""
+    """Returns the weight of each split on a nominal feature; 1 if the feature is drawn first, as it then cancels."""
     return weight_of(rule, new_cut(rule, k, ways, depth)) if rule.joint and ways > 0.0 else 1.0

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
 CERTAIN = 1e-9
-"""What rounding may take from a probability of 1."""
+"""Largest rounding error of a probability of 1."""
 
 
 class ConsensusTree(NamedTuple):
-    """The cells that more than half of the trees have, each below the smallest one that holds it.
+    """The cells that more than half of the trees have, each below the smallest one that contains it.
 
-    Nodes are in preorder, node 0 holds all rows. A node may have one child, where its other rows are in no majority
+    Nodes are in preorder, node 0 has all rows. A node may have one child, where its other rows are in no majority
     cell, and more than two, where most trees part it further but not by the same split.
     """
 
@@ -34,23 +34,23 @@ class ConsensusTree(NamedTuple):
     rows: np.ndarray
     """(m,) training rows in the cell; a row counts as often as its weight says."""
     rest: np.ndarray
-    """(m,) rows of the node that are in none of its children; 0 in a node without children."""
+    """(m,) rows of the node that are in none of its children; 0 for a node without children."""
     parent: np.ndarray
-    """(m,) int64; -1 of node 0."""
+    """(m,) int64; -1 for node 0."""
     depth: np.ndarray
     """(m,) int64."""
     value: np.ndarray | None
-    """(m, d) what a leaf with these rows predicts: class probabilities, or the mean; None where it depends on the row
-    or the leaf predicts nothing."""
+    """(m, d) prediction of a leaf with these rows: class probabilities, or the mean; None if it depends on the row or
+    the leaf predicts nothing."""
     classes: np.ndarray | None
-    """(K,) class labels; None of a regression."""
+    """(K,) class labels; None for regression."""
 
     def children(self, node: int) -> list[int]:
-        """The nodes right below ``node``."""
+        """Returns the children of ``node``."""
         return np.flatnonzero(self.parent == node).tolist()
 
     def format(self) -> str:
-        """The tree as indented text, one line a node: conditions, rows, support, and what its rows predict.
+        """Returns the tree as indented text, one line for each node: conditions, rows, support, and prediction.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The smallest set of trees that holds a given fraction of the posterior, and where any tree lies in it."""
+"""The smallest set of trees with a given posterior probability, and the level of any tree."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
 TIE = 1e-9
-"""Log posteriors that differ by this part of their size, or of one nat, are of equal trees but for rounding."""
+"""Log posteriors that differ by less than this, relative to their size or to one nat, count as equal: rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class CredibleSet:
-    """The most probable trees that together hold ``mass`` of the posterior.
+    """The most probable trees with posterior probability ``mass`` in all.
 
     Trees are ordered by their log posterior, which is known for any tree up to one constant, so their odds are exact.
     What fraction of the posterior lies above a tree comes from the draws: the fraction of the draws whose tree is more
@@ -29,15 +29,15 @@ class CredibleSet:
     Attributes
     ----------
     mass : float
-        In (0, 1).
+        Posterior probability of the set, in (0, 1).
     log_posterior : ndarray of shape (m,)
         Log prior plus log score of the trees in the set, nats, the most probable first.
     log_odds : ndarray of shape (m,)
-        Log odds of each against the first, nats.
+        Log odds of each tree against the first, nats.
     weight : ndarray of shape (m,)
-        Fraction of the draws that each is; its probability where ``exact``.
+        Fraction of the draws with each tree; its posterior probability if ``exact``.
     exact : bool
-        Whether weights are probabilities and all trees of the set are listed; else only those drawn.
+        Whether weights are probabilities and all trees of the set are listed; otherwise only those drawn are.
     """
 
     mass: float
@@ -54,7 +54,7 @@ class CredibleSet:
         return self.log_posterior - self.log_posterior[0]
 
     def tree(self, i: int) -> Tree:
-        """Tree number ``i``, from 0, the most probable first.
+        """Returns tree number ``i``, from 0, the most probable first.
 
         Raises
         ------
@@ -62,11 +62,11 @@ class CredibleSet:
             If the set lists no such tree.
         """
         if not 0 <= int(i) < len(self):
-            raise ValueError(f"the set lists {len(self)} trees; i={i} is none, give 0..{len(self) - 1}.")
+            raise ValueError(f"the set lists {len(self)} trees; i={i}; give 0..{len(self) - 1}.")
         return self._post.distinct_tree(int(self._number[int(i)]))
 
     def level(self, tree: Any) -> float:
-        """Fraction of the posterior that lies in trees more probable than ``tree``: 0 for the best, 1 for the
+        """Returns the posterior probability of all trees more probable than ``tree``: 0 for the best, 1 for the
         impossible.
 
         Parameters
@@ -115,7 +115,7 @@ class CredibleSet:
 
 
 def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
-    """The set from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
+    """Returns the set, from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
     drawn = np.flatnonzero(weight > 0.0)
     order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]
@@ -126,12 +126,14 @@ def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, 
 
 
 def check_mass(mass: Any) -> float:
-    """Refuse what is no fraction of the posterior between 0 and 1."""
+    """Checks that a mass is a number strictly between 0 and 1."""
     number = check_number("mass", mass, "a number between 0 and 1", 0.0, 1.0)
     return check_number("mass", number, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
 
 
 def fraction_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
-    """Weight of the trees more probable than one; ``weight_above`` (m + 1,) adds up that of ``falling`` (m,)."""
+    """Returns the weight of the trees more probable than one; ``weight_above`` (m + 1,) cumulates that of ``falling``
+    (m,).
+    """
     bound = log_posterior + TIE * max(1.0, abs(log_posterior))
     return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))

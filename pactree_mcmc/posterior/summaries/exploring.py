@@ -1,4 +1,4 @@
-"""The splits on trees as trees that every posterior answers, and those that draws alone do."""
+"""Methods that explore the trees of a posterior: those of every posterior, and those of draws alone."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class ExploresTrees:
-    """What can be asked of any posterior over trees.
+    """Methods that explore the trees of any posterior.
 
-    Of a posterior that is not draws, ``draws`` trees are drawn with ``rng`` where the answer takes draws.
+    If the posterior does not consist of draws and the answer needs some, ``draws`` trees are drawn with ``rng``.
     """
 
     model: TreeModel
     sees_all_rows: ClassVar[bool] = True
-    """Whether every tree is of the posterior given all rows."""
+    """Whether all trees are from the posterior given all rows."""
 
     if TYPE_CHECKING:
 
@@ -39,33 +39,34 @@ class ExploresTrees:
         def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]: ...
 
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
-        """The posterior as draws."""
+        """Returns the posterior as draws."""
         return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
 
     def _draws_that_predict(self, draws: int, rng: Seed) -> SampledPosterior:
-        """As `_as_draws`, where each draw predicts what its statistics say."""
+        """As `_as_draws`, with draws that predict by their own statistics."""
         return self._as_draws(draws, rng)
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
-        """The cells and splits that trees have, how probable each is, and how well that is known.
+        """Returns the cells and splits of the trees, with their probabilities and Monte-Carlo errors.
 
         A cell is the set of training rows of a node, a split the unordered partition of a cell in two: a nominal split
-        turned round and another threshold between the same rows are the same split. What clades are to phylogenies,
-        cells are to decision trees.
+        with its sides exchanged, or another threshold between the same rows, is the same split. Cells are to decision
+        trees what clades are to phylogenies.
 
         Parameters
         ----------
         min_probability : float, default 0.05
-            Less probable ones are left out; in [0, 1]. With 0, of draws, all that occur.
+            Smallest probability that is listed, in [0, 1]. With 0 all that occur in draws are listed.
         draws : int, default 1000
-            Drawn from a posterior that neither is draws nor knows its cells, such as an exact progressive mixture.
+            Number of trees drawn from a posterior without draws or exact probabilities of cells, such as an exact
+            progressive mixture.
         rng : int, SeedSequence, Generator or None, default 0
-            For those draws.
+            Source of randomness for those draws.
 
         Returns
         -------
         Support
-            Arrays by cell and split; ``.table()`` is the DataFrame. Of an exact posterior the probabilities are exact;
+            Arrays by cell and split; ``.table()`` is the DataFrame. For an exact posterior the probabilities are exact;
             with fewer than 4 draws a chain R-hat, effective sample size and error are NaN.
 
         Raises
@@ -75,11 +76,12 @@ class ExploresTrees:
 
         Notes
         -----
-        R-hat, effective sample size and Monte-Carlo error are those of the trace of 0 and 1 (formula sheet, section
-        12.5). The words are those of the path in the most probable tree that has the cell; an exact posterior takes the
-        most probable of the splits that lead to each cell on the way.
-        Of more than 2,000 distinct rows so many are looked at, evenly spaced: cells that differ in other rows only
-        count as one, and one without such rows is none; ``Support.n_rows`` and ``table().attrs["rows"]`` say so.
+        R-hat, effective sample size and Monte-Carlo error are those of the indicator of the cell (formula sheet,
+        section 12.5). The words describe the path in the most probable tree that has the cell; for an exact posterior
+        they are built from the most probable split that leads to each cell on the path.
+        If there are more than 2,000 distinct rows, 2,000 of them are used, evenly spaced: cells that differ only in
+        other rows count as one, and cells without any of these rows are not counted; ``Support.n_rows`` and
+        ``table().attrs["rows"]`` have the number used.
         O(rows * depth) a distinct tree, and O(draws * log(draws)) a cell.
 
         Examples
@@ -97,16 +99,18 @@ class ExploresTrees:
         return support_of_draws(self._as_draws(draws, rng), min_probability)
 
     def consensus_tree(self, min_support: float = 0.5, *, draws: int = 1000, rng: Seed = 0) -> ConsensusTree:
-        """The tree of the majority cells: those that more than half of all trees have, each in the smallest around it.
+        """Returns the tree of the majority cells: those that more than half of all trees have, nested in one another.
 
         Parameters
         ----------
         min_support : float, default 0.5
-            A cell must be more probable than this; in [0.5, 1]. At 1 those remain that all trees have.
+            Cells are kept whose probability exceeds this, in [0.5, 1]. At 1 only the cells that all trees have are
+            kept.
         draws : int, default 1000
-            Drawn from a posterior that is not draws. The support of an exact one is exact; its draws give the words.
+            Number of trees drawn from a posterior that does not consist of draws. The support of an exact posterior is
+            exact; its draws give the words.
         rng : int, SeedSequence, Generator or None, default 0
-            For those draws.
+            Source of randomness for those draws.
 
         Returns
         -------
@@ -136,37 +140,37 @@ class ExploresTrees:
         return consensus_of(post, self._cell_probability(post), min_support)
 
     def _cell_probability(self, post: SampledPosterior) -> np.ndarray:
-        """Probability of each cell of the draws ``post``."""
+        """Returns the probability of each cell of the draws ``post``."""
         return post.cells.frequencies(post.weight_of_tree)
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
-        """The most probable trees that together hold ``mass`` of the posterior, and whether any given tree is in it.
+        """Returns the set of the most probable trees with posterior probability ``mass`` in all.
 
         Parameters
         ----------
         mass : float, default 0.95
-            In (0, 1).
+            Posterior probability of the set, in (0, 1).
         draws : int, default 1000
-            Of an exact posterior, the most trees that are listed: if the best so many hold the mass, the set is exact,
-            else it is made from so many draws.
+            For an exact posterior, the largest number of trees that are listed: if this many of the most probable trees
+            have the mass, the set is exact; otherwise it is estimated from this many draws.
         rng : int, SeedSequence, Generator or None, default 0
-            For those draws.
+            Source of randomness for those draws.
 
         Returns
         -------
         CredibleSet
-            ``tree in set``, ``set.level(tree)``, ``set.tree(i)``; fitted scikit-learn trees are taken too.
+            Has ``tree in set``, ``set.level(tree)`` and ``set.tree(i)``; a tree can also be a fitted scikit-learn tree.
 
         Raises
         ------
         ValueError
-            If an argument is out of range, there are no draws, or they are of a progressive mixture.
+            If an argument is out of range, there are no draws, or they are from a progressive mixture.
 
         Notes
         -----
-        The order of the trees is that of their log posteriors, exact for any tree; only the fraction of the posterior
-        above a tree comes from draws, with the Monte-Carlo error of a fraction. Under `LeafPenalty` a constant that all
-        trees share is left out, which changes nothing.
+        Trees are ordered by their log posteriors, which are exact for any tree; only the posterior probability of all
+        trees above a given one is estimated from draws, with the Monte-Carlo error of a fraction. Under `LeafPenalty`
+        log posteriors are known up to a constant, which does not change the order.
 
         Examples
         --------
@@ -181,30 +185,30 @@ class ExploresTrees:
         mass = check_mass(mass)
         if not self.sees_all_rows:
             raise ValueError(
-                f"the trees of a {type(self).__name__} are of many stages, each with odds of its own: there is no one "
-                "set; ask exact.solve or sample."
+                f"the trees of a {type(self).__name__} are of many stages, each with odds of its own, and have no "
+                "common credible set; use exact.solve or sample."
             )
         post = self._as_draws(draws, rng)
         return credible_set_of(post, post.weight_of_tree, mass)
 
     def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
-        """Clusters of the trees: their mass, in all and by chain, a typical tree of each, and what they differ in.
+        """Returns clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.
 
         Parameters
         ----------
         distance : {"cells", "partitions", "predictions"}, default "cells"
             As of `SampledPosterior.tree_distances`.
         most : int, default 8
-            Clusters at most, 1 to 50.
+            Largest number of clusters, 1 to 50.
         draws : int, default 1000
-            Drawn from a posterior that is not draws.
+            Number of trees drawn from a posterior that does not consist of draws.
         rng : int, SeedSequence, Generator or None, default 0
-            For those draws.
+            Source of randomness for those draws.
 
         Returns
         -------
         Modes
-            The largest first; one where the trees fall into no clusters. ``.format()`` prints them.
+            The largest first; a single one if the trees do not form clusters. ``.format()`` prints them.
 
         Raises
         ------
@@ -214,13 +218,14 @@ class ExploresTrees:
 
         Notes
         -----
-        Medoids of 400 draws, evenly spaced. More clusters are taken where their mean silhouette (Kaufman and Rousseeuw
-        1990) is at least 0.25 and larger by 0.05 than with fewer, and each holds 5 % of the draws; every draw then
-        belongs to the nearest medoid. They are clusters, not local maxima: a large one may hold several of these.
+        Clusters around medoids of 400 draws, evenly spaced. A larger number of clusters is chosen if their mean
+        silhouette (Kaufman and Rousseeuw 1990) is at least 0.25 and exceeds that of fewer clusters by 0.05, and each
+        has at least 5 % of the draws; every draw is then assigned to the nearest medoid. They are clusters, not local
+        maxima: a large cluster may contain several of these.
 
         Examples
         --------
-        Two columns that tell y alike, and trees that ask the one or the other:
+        Two columns that predict y equally well, and trees that split on the one or the other:
 
         >>> import numpy as np, pactree_mcmc as pt
         >>> x = np.arange(40)
@@ -234,22 +239,23 @@ class ExploresTrees:
         return modes_of(given(draws, rng), distance, most)
 
     def project(self, max_leaves: int = 4, *, draws: int = 1000, rng: Seed = 0) -> Projection:
-        """One small tree that predicts most nearly what the posterior does on average, and how much of it that keeps.
+        """Returns a small tree whose predictions are close to the posterior mean, and how much of it the tree explains.
 
         Parameters
         ----------
         max_leaves : int, default 4
-            Leaves of the small tree at most, >= 1.
+            Largest number of leaves of the small tree, >= 1.
         draws : int, default 1000
-            Drawn from a posterior that is not draws, for the posterior of R² and of the leaves.
+            Number of trees drawn from a posterior that does not consist of draws, for the posterior of R² and of the
+            leaves.
         rng : int, SeedSequence, Generator or None, default 0
-            For those draws.
+            Source of randomness for those draws.
 
         Returns
         -------
         Projection
-            The tree, the R² that it keeps, the posterior of that R² and of the values of the leaves; ``.table()`` has
-            the leaves with their intervals.
+            The tree, its R², and the posteriors of R² and of the values of the leaves; ``.table()`` has the leaves with
+            their intervals.
 
         Raises
         ------
@@ -259,11 +265,11 @@ class ExploresTrees:
         Notes
         -----
         The tree is grown by least squares on the posterior mean at the training rows, best split first, with the
-        model's own cuts; it needs no prior mass. At the root the best split of each of up to 8 features is tried. Each
-        draw's predictions are then projected on its leaves, so that the spread of R² and of the leaves is that of the
-        posterior (Woody, Carvalho, Murray 2021, sections 2 and 3). For classes all class probabilities are projected at
-        once. Of more than 2,000 distinct rows so many are looked at, evenly spaced. O(rows * distinct trees * (depth +
-        leaves)).
+        model's own cuts; its prior probability may be zero. At the root the best splits on up to 8 features are tried.
+        The predictions of each draw are then projected on its leaves, so that the variation of R² and of the leaves is
+        that of the posterior (Woody, Carvalho, Murray 2021, sections 2 and 3). For classification all class
+        probabilities are projected together. If there are more than 2,000 distinct rows, 2,000 of them are used, evenly
+        spaced. O(rows * distinct trees * (depth + leaves)).
 
         Examples
         --------
@@ -279,12 +285,12 @@ class ExploresTrees:
 
     @property
     def _mean_at(self) -> Any:
-        """The posterior mean (m, d) as a function of distinct rows, where it is known without draws; else None."""
+        """The posterior mean (m, d) as a function of distinct rows if it is known without draws, else None."""
         return None
 
 
 class ExploresDraws(ExploresTrees):
-    """What can be asked of draws alone."""
+    """Methods that explore draws of trees."""
 
     @cached_property
     def cells(self) -> Cells:
@@ -298,18 +304,19 @@ class ExploresDraws(ExploresTrees):
         return self  # type: ignore[return-value]
 
     def asdsf(self, min_probability: float = 0.1) -> SplitFrequencies:
-        """Average standard deviation between chains of how often they have each cell, and what to expect of it.
+        """Returns the average standard deviation, between chains, of the frequencies of cells, and its expected value.
 
         Parameters
         ----------
         min_probability : float, default 0.1
-            Cells that no chain has so often are left out; in [0, 1].
+            Cells are used whose frequency in some chain is at least this, in [0, 1].
 
         Returns
         -------
         SplitFrequencies
-            ``asdsf``, ``expected``, ``n_cells``. The two are alike where chains agree; ``asdsf`` is many times the
-            other where they sit in different places. Zeros without cells; NaN expected with fewer than 4 draws a chain.
+            ``asdsf``, ``expected``, ``n_cells``. The first two are similar if the chains agree; ``asdsf`` is many times
+            ``expected`` if the chains are in different modes. Zeros if there are no such cells; ``expected`` is NaN
+            with fewer than 4 draws a chain.
 
         Raises
         ------
@@ -318,9 +325,9 @@ class ExploresDraws(ExploresTrees):
 
         Notes
         -----
-        After MrBayes, where .01 is taken for good whatever the number of draws (Ronquist et al. 2012). Expected is the
-        mean standard deviation of frequencies that differ by their Monte-Carlo errors alone, at the autocorrelation
-        that each cell's trace has within chains. One chain is compared half with half.
+        As in MrBayes, where values below .01 count as good whatever the number of draws (Ronquist et al. 2012).
+        ``expected`` is the mean standard deviation of frequencies that differ by their Monte-Carlo errors alone, given
+        the autocorrelation of each cell's indicator within chains. For a single chain its two halves are compared.
 
         Examples
         --------
@@ -334,14 +341,15 @@ class ExploresDraws(ExploresTrees):
         return split_frequencies(self, min_probability)  # type: ignore[arg-type]
 
     def tree_ess(self) -> TreeEss:
-        """Effective sample size of the trees as such, from the distances between them.
+        """Returns the effective sample size of the draws as trees, from the distances between them.
 
         Returns
         -------
         TreeEss
-            ``pseudo_min`` and ``pseudo_median``, the least and the median effective sample size of the distance from
-            one of 100 focal trees, draws evenly spaced; ``frechet``, by the autocorrelation of the trees in the space
-            of cells; ``rhat``, the largest of those distances; ``mean_distance``. NaN with fewer than 4 draws a chain.
+            ``pseudo_min`` and ``pseudo_median``, the smallest and the median effective sample size of the distances
+            from 100 focal trees, draws evenly spaced; ``frechet``, from the autocorrelation of the trees in the space
+            of cells; ``rhat``, the largest R-hat of those distances; ``mean_distance``. NaN with fewer than 4 draws a
+            chain.
 
         Raises
         ------
@@ -350,11 +358,11 @@ class ExploresDraws(ExploresTrees):
 
         Notes
         -----
-        Magee, Karcher, Matsen, Minin (2024), with the number of cells that only one of two trees has as the square of
-        their distance. Both take the halves of all chains with the variance between them (Vehtari et al. 2021), so
-        chains that sit in different places have few effective draws, though the log posterior be the same. Independent
-        draws have about as many as they are; the least of 100 numbers is a little below. O(draws * leaves) a lag, as
-        many lags as trees remain correlated.
+        Magee, Karcher, Matsen, Minin (2024), where the squared distance of two trees is the number of cells that only
+        one of them has. Both estimates use the split chains and the variance between them (Vehtari et al. 2021), so
+        that chains in different modes have few effective draws even if their log posteriors agree. For independent
+        draws the effective sample size is about their number; the smallest of 100 is a little below it. O(draws *
+        leaves) for each lag, for as many lags as trees remain correlated.
 
         Examples
         --------
@@ -366,18 +374,17 @@ class ExploresDraws(ExploresTrees):
         return tree_ess_of(self)  # type: ignore[arg-type]
 
     def tree_distances(self, draws: Any = None, *, kind: str = "cells") -> TreeDistances:
-        """Distances between the trees of some draws.
+        """Returns the distances between the trees of some draws.
 
         Parameters
         ----------
         draws : array-like of shape (m,), optional
-            Numbers of draws, those of the first chain first: chain * n_draws + draw. Default: 400 of all, evenly
-            spaced.
+            Numbers of draws, chain * n_draws + draw. Default: 400 draws, evenly spaced.
         kind : {"cells", "partitions", "predictions"}, default "cells"
-            "cells": the number of cells that only one of the two has; its root is a Euclidean distance.
+            "cells": the number of cells that only one of the two has; its square root is a Euclidean distance.
             "partitions": variation of information of the leaves as partitions of the training rows, nats.
-            "predictions": root mean square, over training rows, of the difference of what they predict, of class
-            probabilities summed over the classes.
+            "predictions": root mean square difference of their predictions over the training rows, for classification
+            summed over the classes.
 
         Returns
         -------
@@ -392,8 +399,8 @@ class ExploresDraws(ExploresTrees):
 
         Notes
         -----
-        O(m²) times the leaves of a tree for cells, times the rows for partitions and predictions. Of more than 2,000
-        distinct rows so many are looked at, evenly spaced.
+        O(m²) times the leaves of a tree for cells, times the rows for partitions and predictions. If there are more
+        than 2,000 distinct rows, 2,000 of them are used, evenly spaced.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Clusters of trees: their mass, chain by chain, a typical tree of each, and what they differ in."""
+"""Clusters of trees: their probability, by chain too, a typical tree of each, and how they differ."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
 LEAST_SILHOUETTE = 0.25
-"""Clusters of a smaller mean silhouette are none (Kaufman and Rousseeuw 1990, table 2.4)."""
+"""Smallest mean silhouette of clusters (Kaufman and Rousseeuw 1990, table 2.4)."""
 MORE, LEAST_FRACTION = 0.05, 0.05
-"""Further clusters must raise the silhouette by so much, and the smallest must hold such a fraction of the draws."""
+"""Smallest increase of the silhouette by further clusters, and smallest fraction of the draws in a cluster."""
 APART = 0.25
-"""What is so much more frequent in a cluster than elsewhere, or less, is told."""
+"""Smallest difference in frequency, between a cluster and the others, that is reported."""
 N_TOLD = 3
 ROUNDS = 100
 
@@ -33,26 +33,26 @@ class Mode(NamedTuple):
     by_chain: np.ndarray
     """(chains,) fraction of the draws of each chain."""
     tree: Tree
-    """The one of its trees whose mean distance to the others is least."""
+    """The tree of the cluster with the smallest mean distance to the others."""
     differs: list[str]
-    """What its trees have more often, or less often, than all others, in words, the largest difference first."""
+    """In words, what its trees have more or less often than all others, the largest difference first."""
     trees: np.ndarray
     """Numbers of its distinct trees."""
 
 
 class Modes(NamedTuple):
-    """Clusters of the trees of a posterior, the largest first; one cluster where there is nothing to part."""
+    """Clusters of the trees of a posterior, the largest first; a single one if the trees do not form clusters."""
 
     modes: list[Mode]
     of_draw: np.ndarray
     """(chains, draws) int64: the mode of each draw."""
     silhouette: float
-    """Mean silhouette of the draws looked at, in [-1, 1]: 1 far apart, about 0 not at all; 0 with one mode."""
+    """Mean silhouette of the draws used, in [-1, 1]: 1 if clusters are far apart, about 0 if not; 0 with one mode."""
     kind: str
-    """The distance."""
+    """Name of the distance."""
 
     def format(self) -> str:
-        """The modes in words, one after the other."""
+        """Returns the modes as text, one after the other."""
         out = []
         for i, mode in enumerate(self.modes):
             chains = ", ".join(f"{fraction:.2f}" for fraction in mode.by_chain)

@@ -1,4 +1,4 @@
-"""The posterior mean projected on one small tree, and how much of it the tree keeps.
+"""The posterior mean projected on one small tree, and how much of it the tree explains.
 
 After Woody, Carvalho, Murray, *Model interpretation through lower-dimensional posterior summarization*, Journal of
 Computational and Graphical Statistics 30 (2021).
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
 AT_ONCE = 1 << 22
-"""Numbers predicted at a time."""
+"""Largest number of predictions computed at a time."""
 N_ROOTS = 8
-"""Features whose best split is tried at the root."""
+"""Largest number of features whose best split is tried at the root."""
 GAIN = 1e-12
-"""A split must lower the sum of squares by more than this part of the whole."""
+"""Smallest reduction of the sum of squares by a split, relative to the total."""
 
 
 class Projection(NamedTuple):
-    """One small tree in place of the posterior."""
+    """A small tree that summarises the posterior."""
 
     tree: Tree
     """Its nodes predict the mean of the posterior mean over their training rows."""
     r2: float
-    """Fraction of the variance of the posterior mean, over training rows, that the tree keeps."""
+    """Fraction of the variance of the posterior mean, over training rows, that the tree explains."""
     r2_draws: np.ndarray
-    """(chains, draws): the same of each draw's own predictions, projected on the same leaves."""
+    """(chains, draws): the same for the predictions of each draw, projected on the same leaves."""
     leaf: np.ndarray
     """(L,) int64: the nodes of ``tree`` that are leaves."""
     leaf_draws: np.ndarray
@@ -53,7 +53,7 @@ class Projection(NamedTuple):
     """(L,) the conditions that lead to each leaf."""
 
     def table(self, coverage: float = 0.9) -> pd.DataFrame:
-        """The leaves with their values and the intervals that hold ``coverage`` of the posterior, as a DataFrame.
+        """Returns the leaves with their values and intervals of posterior probability ``coverage``, as a DataFrame.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Projection(NamedTuple):
 
 
 def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Projection:
-    """The posterior mean on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
+    """Returns the projection on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
 
     ``mean`` gives it for distinct rows (m,) of the model as (m, d), or is None: then it is that of the draws.
     """
@@ -120,7 +120,7 @@ def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Project
 
 
 def _mean_of(post: SampledPosterior, units: np.ndarray) -> np.ndarray:
-    """Mean (m, d) of what the draws predict at distinct rows."""
+    """Returns the mean (m, d) of the predictions of the draws at distinct rows."""
     drawn = np.flatnonzero(post.weight_of_tree)
     step = max(AT_ONCE // max(len(units), 1), 1)
     chunks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
@@ -128,7 +128,8 @@ def _mean_of(post: SampledPosterior, units: np.ndarray) -> np.ndarray:
 
 
 def kept_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Share (k,) of the variance of functions (k, m, d) of rows that leaves keep, and their means (k, L, d) in leaves.
+    """Returns the fraction (k,) of the variance of functions (k, m, d) that leaves explain, and means (k, L, d) in
+    leaves.
 
     ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is kept wholly.
     """
@@ -163,7 +164,7 @@ def grow_summary(
 def _grown(
     model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
 ) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
-    """By how much the sum of squares falls in all, the rows of each node, and the splits with their children."""
+    """Returns the total reduction of the sum of squares, the rows of each node, and the splits with their children."""
     members, gain = [np.arange(len(units))], 0.0
     below: dict[int, tuple[_Split, int, int]] = {}
     heap = [(-root.gain, 0, root)]
@@ -183,7 +184,7 @@ def _grown(
 def _as_records(
     members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes in preorder, and the node in which each row ends."""
+    """Returns the nodes in preorder, and the leaf of each row."""
     order, todo = [], [0]
     while todo:
         number = todo.pop()

@@ -142,8 +142,8 @@ class TestFiles:
             (pt.CustomSplits(even), "its name"),
             (pt.CustomSplits(near, params=[0.5, 0.4]), "its params"),
             (pt.CustomSplits(near, params=[0.5, 0.3], over="cell"), "its over"),
-            (pt.CustomSplits(near, pt.LocalCuts(min_leaf=2), params=[0.5, 0.3]), "it weighs"),
-            (pt.CustomSplits(near, GRID, params=[0.5, 0.3]), "it weighs"),
+            (pt.CustomSplits(near, pt.LocalCuts(min_leaf=2), params=[0.5, 0.3]), "its splits are those of"),
+            (pt.CustomSplits(near, GRID, params=[0.5, 0.3]), "its splits are those of"),
             (pt.CustomSplits(lambda cut, p: 2.0 + cut.at * p[0], params=[0.5, 0.3], name="near"), "its weights"),
         ],
     )
@@ -168,7 +168,7 @@ class TestFiles:
     def test_cuts_of_a_grid_are_compared(self, tmp_path):
         model_of(SPLITS["near on a grid"]).save(tmp_path / "model.nc")
         cuts = [np.array([0.25, 0.5, 0.7]), [0.5, 1.5, 2.5], None]
-        with pytest.raises(ValueError, match=r"another split prior.*it weighs"):
+        with pytest.raises(ValueError, match=r"another split prior.*its splits are those of"):
             pt.load(tmp_path / "model.nc", split_prior=pt.CustomSplits(near, pt.GridCuts(cuts), params=[0.5, 0.3]))
         again = pt.load(tmp_path / "model.nc", split_prior=SPLITS["near on a grid"])
         assert exact.solve(again).log_evidence == exact.solve(model_of(SPLITS["near on a grid"])).log_evidence
@@ -227,7 +227,7 @@ class TestWhatIsWrong:
             (lambda: pt.CustomSplits(even, params=[np.nan]), "params is"),
             (lambda: pt.CustomSplits(even, name=3), "name is"),
             (lambda: model_of(pt.CustomSplits(lambda cut: -1.0)), "weighs Cut.*with -1.0"),
-            (lambda: model_of(pt.CustomSplits(lambda cut: math.log(-cut.ways))), "with nan"),
+            (lambda: model_of(pt.CustomSplits(lambda cut: math.log(-cut.n_splits))), "with nan"),
             (lambda: model_of(pt.CustomSplits(lambda cut: 1e101)), r"with 1e\+101"),
             (lambda: model_of(pt.CustomSplits(even, GRID)), "with nan"),
             (lambda: model_of(pt.CustomSplits(lambda cut: 1.0 + cut.depth)), "give by_depth=True"),
@@ -246,11 +246,11 @@ class TestWhatIsWrong:
         """The root's splits are fine; only `check` sees, and names, those of other cells."""
 
         def fails(cut):
-            return cut.ways - 1.5
+            return cut.n_splits - 1.5
 
         splits, x = pt.CustomSplits(fails), np.arange(6.0)[:, None]
         model = pt.TreeModel(x, [0, 1, 1, 0, 1, 0], split_prior=splits)
-        with pytest.raises(ValueError, match=r"weighs Cut.*ways=1.0.*with -0.5"):
+        with pytest.raises(ValueError, match=r"weighs Cut.*n_splits=1.0.*with -0.5"):
             splits.check(x)
         with pytest.raises(ValueError, match="the weight of a split is negative"):
             exact.solve(model)

@@ -221,7 +221,7 @@ def test_what_needs_no_weights_is_told():
         ({"concentration": 0.0}, "concentration=0.0 is out of range"),
         ({"concentration": np.inf}, "concentration=inf is out of range"),
         ({"rho": -1.0}, "rho=-1.0 is out of range"),
-        ({"concentration": 1.0, "rho": 2.0}, "leave out one of the two"),
+        ({"concentration": 1.0, "rho": 2.0}, "give concentration or rho, not both"),
     ],
 )
 def test_concentrations_out_of_range(given, said):
