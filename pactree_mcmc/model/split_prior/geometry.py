@@ -1,4 +1,4 @@
-"""What compiled code asks of a split prior's geometry, by its code: what a cell is, and what may part it.
+"""Properties of the geometry of a split prior, by its code, for compiled code: what a cell is, and its splits.
 
 No other compiled code knows the codes of `base`: a geometry of another code says here what it can do, and gives the
 operations on cells their case, those of the sampler in `mcmc/state/splits.py`, those of the exact engine in
@@ -13,7 +13,7 @@ from .base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
 
 
 def told(ability: Callable[..., Any], rule: Any) -> Any:
-    """What one of the functions below says of a rule, or of a split prior, without compiling it."""
+    """Returns what one of the functions below returns for a rule, or for a split prior, without compiling it."""
     return getattr(ability, "py_func", ability)(rule)
 
 
@@ -25,19 +25,19 @@ def parts_rows(rule: SplitRule) -> bool:
 
 @jit
 def parts_box(rule: SplitRule) -> bool:
-    """Whether a cell is a box, and any of the cuts inside, or parts of its categories, may part it."""
+    """Whether a cell is a box whose splits are all the cuts inside it, or subsets of its categories."""
     return rule.kind == GRID
 
 
 @jit
 def halves_box(rule: SplitRule) -> bool:
-    """Whether a cell is a box, and only the middle of a side may part it."""
+    """Whether a cell is a box whose splits are at the middle of a side."""
     return rule.kind == DYADIC or rule.kind == CYCLIC
 
 
 @jit
 def has_box(rule: SplitRule) -> bool:
-    """Whether a cell is a box, data or no data."""
+    """Whether a cell is a box, with or without rows."""
     return rule.kind == GRID or rule.kind == DYADIC or rule.kind == CYCLIC
 
 
@@ -49,7 +49,7 @@ def follows_design(rule: SplitRule) -> bool:
 
 @jit
 def has_one_way(rule: SplitRule) -> bool:
-    """Whether a feature parts a cell in one way at most."""
+    """Whether a cell has at most one split on each feature."""
     return rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
 
 
@@ -61,7 +61,7 @@ def has_empty_sides(rule: SplitRule) -> bool:
 
 @jit
 def takes_turns(rule: SplitRule) -> bool:
-    """Whether the depth says which feature parts a cell."""
+    """Whether the depth of a cell determines the feature of its splits."""
     return rule.kind == CYCLIC
 
 
@@ -73,11 +73,11 @@ def has_free_cuts(rule: SplitRule) -> bool:
 
 @jit
 def is_weighted(rule: SplitRule) -> bool:
-    """Whether the ways of a feature are weighed by a function; else they are equally likely."""
+    """Whether the splits on a feature are weighted by a function; otherwise they are equally likely."""
     return rule.weigh != 0
 
 
 @jit
 def least_rows(rule: SplitRule) -> int:
-    """Rows that each side needs."""
+    """Smallest number of rows on each side."""
     return rule.min_leaf if rule.kind == LOCAL else 0

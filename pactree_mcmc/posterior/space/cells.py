@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
 MAX_ROWS = 2000
-"""Distinct rows by which cells are told apart, at most."""
+"""Largest number of distinct rows by which cells are distinguished."""
 
 
 class Cells(NamedTuple):
     """The distinct cells and splits of the distinct trees of a posterior, numbered by first occurrence."""
 
     of_node: np.ndarray
-    """(n_nodes,) int64: the cell of each node of ``coded_trees``; -1 where no row is, which is no cell."""
+    """(n_nodes,) int64: the cell of each node of ``coded_trees``; -1 for a node without rows, which is not a cell."""
     split_of_node: np.ndarray
-    """(n_nodes,) int64: the split of each node; -1 in leaves and where all rows go one way."""
+    """(n_nodes,) int64: the split of each node; -1 for leaves and nodes whose rows all go to one side."""
     tree_of_node: np.ndarray
     """(n_nodes,) int64."""
     key: np.ndarray
     """(n_cells, 2) uint64: hash of the rows in each cell, the same in every posterior of the model."""
     sides: np.ndarray
-    """(n_splits, 2) int64: the two cells into which each split parts its own."""
+    """(n_splits, 2) int64: the two cells into which each split divides its cell."""
     parted: np.ndarray
-    """(n_splits,) int64: the cell that each split parts."""
+    """(n_splits,) int64: the cell of each split."""
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t has the cells member[offset[t]:offset[t + 1]]."""
     member: np.ndarray
     """Cells by tree, each once a tree, ascending."""
     n_rows: int
-    """Distinct rows by which cells are told apart."""
+    """Number of distinct rows by which cells are distinguished."""
     all_rows: int
-    """Distinct rows of the model; where they are more, cells that differ in rows not looked at count as one."""
+    """Number of distinct rows of the model; if it is larger, cells that differ only in rows not used count as one."""
 
     @property
     def n_cells(self) -> int:
@@ -80,7 +80,7 @@ class Cells(NamedTuple):
 
 
 def number_cells(post: SampledPosterior, max_rows: int = MAX_ROWS) -> Cells:
-    """Number the cells and splits of the distinct trees of ``post``.
+    """Numbers the cells and splits of the distinct trees of ``post``.
 
     Of more than ``max_rows`` distinct rows so many are looked at, evenly spaced. Cells are told apart by the exclusive
     or of 128 random bits a row, so two different cells of a posterior are taken for one with a probability below 1e-26.
@@ -106,7 +106,7 @@ def number_cells(post: SampledPosterior, max_rows: int = MAX_ROWS) -> Cells:
 
 
 def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows (m,) by which cells are told apart, evenly spaced, and the random words (m, 2) of each."""
+    """Distinct rows (m,) by which cells are distinguished, evenly spaced, and the random words (m, 2) of each."""
     n = model.units.n_units
     units = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
     key = np.random.default_rng(20_261_123).integers(1, 1 << 63, size=(n, 2), dtype=np.uint64)

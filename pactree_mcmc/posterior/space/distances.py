@@ -1,4 +1,4 @@
-"""How far trees lie apart: by their cells, by the partitions of their leaves, by what they predict."""
+"""Distances between trees: by their cells, by the partitions of their leaves, by their predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 KINDS = ("cells", "partitions", "predictions")
 MOST_DRAWS = 400
-"""Draws between which distances are computed by default."""
+"""Default number of draws between which distances are computed."""
 
 
 class TreeDistances(NamedTuple):
@@ -29,9 +29,9 @@ class TreeDistances(NamedTuple):
     chain: np.ndarray
     """(m,) int64: the chain of each draw."""
     draw: np.ndarray
-    """(m,) int64: its number in the chain."""
+    """(m,) int64: the number of each draw in its chain."""
     tree: np.ndarray
-    """(m,) int64: which distinct tree it is."""
+    """(m,) int64: the distinct tree of each draw."""
     kind: str
     """"cells", "partitions" or "predictions"."""
 
@@ -83,7 +83,7 @@ def cell_distances(offset: np.ndarray, member: np.ndarray, one: np.ndarray, othe
 
 @jit
 def in_common(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
-    """Number of cells that trees ``s`` and ``t`` share."""
+    """Number of cells that trees ``s`` and ``t`` have in common."""
     i, j, n = offset[s], offset[t], 0
     while i < offset[s + 1] and j < offset[t + 1]:
         a, b = member[i], member[j]
@@ -150,7 +150,7 @@ def _prediction_distances(post: SampledPosterior, one: np.ndarray, other: np.nda
 
 
 def values_at(post: SampledPosterior, trees: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """What each distinct tree predicts at distinct rows of the model: (n_trees, m, d)."""
+    """Predictions (n_trees, m, d) of each distinct tree at distinct rows of the model."""
     model = post.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing; take the distance of cells or partitions.")
@@ -165,12 +165,12 @@ def values_at(post: SampledPosterior, trees: np.ndarray, units: np.ndarray) -> n
 
 
 def _first_rows(post: SampledPosterior, units: np.ndarray) -> np.ndarray:
-    """A training row that each of the ``units`` stands for."""
+    """A training row of each of the ``units``."""
     of_row = post.model.unit_of_row
     return units if of_row is None else np.unique(of_row, return_index=True)[1][units]
 
 
 def row_counts(model: TreeModel, units: np.ndarray) -> np.ndarray:
-    """How many training rows each of the ``units`` stands for."""
+    """Number of training rows in each of the ``units``."""
     held = model.units
     return held.rows[units & held.rows_all].astype(np.float64)

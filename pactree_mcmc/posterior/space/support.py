@@ -1,4 +1,4 @@
-"""How often each cell and each split occurs, how well the chains know it, and whether they agree."""
+"""Frequencies of cells and splits, their Monte-Carlo errors, and whether the chains agree about them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 CELL, SPLIT = "cell", "split"
 FEWEST_DRAWS = 4
-"""Draws a chain, for traces to be judged."""
+"""Smallest number of draws a chain for R-hat and effective sample sizes."""
 
 
 class Support(NamedTuple):
-    """The cells and splits of a posterior over trees, cells first, each kind by falling probability.
+    """The cells and splits of a posterior over trees, cells first, each kind by decreasing probability.
 
     A cell is the set of training rows of a node; the one of all rows, which every tree has, is left out. A split is the
     partition of a cell in two, whichever feature and threshold make it.
@@ -31,30 +31,30 @@ class Support(NamedTuple):
     kind: np.ndarray
     """(m,) "cell" or "split"."""
     words: list[str]
-    """The conditions on the way to the cell; for a split, behind a colon, its split."""
+    """The conditions on the path to the cell; for a split followed by a colon and its condition."""
     probability: np.ndarray
-    """(m,) that the tree has it."""
+    """(m,) probability that a tree has it."""
     by_chain: np.ndarray
-    """(m, chains): the probability by each chain; no columns where it is exact."""
+    """(m, chains): the probability estimated from each chain; no columns if it is exact."""
     rhat: np.ndarray
-    """(m,) of its trace of 0 and 1; 1 where it is exact."""
+    """(m,) R-hat of its indicator; 1 if the probability is exact."""
     ess: np.ndarray
-    """(m,) bulk effective sample size of its trace; infinite where it is exact."""
+    """(m,) bulk effective sample size of its indicator; infinite if the probability is exact."""
     mcse: np.ndarray
-    """(m,) Monte-Carlo standard error of the probability; 0 where it is exact."""
+    """(m,) Monte-Carlo standard error of the probability; 0 if it is exact."""
     rows: np.ndarray
     """(m,) training rows in the cell, or in the cell that is split; a row counts as often as its weight says."""
     key: list[tuple[int, ...]]
-    """The same for the same cell or split in every posterior of the model."""
+    """Keys that are equal for the same cell or split in all posteriors of the model."""
     by_tree: np.ndarray
-    """(m, n_distinct_trees) bool: whether the tree has it; no columns where it is exact."""
+    """(m, n_distinct_trees) bool: whether the tree has it; no columns if the probability is exact."""
     n_rows: int
-    """Distinct rows by which cells are told apart."""
+    """Number of distinct rows by which cells are distinguished."""
     all_rows: int
-    """Distinct rows of the model."""
+    """Number of distinct rows of the model."""
 
     def table(self, beside: Support | None = None) -> pd.DataFrame:
-        """The numbers as a DataFrame, a line a cell or split.
+        """Returns the numbers as a DataFrame, one line for each cell or split.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
 
 
 def check_drawn(post: SampledPosterior) -> None:
-    """Refuse a posterior without draws."""
+    """Checks that a posterior has draws."""
     if post.tree_of_draw.size == 0:
         raise ValueError("the posterior has no draws; sample at least one.")
 
@@ -185,14 +185,14 @@ def with_split(way: str, split: str) -> str:
 
 
 class SplitFrequencies(NamedTuple):
-    """How far chains differ in how often they have each cell."""
+    """Differences between chains in the frequencies of cells."""
 
     asdsf: float
     """Average over the cells of the standard deviation of their frequencies between chains."""
     expected: float
-    """What it would be if the chains differed by their Monte-Carlo errors alone."""
+    """Its expected value if the chains differ by their Monte-Carlo errors alone."""
     n_cells: int
-    """Cells averaged over."""
+    """Number of cells in the average."""
 
 
 def split_frequencies(post: SampledPosterior, min_probability: float) -> SplitFrequencies:

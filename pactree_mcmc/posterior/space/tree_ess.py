@@ -1,4 +1,4 @@
-"""Effective sample size of the trees as such, from how far they lie apart.
+"""Effective sample size of trees, from the distances between them.
 
 After Magee, Karcher, Matsen, Minin, *How trustworthy is your tree? Bayesian phylogenetic effective sample size through
 the lens of Monte Carlo error*, Bayesian Analysis 19 (2024); several chains as in Vehtari et al. (2021).
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
 N_FOCAL = 100
-"""Focal trees of the pseudo effective sample size."""
+"""Number of focal trees of the pseudo effective sample size."""
 
 
 class TreeEss(NamedTuple):
-    """Effective sample sizes of the trees; all of them count all chains, and see chains that disagree."""
+    """Effective sample sizes of the trees, for all chains together; they are small if chains disagree."""
 
     pseudo_min: float
-    """The least, over focal trees, of the effective sample size of the distance from the focal tree."""
+    """The smallest, over focal trees, of the effective sample size of the distance from the focal tree."""
     pseudo_median: float
     """The median over focal trees."""
     frechet: float
@@ -37,9 +37,9 @@ class TreeEss(NamedTuple):
     mean_distance: float
     """Mean number of cells that only one of two draws has."""
     sd_distance: float
-    """Standard deviation of that number, over the draws and the focal trees; NaN of one draw."""
+    """Standard deviation of that number, over the draws and the focal trees; NaN for one draw."""
     n_draws: int
-    """Draws in all."""
+    """Total number of draws."""
 
 
 def tree_ess_of(post: SampledPosterior) -> TreeEss:
