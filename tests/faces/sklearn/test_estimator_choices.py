@@ -36,7 +36,13 @@ def quiet_fit(estimator, X, y, **more):
 
 WRONG = {
     "tree_prior": ("BranchingProcess, ChipmanPrior or LeafPenalty", "chipman", 3, pt.ChipmanPrior, pt.LocalCuts()),
-    "split_prior": ("LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits", "local", 3, pt.LocalCuts, pt.ChipmanPrior()),
+    "split_prior": (
+        "LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits",
+        "local",
+        3,
+        pt.LocalCuts,
+        pt.ChipmanPrior(),
+    ),
     "leaf": ("DirichletMultinomial", "dirichlet", 3, pt.DirichletMultinomial, pt.ChipmanPrior()),
     "prior": ("'auto', 'stated'", "empirical", "AUTO", None, 1, pt.ChipmanPrior(), np.array(["auto", "stated"])),
     "power": ("> 0, or 'auto'", 0, -1.0, np.nan, np.inf, "max", "1", None, True, [1.0]),
