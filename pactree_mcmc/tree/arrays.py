@@ -55,20 +55,24 @@ def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> t
 
 
 @jit
+def goes_left(trees: TreeArrays, here: int, x: float) -> bool:
+    """Whether a row with the number ``x`` of the feature of inner node ``here``, counted over all trees, goes left."""
+    mask = trees.categories[here]
+    if mask < 0:
+        return x <= trees.threshold[here] or (x != x and trees.default_left[here])
+    if x < 0.0:
+        return trees.default_left[here]
+    return (mask >> np.int64(x)) & 1 == 1
+
+
+@jit
 def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
     """Leaf, counted from ``start``, that one row of numbers reaches."""
     node = 0
     k = trees.feature[start]
     while k != LEAF:
         here = start + node
-        mask = trees.categories[here]
-        if mask < 0:
-            left = row[k] <= trees.threshold[here] or (row[k] != row[k] and trees.default_left[here])
-        elif row[k] < 0.0:
-            left = trees.default_left[here]
-        else:
-            left = (mask >> np.int64(row[k])) & 1 == 1
-        node = trees.left[here] if left else trees.right[here]
+        node = trees.left[here] if goes_left(trees, here, row[k]) else trees.right[here]
         k = trees.feature[start + node]
     return node
 

@@ -1,0 +1,177 @@
+"""Shapley values of trees against the sum over all subsets of features, and their means and intervals over draws."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior import attributions
+
+
+def problem(regression=False):
+    """Two ordered features, the second with missing values, a nominal one, and one that no tree uses."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.integers(0, 8, 80).astype(float), "b": rng.integers(0, 5, 80) / 2.0})
+    X.loc[rng.random(80) < 0.2, "b"] = np.nan
+    X["kind"] = pd.Categorical(rng.choice(["p", "q", "r"], 80))
+    X["idle"] = rng.random(80).round(1)
+    y = rng.normal(size=80).round(2) + X["a"] if regression else rng.choice(["u", "v", "w"], 80)
+    return X, pt.TreeModel(X, np.asarray(y), missing="branch", tree_prior=pt.ChipmanPrior(0.95, 0.5))
+
+
+TREES = [
+    pt.Tree([-1], [0], [0], [0]),
+    pt.Tree([1, 2, -1, -1, -1], [0.75, 0, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [-1, 0b101, -1, -1, -1]),
+    # the same feature several times on one path, and missing values to the left
+    pt.Tree(
+        [0, 0, 1, -1, 0, -1, -1, -1, 2, -1, -1],
+        [5.5, 3.5, 1.25, 0, 1.5, 0, 0, 0, 0, 0, 0],
+        [1, 2, 3, 0, 5, 0, 0, 0, 9, 0, 0],
+        [8, 7, 4, 0, 6, 0, 0, 0, 10, 0, 0],
+        [-1] * 8 + [0b010] + [-1] * 2,
+        [False, False, True] + [False] * 8,
+    ),
+]
+
+
+def follows_left(tree, node, row):
+    x = row[tree.feature[node]]
+    if tree.categories[node] >= 0:
+        return bool(tree.categories[node] >> int(x) & 1) if x >= 0 else bool(tree.default_left[node])
+    return bool(tree.default_left[node]) if np.isnan(x) else bool(x <= tree.threshold[node])
+
+
+def with_features(tree, row, known, node=0):
+    """What a tree predicts for a row of which only some features are known."""
+    if tree.feature[node] < 0:
+        return tree.value[node]
+    left, right = int(tree.left[node]), int(tree.right[node])
+    if tree.feature[node] in known:
+        return with_features(tree, row, known, left if follows_left(tree, node, row) else right)
+    rows = tree.rows[[left, right]]
+    part = rows / rows.sum() if rows.sum() > 0 else np.array([0.5, 0.5])
+    return sum(f * with_features(tree, row, known, child) for f, child in zip(part, (left, right)))
+
+
+def by_subsets(tree, row, p):
+    """Shapley values (p, d) as they are defined."""
+    out = np.zeros((p, tree.value.shape[1]))
+    for j in range(p):
+        others = [k for k in range(p) if k != j]
+        for size in range(p):
+            weight = math.factorial(size) * math.factorial(p - size - 1) / math.factorial(p)
+            for known in combinations(others, size):
+                gain = with_features(tree, row, {*known, j}) - with_features(tree, row, set(known))
+                out[j] += weight * gain
+    return out
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_shapley_values_are_those_of_all_subsets_of_features(regression):
+    X, model = problem(regression)
+    post = pt.posterior_from_trees(model, TREES)
+    rows = X.iloc[:12].copy()
+    found = post.shap_by_draw(rows)
+    numbers = model.columns.numbers(rows)
+    for t in range(len(TREES)):
+        wanted = [by_subsets(post.distinct_tree(t), row, 4) for row in numbers]
+        np.testing.assert_allclose(found[0, t], wanted, atol=1e-12)
+    assert np.all(found[..., 3, :] == 0.0)
+
+
+def deep(depth, features, thresholds):
+    """A tree that is a line to the right, of given features and thresholds."""
+    n = 2 * depth + 1
+    feature, threshold, left, right = [-1] * n, [0.0] * n, [0] * n, [0] * n
+    for i in range(depth):
+        here = 2 * i
+        feature[here], threshold[here], left[here], right[here] = features[i], thresholds[i], here + 1, here + 2
+    return pt.Tree(feature, threshold, left, right)
+
+
+def test_deep_paths_of_many_features_are_integrated_without_error():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 30, (400, 8)).astype(float)
+    model = pt.TreeModel(X, rng.normal(size=400), tree_prior=pt.ChipmanPrior(0.95, 0.1))
+    tree = deep(11, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2], [2.5] * 8 + [5.5] * 3)
+    post = pt.posterior_from_trees(model, [tree])
+    rows = X[[3, 77]]
+    wanted = [by_subsets(post.distinct_tree(0), row, 8) for row in rows]
+    np.testing.assert_allclose(post.shap_by_draw(rows)[0, 0], wanted, atol=1e-12)
+
+
+def test_below_empty_nodes_rows_go_both_ways_by_halves():
+    x = np.repeat([0.0, 3.0], 10)
+    X = np.column_stack([x, np.tile([0.0, 1.0], 10)])
+    model = pt.TreeModel(X, x > 1, split_prior=pt.GridCuts([[0.5, 1.5, 2.5], [0.5]]))
+    # the node between .5 and 1.5 is empty, and is split once more
+    tree = pt.Tree([0, 0, -1, 1, -1, -1, -1], [1.5, 0.5, 0, 0.5, 0, 0, 0], [1, 2, 0, 4, 0, 0, 0], [6, 3, 0, 5, 0, 0, 0])
+    post = pt.posterior_from_trees(model, [tree])
+    wanted = [by_subsets(post.distinct_tree(0), row, 2) for row in np.array([[1.0, 1.0], [0.0, 0.0]])]
+    np.testing.assert_allclose(post.shap_by_draw([[1.0, 1.0], [0.0, 0.0]])[0, 0], wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_contributions_add_up_to_the_prediction(regression):
+    X, model = problem(regression)
+    post = pt.posterior_from_trees(model, TREES, [[0, 1, 2, 2], [2, 1, 1, 2]])
+    found = post.shap(X)
+    wanted = post.predict(X)[:, None] if regression else post.predict_proba(X)
+    np.testing.assert_allclose(found.base + found.mean.sum(axis=1), wanted, atol=1e-12)
+    trees = post.shap_by_draw(X).sum(axis=3) + attributions.tree_means(post)[post.tree_of_draw][:, :, None]
+    np.testing.assert_allclose(trees, post.values_by_draw(X), atol=1e-12)
+
+
+def test_means_and_intervals_are_those_of_the_draws(monkeypatch):
+    X, model = problem()
+    draws = np.random.default_rng(0).integers(0, 3, (2, 40))
+    post = pt.posterior_from_trees(model, TREES, draws)
+    whole = post.shap(X.iloc[:9], 0.8)
+    monkeypatch.setattr(attributions, "AT_ONCE", 2000)
+    found = post.shap(X.iloc[:9], 0.8)
+    by_draw = post.shap_by_draw(X.iloc[:9]).reshape(80, 9, 4, 3)
+    np.testing.assert_allclose(found.mean, by_draw.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose([found.lower, found.upper], np.quantile(by_draw, [0.1, 0.9], axis=0), atol=1e-12)
+    size = np.abs(by_draw).mean(axis=1)
+    np.testing.assert_allclose(found.importance, size.mean(axis=0), atol=1e-12)
+    interval = [found.importance_lower, found.importance_upper]
+    np.testing.assert_allclose(interval, np.quantile(size, [0.1, 0.9], axis=0), atol=1e-12)
+    for one, other in zip(found, whole):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_an_exact_posterior_has_them_of_its_draws():
+    X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
+    truth = exact.solve(pt.TreeModel(X, X[:, 0] > 1))
+    found = truth.shap(X[:3], draws=200, rng=1)
+    post = truth.sample(200, rng=1)
+    np.testing.assert_allclose(found.base + found.mean.sum(axis=1), post.predict_proba(X[:3]), atol=1e-12)
+
+
+def test_what_cannot_be_asked_is_refused():
+    X, model = problem()
+    post = pt.posterior_from_trees(model, TREES)
+    with pytest.raises(ValueError, match=r"coverage=.*between 0 and 1"):
+        post.shap(X, 1.5)
+    empty = pt.posterior_from_trees(model, TREES, np.zeros((1, 0), dtype=int))
+    for ask in (empty.shap, empty.shap_by_draw):
+        with pytest.raises(ValueError, match="no draws"):
+            ask(X)
+    linear = pt.TreeModel(X[["a"]].to_numpy(), np.arange(80.0), leaf=pt.NormalLinear([0]))
+    with pytest.raises(ValueError, match="looks at columns"):
+        pt.posterior_from_trees(linear, TREES[:1]).shap(X[["a"]].to_numpy())
+
+
+@pytest.mark.planted
+def test_a_wrong_fraction_of_rows_would_be_noticed(monkeypatch):
+    X, model = problem()
+    post = pt.posterior_from_trees(model, TREES)
+    halves = attributions.fractions_of_rows(post)
+    monkeypatch.setattr(attributions, "fractions_of_rows", lambda _: np.where(halves < 1.0, 0.5, halves))
+    row = X.iloc[:1]
+    wanted = by_subsets(post.distinct_tree(2), model.columns.numbers(row)[0], 4)
+    assert np.abs(post.shap_by_draw(row)[0, 2, 0] - wanted).max() > 0.01
