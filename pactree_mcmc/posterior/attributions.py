@@ -20,7 +20,7 @@ a polynomial of degree d - 1 in t, which ceil(d / 2) Gauss-Legendre nodes integr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 

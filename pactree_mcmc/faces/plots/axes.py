@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -15,6 +16,10 @@ from ...posterior.sampled import SampledPosterior
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#999999")
+"""Colours that colour-blind readers can tell apart, after Okabe and Ito (2008), yellow left out."""
+MOST_CHAINS = len(COLORS)
+"""Chains told apart by colour and listed in a legend."""
 ERRORS: dict[str, Any] = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 
 
@@ -23,6 +28,11 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
+
+
+def color_of(number: int) -> str:
+    """Colour of a chain, a class or another thing with a number; after the last the first comes again."""
+    return COLORS[number % len(COLORS)]
 
 
 def is_sampled(posterior: Posterior) -> TypeGuard[SampledPosterior]:
@@ -42,6 +52,15 @@ def say_no_draws(ax: Axes) -> Axes:
     return ax
 
 
+def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwargs: Any) -> None:
+    """A legend below the axes, names as they are."""
+    place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0, "alignment": "left"}
+    style = {"frameon": False, "fontsize": "small", "title_fontsize": "small"}
+    legend = ax.legend(handles, names, **{**place, **style, **kwargs})
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
 def two_errors(indicators: list[np.ndarray]) -> np.ndarray:
     """Reach (2, m) of two standard errors below and above the means, within [0, 1]; NaN where unknown."""
     mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
@@ -53,6 +72,16 @@ def shortened(text: str, most: int) -> str:
     """The text on one line, its middle left out beyond ``most`` letters."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
+
+
+def numbers_of_rows(model: TreeModel, rows: np.ndarray) -> np.ndarray:
+    """Training rows (m,) as numbers (m, p) that every tree of the model routes as it routes these rows."""
+    return model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
+
+
+def spaced_rows(model: TreeModel, most: int) -> np.ndarray:
+    """At most ``most`` training rows as numbers (m, p), evenly spaced in the table."""
+    return numbers_of_rows(model, np.unique(np.linspace(0, model.n_rows - 1, min(most, model.n_rows)).astype(np.int64)))
 
 
 def check_sampled(posterior: Any) -> None:

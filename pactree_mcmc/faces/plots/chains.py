@@ -11,15 +11,12 @@ from ...core.checks import check_count
 from ...posterior.base import Posterior
 from ...posterior.inference_data import by_draw, ess, rhat
 from ...posterior.sampled import SampledPosterior
-from .axes import axes_or_new, check_sampled, has_no_draws, say_no_draws
+from .axes import MOST_CHAINS, axes_or_new, check_sampled, color_of, has_no_draws, say_no_draws
 from .distributions import plot_inclusion, plot_n_leaves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-MOST_CHAINS = 10
-"""Chains told apart by colour and listed in a legend."""
 
 
 def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
@@ -51,7 +48,8 @@ def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | 
         if has_no_draws(posterior):
             say_no_draws(ax)
             continue
-        ax.plot(values.T, linewidth=0.8, alpha=0.8, marker="." if values.shape[1] == 1 else None)
+        for c, line in enumerate(values):
+            ax.plot(line, color=color_of(c), linewidth=0.8, alpha=0.8, marker="." if line.size == 1 else None)
         ax.set_title(f"R-hat {rhat(values):.2f}, effective sample size {ess(values):.0f}", fontsize="medium")
         ax.margins(x=0.01)
     if not has_no_draws(posterior):
@@ -100,7 +98,7 @@ def plot_ranks(
         edges = np.linspace(0.5, values.size + 0.5, min(n_bins, draws) + 1)
         for c, ranks in enumerate(_ranks(values)):
             label = f"chain {c}" if chains <= MOST_CHAINS else None
-            ax.stairs(np.histogram(ranks, edges)[0], edges, color=f"C{c % 10}", linewidth=1.3, label=label)
+            ax.stairs(np.histogram(ranks, edges)[0], edges, color=color_of(c), linewidth=1.3, label=label)
         ax.axhline(draws / (len(edges) - 1), color="0.4", linestyle="--", linewidth=1.0)
         ax.set(xlim=(edges[0], edges[-1]))
         ax.set_ylim(bottom=0.0)
@@ -137,7 +135,7 @@ def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
     n = found.betas.shape[1]
     for c, rates in enumerate(found.swap_rates):
         label = f"chain {c}" if len(found.swap_rates) <= MOST_CHAINS else None
-        ax.plot(np.arange(n - 1) + 0.5, rates, "o-", markersize=4, linewidth=1.2, color=f"C{c % 10}", label=label)
+        ax.plot(np.arange(n - 1) + 0.5, rates, "o-", markersize=4, linewidth=1.2, color=color_of(c), label=label)
     powers = found.betas.mean(axis=0)
     step = max(1, round(n / 9))
     at = np.arange(0, n, step)

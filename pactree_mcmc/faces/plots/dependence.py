@@ -8,10 +8,18 @@ import numpy as np
 
 from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
-from ...posterior.convergence import training_points
 from ...tree.arrays import leaf_values
 from ...tree.tree import stack_trees
-from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, value_column, value_name
+from .axes import (
+    axes_or_new,
+    color_of,
+    feature_number,
+    has_no_draws,
+    say_no_draws,
+    spaced_rows,
+    value_column,
+    value_name,
+)
 from .plane import Axis, axis_of, name_categories
 
 if TYPE_CHECKING:
@@ -29,6 +37,8 @@ class Dependence(NamedTuple):
     """(m,): lower end of the interval over trees."""
     high: np.ndarray
     """(m,)."""
+    by_row: np.ndarray
+    """(m, n): the posterior's mean for each row."""
 
 
 def plot_partial_dependence(
@@ -37,6 +47,8 @@ def plot_partial_dependence(
     ax: Axes | None = None,
     *,
     label: Any = None,
+    X: Any = None,
+    individual: int = 0,
     coverage: float = 0.9,
     n_trees: int = 200,
     rng: Seed = 0,
@@ -53,6 +65,12 @@ def plot_partial_dependence(
         Default: those of a new figure.
     label : class label, optional
         The class whose probability is shown; default the last class. Not for a regression, which shows its mean.
+    X : table of shape (n, p), optional
+        Rows over which predictions are averaged. Default: up to 60 training rows, evenly spaced in the table. With a
+        single row the curve is its individual conditional expectation, and the band the interval of it.
+    individual : int, default 0
+        How many of these rows, evenly spaced, have the mean prediction for them alone drawn too, as a thin line:
+        individual conditional expectation (Goldstein et al. 2015). Curves that are not parallel show an interaction.
     coverage : float, default 0.9
         Coverage of the band, the central interval over trees at each value; in (0, 1).
     n_trees : int, default 200
@@ -68,7 +86,8 @@ def plot_partial_dependence(
     Raises
     ------
     ValueError
-        If the feature or the label is unknown, or ``coverage`` or ``n_trees`` is out of range.
+        If the feature or the label is unknown, X has no rows or does not fit the model's columns, or a number is out of
+        range.
 
     Notes
     -----
@@ -85,30 +104,56 @@ def plot_partial_dependence(
     model = posterior.model
     k, column = feature_number(model, feature), value_column(model, label)
     check_count("n_trees", n_trees, 1)
+    check_count("individual", individual, 0)
     if not 0.0 < coverage < 1.0:
         raise ValueError(f"coverage={coverage!r} is out of range; give a number in (0, 1).")
+    rows = spaced_rows(model, N_ROWS) if X is None else model.columns.numbers(X)
+    if len(rows) == 0:
+        raise ValueError("X has no rows; give at least one.")
     ax = axes_or_new(ax, 5.0, 3.4)
     ax.set(ylabel=value_name(model, column))
     ax.set_xlabel(model.columns.names[k], parse_math=False)
     if has_no_draws(posterior):
         return say_no_draws(ax)
     trees = posterior.draw_trees(n_trees, rng)
-    axis, rows = axis_of(model, k, trees, MOST_PIECES), training_points(model, N_ROWS)[1]
+    axis = axis_of(model, k, trees, MOST_PIECES)
     found = _dependence(posterior, trees, axis, rows, column, coverage)
+    some = found.by_row[:, np.unique(np.linspace(0, len(rows) - 1, min(individual, len(rows))).astype(np.int64))]
+    _draw_band(ax, axis, found)
+    for curve in some.T:
+        _draw_curve(ax, axis, curve)
     if axis.labels is None:
-        ax.stairs(found.high, axis.edges, baseline=found.low, fill=True, color="C0", alpha=0.25, linewidth=0.0)
-        ax.stairs(found.mean, axis.edges, baseline=None, color="C0", linewidth=1.8)
-        values = rows[:, k]
+        values = rows[np.isfinite(rows[:, k]), k]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
     else:
-        reach = np.maximum([found.mean - found.low, found.high - found.mean], 0.0)
-        ax.errorbar(axis.middles, found.mean, yerr=reach, fmt="o", capsize=3.0)
         name_categories(ax.xaxis, axis)
-    low, high = min(found.low.min(), found.mean.min()), max(found.high.max(), found.mean.max())
+    values = np.concatenate([found.low, found.high, found.mean, some.ravel()])
+    low, high = float(values.min()), float(values.max())
     margin = 0.07 * (high - low) or 0.5
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
-    ax.set_title(f"mean, and interval of {100.0 * coverage:.3g}% of the trees", fontsize="medium")
+    over = "one row" if len(rows) == 1 else f"{len(rows)} rows"
+    ax.set_title(f"mean over {over}, interval of {100.0 * coverage:.3g}% of the trees", fontsize="medium")
     return ax
+
+
+def _draw_band(ax: Axes, axis: Axis, found: Dependence) -> None:
+    """The mean over rows and the interval over trees."""
+    if axis.labels is None:
+        band = {"fill": True, "color": color_of(0), "alpha": 0.25, "linewidth": 0.0}
+        ax.stairs(found.high, axis.edges, baseline=found.low, **band)
+        ax.stairs(found.mean, axis.edges, baseline=None, color=color_of(0), linewidth=1.8)
+    else:
+        reach = np.maximum([found.mean - found.low, found.high - found.mean], 0.0)
+        ax.errorbar(axis.middles, found.mean, yerr=reach, fmt="o", capsize=3.0, color=color_of(0))
+
+
+def _draw_curve(ax: Axes, axis: Axis, curve: np.ndarray) -> None:
+    """The prediction for one row."""
+    style = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
+    if axis.labels is None:
+        ax.stairs(curve, axis.edges, baseline=None, **style)
+    else:
+        ax.plot(axis.middles, curve, **style)
 
 
 def _dependence(
@@ -118,8 +163,8 @@ def _dependence(
     m, n = len(axis.middles), len(rows)
     X = np.tile(rows, (m, 1))
     X[:, axis.feature] = np.repeat(axis.middles, n)
-    mean = posterior._values(X)[:, column].reshape(m, n).mean(axis=1)
+    by_row = posterior._values(X)[:, column].reshape(m, n)
     value = np.ascontiguousarray(np.concatenate([t.value for t in trees])[:, column : column + 1])
     by_tree = leaf_values(stack_trees(trees), value, X)[:, :, 0].reshape(len(trees), m, n).mean(axis=2)
     low, high = np.quantile(by_tree, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
-    return Dependence(mean, low, high)
+    return Dependence(by_row.mean(axis=1), low, high, by_row)

@@ -15,7 +15,16 @@ from ...model import TreeModel
 from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
 from ...tree.tree import Tree
-from .axes import axes_or_new, feature_number, has_no_draws, say_no_draws, shortened, value_column, value_name
+from .axes import (
+    axes_or_new,
+    feature_number,
+    has_no_draws,
+    numbers_of_rows,
+    say_no_draws,
+    shortened,
+    value_column,
+    value_name,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -283,8 +292,7 @@ def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
 def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
     """Training rows in the colours of ``mesh``, or white; nominal ones spread within their category."""
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(N_ROWS, model.n_rows)).astype(np.int64))
-    X = model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
-    place = X[:, [plane.x.feature, plane.y.feature]]
+    place = numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]]
     spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows]

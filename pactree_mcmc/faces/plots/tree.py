@@ -18,7 +18,7 @@ from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF
 from ...tree.export import rows_words
 from ...tree.tree import Tree
-from .axes import shortened
+from .axes import COLORS, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FONT, LETTERS = 8.0, 22
 LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
 SLOT, SPLIT, BARS = 0.8, 1.5, 0.36
+TITLE = 4.4
+"""Least width of a new figure, for the longest title."""
 MOST_COLORS = 20
 
 
@@ -63,12 +65,12 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     """
     check_count("max_depth", 0 if max_depth is None else max_depth, 0)
     if isinstance(tree, Posterior):
-        tree, title = _most_probable(tree)
+        tree, title = most_probable(tree)
         ax = plot_tree(tree, ax, max_depth)
         ax.set_title(title, fontsize=FONT + 1.0)
         return ax
     check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
-    drawing = _Drawing(tree, ax, max_depth)
+    drawing = Drawing(tree, ax, max_depth)
     for node in drawing.inner.tolist():
         drawing.draw_split(node)
     for node in drawing.cut.tolist():
@@ -77,7 +79,8 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     return drawing.ax
 
 
-def _most_probable(post: Posterior) -> tuple[Tree, str]:
+def most_probable(post: Posterior) -> tuple[Tree, str]:
+    """The most probable tree, and a title that says so and how probable it is."""
     tree = post.map_tree()
     if isinstance(post, SampledPosterior):
         best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
@@ -91,12 +94,37 @@ def _most_probable(post: Posterior) -> tuple[Tree, str]:
     return tree, f"most probable tree, probability {math.exp(log_joint - log_evidence):.2g}"
 
 
-class _Drawing:
-    """Where the visible nodes of a tree go, the middle and the top of their boxes in inches; and how they look."""
+def scaled_axes(ax: Axes | None, size: tuple[float, float], middle: Any) -> tuple[Axes, float]:
+    """Axes in which a unit is an inch, or less where a drawing of this size around ``middle`` does not fit; the scale.
 
-    def __init__(self, tree: Tree, ax: Axes | None, max_depth: int | None) -> None:
+    Without axes those of a new figure into which it fits, with room for a title.
+    """
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        wide = max(size[0], TITLE)
+        ax = plt.figure(figsize=(wide, size[1] + 0.3)).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
+    figure = ax.get_figure()
+    assert figure is not None
+    room = np.asarray(ax.get_window_extent().size) / figure.dpi
+    scale = min(1.0, float((room / size).min()))
+    (left, bottom), (right, top) = middle - room / scale / 2.0, middle + room / scale / 2.0
+    ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+    ax.set_axis_off()
+    return ax, scale
+
+
+class Drawing:
+    """Where the visible nodes of a tree go, the middle and the top of their boxes in inches; and how they look.
+
+    With ``panel`` inches left below the leaves for what is drawn there, all leaves are at one height, and ``side``
+    inches are left of them, for an axis.
+    """
+
+    def __init__(
+        self, tree: Tree, ax: Axes | None, max_depth: int | None = None, panel: float = 0.0, side: float = 0.0
+    ) -> None:
         import matplotlib as mpl
-        import matplotlib.pyplot as plt
 
         depth, inner = tree.node_depth, tree.feature != LEAF
         deepest = int(depth.max()) if max_depth is None else max_depth
@@ -105,7 +133,7 @@ class _Drawing:
         self.inner, self.cut = np.flatnonzero(inner & (depth < deepest)), np.flatnonzero(ends & inner)
         self.leaves = np.flatnonzero(ends & ~inner)
         self.n_leaves, self.x = np.ones(tree.n_nodes, dtype=np.int64), np.zeros(tree.n_nodes)
-        self.x[ends] = (np.arange(ends.sum()) + 0.5) * SLOT
+        self.x[ends] = side + (np.arange(ends.sum()) + 0.5) * SLOT
         for i in np.flatnonzero(inner)[::-1]:
             children = [tree.left[i], tree.right[i]]
             self.n_leaves[i] = self.n_leaves[children].sum()
@@ -113,30 +141,23 @@ class _Drawing:
         self.splits = {i: _split_lines(tree, i) for i in self.inner.tolist()}
         self.height = max(map(len, self.splits.values()), default=0) * LINE
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
-        below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + bool(self.labels) * BARS
+        if panel:
+            self.y[self.leaves] = self.y[self.leaves].min()
+        below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + (panel or bool(self.labels) * BARS)
         foot = float(self.y[depth <= deepest].min()) - below
         # the legend below: columns of one width
         self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
-        self.legend_top, width = foot - 0.1, max(ends.sum(), 3) * SLOT
-        self.column = max(map(_text_width, self.legend), default=0.0) + 0.35
+        self.legend_top, width = foot - 0.1, side + max(ends.sum(), 3) * SLOT
+        self.column = max(map(text_width, self.legend), default=0.0) + 0.35
         self.n_columns = max(1, min(len(self.legend), int(width / self.column)))
         bottom = self.legend_top - math.ceil(len(self.legend) / self.n_columns) * 1.2 * LINE
-        self.middle = np.array([ends.sum() * SLOT, bottom]) / 2.0
+        self.middle = np.array([side + ends.sum() * SLOT, bottom]) / 2.0
         size = np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN
-        # a unit becomes an inch of the axes, or less when the drawing does not fit
-        if ax is None:
-            ax = plt.figure(figsize=(size[0], size[1] + 0.3)).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
-        figure = ax.get_figure()
-        assert figure is not None
-        room = np.asarray(ax.get_window_extent().size) / figure.dpi
-        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
-        (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0
-        ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-        ax.set_axis_off()
+        self.ax, self.scale = scaled_axes(ax, (float(size[0]), float(size[1])), self.middle)
 
     def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
         """Text centred at a point unless told otherwise, made smaller if wider than ``width``."""
-        fit = min(1.0, width / max(map(_text_width, text.split("\n"))))
+        fit = min(1.0, width / max(map(text_width, text.split("\n"))))
         options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
         self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
 
@@ -171,18 +192,20 @@ class _Drawing:
             lines = [text, *_rows_lines(self.tree, node)]
             self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), face)
 
-    def draw_classes(self) -> None:
-        """Leaves of a classification: a bar for each class, below them the most probable one; the legend."""
+    def draw_classes(self, heights: np.ndarray | None = None, room: float = BARS) -> None:
+        """Leaves of a classification: a bar for each class, below them the most probable one; the legend.
+
+        Bars have the ``heights`` (n_leaves, k), by default the probabilities, as fractions of ``room`` inches.
+        """
         value = self.tree.value
         assert value is not None
         k, width, fraction = len(self.labels), 0.8 * SLOT, value[self.leaves]
-        name = "tab10" if k <= 10 else "tab20" if k <= MOST_COLORS else "turbo"
-        colors = self.colormaps[name](np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k))
-        x, low = self.x[self.leaves], self.y[self.leaves] - BARS
-        self.bars(x, low, width, BARS, "none", edgecolor="0.7")
+        heights, colors = fraction if heights is None else heights, _class_colors(k)
+        x, low = self.x[self.leaves], self.y[self.leaves] - room
+        self.bars(x, low, width, room, "none", edgecolor="0.7")
         for j in range(k):
             here = x + ((j + 0.5) / k - 0.5) * width
-            self.bars(here, low, width / k, fraction[:, j] * BARS, colors[j], edgecolor="none")
+            self.bars(here, low, width / k, heights[:, j] * room, colors[j], edgecolor="none")
         for i, best in enumerate(np.argmax(fraction, axis=1)):
             lines = [
                 shortened(self.labels[best], 12),
@@ -198,12 +221,27 @@ class _Drawing:
             self.text(left + 0.15, y, label, ha="left")
 
 
+def _class_colors(k: int) -> list[Any]:
+    """A colour for each of ``k`` classes; colour-blind readers can tell up to eight apart."""
+    import matplotlib as mpl
+
+    if k <= len(COLORS):
+        return list(COLORS[:k])
+    at = np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k)
+    return list(mpl.colormaps["tab20" if k <= MOST_COLORS else "turbo"](at))
+
+
 def _class_labels(tree: Tree) -> list[str]:
     """Class labels as text; empty for a regression, or without values."""
     if tree.value is None or (tree.classes is None and tree.value.shape[1] == 1):
         return []
     labels = range(tree.value.shape[1]) if tree.classes is None else tree.classes.tolist()
-    return [shortened(label if isinstance(label, str) else f"class {label}", 30) for label in labels]
+    return [class_words(label) for label in labels]
+
+
+def class_words(label: Any) -> str:
+    """A class label on one line; a number is said to be a class."""
+    return shortened(label if isinstance(label, str) else f"class {label}", 30)
 
 
 def _split_lines(tree: Tree, node: int) -> list[str]:
@@ -220,7 +258,7 @@ def _rows_lines(tree: Tree, node: int) -> list[str]:
     return [] if tree.rows is None else [rows_words(tree, node)]
 
 
-def _text_width(text: str) -> float:
+def text_width(text: str) -> float:
     """Width of a line of text in inches, at least that of a letter."""
     from matplotlib import font_manager, textpath
 

@@ -1,0 +1,145 @@
+"""Plots of Shapley values: what each feature contributes to a prediction, with its interval over the trees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.checks import Seed, check_count
+from ...posterior.attributions import Attributions, attributions_of
+from ...posterior.base import Posterior
+from ...table.values import DATES, date_words
+from ...tree.words import label_words
+from .axes import (
+    ERRORS,
+    axes_or_new,
+    color_of,
+    has_no_draws,
+    say_no_draws,
+    shortened,
+    spaced_rows,
+    value_column,
+    value_name,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ...model import TreeModel
+
+N_ROWS = 200
+NAME, VALUE = 32, 14
+"""Letters of a feature's name and of its value."""
+
+
+def plot_shap(
+    posterior: Posterior,
+    X: Any = None,
+    ax: Axes | None = None,
+    *,
+    label: Any = None,
+    coverage: float = 0.9,
+    max_features: int = 10,
+    draws: int = 1000,
+    rng: Seed = 0,
+) -> Axes:
+    """Shapley values: contributions to one prediction, or how much each feature contributes on average.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled or exact.
+    X : table of shape (n, p), optional
+        Rows to be explained. Default: up to 200 training rows, evenly spaced in the table.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    label : class label, optional
+        Whose probability is explained; default the last class. Not for a regression, of which the first mean is
+        explained.
+    coverage : float, default 0.9
+        Of the intervals, over the trees, with equal tails; in (0, 1).
+    max_features : int, default 10
+        The features with the largest values are shown; the others are left out and counted.
+    draws : int, default 1000
+        Trees drawn from a posterior that is not draws.
+    rng : int, SeedSequence, Generator or None, default 0
+        For those draws.
+
+    Returns
+    -------
+    matplotlib Axes
+        For one row, the contribution of each feature and its interval, with the value of the feature; the title has the
+        sum, from the base value to the prediction. For several rows, the mean over the rows of the absolute
+        contribution in a tree, averaged over the trees, with its interval.
+
+    Raises
+    ------
+    ValueError
+        If X has no rows or does not fit the model's columns, the label is unknown, a number is out of range, or the
+        predictions of a leaf depend on the row.
+
+    Notes
+    -----
+    Which Shapley values, and at what cost: `Posterior.shap`.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    >>> plot_shap(truth, [[3.0]]).get_xlabel()
+    'contribution to P(1)'
+    """
+    check_count("max_features", max_features)
+    model, column = posterior.model, value_column(posterior.model, label)
+    numbers = spaced_rows(model, N_ROWS) if X is None else model.columns.numbers(X)
+    if len(numbers) == 0:
+        raise ValueError("X has no rows; give at least one.")
+    if has_no_draws(posterior):
+        return say_no_draws(axes_or_new(ax, 5.6, 3.4))
+    found = attributions_of(posterior._draws_that_predict(draws, rng), numbers, coverage)
+    one = len(numbers) == 1
+    middle, low, high = (
+        (found.mean[0], found.lower[0], found.upper[0])
+        if one
+        else (found.importance, found.importance_lower, found.importance_upper)
+    )
+    middle, low, high = middle[:, column], low[:, column], high[:, column]
+    order = np.lexsort((low - high, -np.abs(middle)))[:max_features]
+    left_out = int(np.sum(np.delete(middle, order) != 0.0))
+    ax = axes_or_new(ax, 5.8, 1.3 + 0.32 * len(order))
+    at = -np.arange(len(order), dtype=np.float64)
+    colors = [color_of(0 if value >= 0.0 else 3) for value in middle[order]]
+    ax.barh(at, middle[order], 0.62, color=colors, alpha=0.75)
+    reach = np.maximum([middle[order] - low[order], high[order] - middle[order]], 0.0)
+    ax.errorbar(middle[order], at, xerr=reach, **ERRORS)
+    ax.axvline(0.0, color="0.4", linewidth=0.8)
+    names = [_name(model, k, numbers[0, k] if one else None) for k in order.tolist()]
+    ax.set_yticks(at, names, parse_math=False)
+    what = value_name(model, column)
+    more = f"; {left_out} other features" if left_out else ""
+    ax.set_xlabel(f"contribution to {what}{more}" if one else f"mean absolute contribution to {what}{more}")
+    ax.set_title(_title(found, column, what, len(numbers)), fontsize="medium")
+    return ax
+
+
+def _title(found: Attributions, column: int, what: str, n: int) -> str:
+    interval = f"interval of {100.0 * found.coverage:.3g}% of the trees"
+    if n > 1:
+        return f"{n} rows, {interval}"
+    base = found.base[column]
+    return f"{what}: {base:.3g} on average, {base + found.mean[0, :, column].sum():.3g} here; {interval}"
+
+
+def _name(model: TreeModel, k: int, number: float | None) -> str:
+    """The name of a feature and its value, if a row is shown."""
+    name = shortened(model.columns.names[k], NAME)
+    if number is None:
+        return name
+    categories = model.columns.categories[k]
+    if categories is not None:
+        value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
+    else:
+        kind = model.columns.kind(k)
+        value = "missing" if np.isnan(number) else date_words(number, kind) if kind in DATES else f"{number:.5g}"
+    return f"{name} = {shortened(value, VALUE)}"
