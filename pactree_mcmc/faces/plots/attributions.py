@@ -87,8 +87,8 @@ def plot_shap(
     --------
     >>> import exact, pactree_mcmc as pt
     >>> truth = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
-    >>> plot_shap(truth, [[3.0]]).get_xlabel()
-    'contribution to P(1)'
+    >>> plot_shap(truth, [[3.0]]).get_yticklabels()[0].get_text()
+    'x0 = 3'
     """
     check_count("max_features", max_features)
     model, column = posterior.model, value_column(posterior.model, label)
@@ -107,28 +107,28 @@ def plot_shap(
     middle, low, high = middle[:, column], low[:, column], high[:, column]
     order = np.lexsort((low - high, -np.abs(middle)))[:max_features]
     left_out = int(np.sum(np.delete(middle, order) != 0.0))
-    ax = axes_or_new(ax, 5.8, 1.3 + 0.32 * len(order))
+    ax = axes_or_new(ax, 5.8, 1.5 + 0.32 * len(order))
     at = -np.arange(len(order), dtype=np.float64)
     colors = [color_of(0 if value >= 0.0 else 3) for value in middle[order]]
     ax.barh(at, middle[order], 0.62, color=colors, alpha=0.75)
-    reach = np.maximum([middle[order] - low[order], high[order] - middle[order]], 0.0)
-    ax.errorbar(middle[order], at, xerr=reach, **ERRORS)
+    ax.errorbar((low + high)[order] / 2.0, at, xerr=(high - low)[order] / 2.0, **ERRORS)
     ax.axvline(0.0, color="0.4", linewidth=0.8)
     names = [_name(model, k, numbers[0, k] if one else None) for k in order.tolist()]
     ax.set_yticks(at, names, parse_math=False)
     what = value_name(model, column)
-    more = f"; {left_out} other features" if left_out else ""
-    ax.set_xlabel(f"contribution to {what}{more}" if one else f"mean absolute contribution to {what}{more}")
-    ax.set_title(_title(found, column, what, len(numbers)), fontsize="medium")
+    ax.set_xlabel(f"{'' if one else 'mean absolute '}contribution to\n{what}", parse_math=False)
+    ax.set_ylim(0.6 - len(order), 0.6)
+    ax.set_title(_title(found, column, len(numbers), left_out), fontsize="medium", parse_math=False)
     return ax
 
 
-def _title(found: Attributions, column: int, what: str, n: int) -> str:
-    interval = f"interval of {100.0 * found.coverage:.3g}% of the trees"
-    if n > 1:
-        return f"{n} rows, {interval}"
+def _title(found: Attributions, column: int, n: int, left_out: int) -> str:
     base = found.base[column]
-    return f"{what}: {base:.3g} on average, {base + found.mean[0, :, column].sum():.3g} here; {interval}"
+    rows = f"mean over {n} rows"
+    if n == 1:
+        rows = f"{base:.3g} on average, {base + found.mean[0, :, column].sum():.3g} here"
+    more = f", {left_out} features left out" if left_out else ""
+    return f"{rows}{more}\ninterval of {100.0 * found.coverage:.3g}% of the trees"
 
 
 def _name(model: TreeModel, k: int, number: float | None) -> str:

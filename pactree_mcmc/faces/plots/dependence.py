@@ -11,11 +11,13 @@ from ...posterior.base import Posterior
 from ...tree.arrays import leaf_values
 from ...tree.tree import stack_trees
 from .axes import (
+    ERRORS,
     axes_or_new,
     color_of,
     feature_number,
     has_no_draws,
     say_no_draws,
+    shortened,
     spaced_rows,
     value_column,
     value_name,
@@ -112,7 +114,7 @@ def plot_partial_dependence(
         raise ValueError("X has no rows; give at least one.")
     ax = axes_or_new(ax, 5.0, 3.4)
     ax.set(ylabel=value_name(model, column))
-    ax.set_xlabel(model.columns.names[k], parse_math=False)
+    ax.set_xlabel(shortened(model.columns.names[k], 50), parse_math=False)
     if has_no_draws(posterior):
         return say_no_draws(ax)
     trees = posterior.draw_trees(n_trees, rng)
@@ -132,7 +134,8 @@ def plot_partial_dependence(
     margin = 0.07 * (high - low) or 0.5
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
     over = "one row" if len(rows) == 1 else f"{len(rows)} rows"
-    ax.set_title(f"mean over {over}, interval of {100.0 * coverage:.3g}% of the trees", fontsize="medium")
+    thin = f"\nthin: the mean for each of {some.shape[1]} rows" if some.shape[1] else ""
+    ax.set_title(f"mean over {over}, interval of {100.0 * coverage:.3g}% of the trees{thin}", fontsize="medium")
     return ax
 
 
@@ -143,8 +146,9 @@ def _draw_band(ax: Axes, axis: Axis, found: Dependence) -> None:
         ax.stairs(found.high, axis.edges, baseline=found.low, **band)
         ax.stairs(found.mean, axis.edges, baseline=None, color=color_of(0), linewidth=1.8)
     else:
-        reach = np.maximum([found.mean - found.low, found.high - found.mean], 0.0)
-        ax.errorbar(axis.middles, found.mean, yerr=reach, fmt="o", capsize=3.0, color=color_of(0))
+        middle, reach = (found.low + found.high) / 2.0, (found.high - found.low) / 2.0
+        ax.plot(axis.middles, found.mean, "o", color=color_of(0))
+        ax.errorbar(axis.middles, middle, yerr=reach, **{**ERRORS, "capsize": 3.0, "ecolor": color_of(0)})
 
 
 def _draw_curve(ax: Axes, axis: Axis, curve: np.ndarray) -> None:

@@ -59,8 +59,8 @@ def plot_forest(
     -------
     matplotlib Axes
         Nodes at their depth; across, the mean position of their training rows, which are sorted by the leaves of the
-        most probable tree, from left to right. Edges have the colour of the feature that their upper node splits on; the
-        six most frequent features are named. The thin black lines are the most probable tree.
+        most probable tree, from left to right. Edges have the colour of the feature that their upper node splits on;
+        the six most frequent features are named. The thin black lines are the most probable tree.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _draw_edges(ax: Axes, post: SampledPosterior, edges: Edges, counts: np.ndarr
     frequent = np.argsort(-weight, kind="stable")[:NAMED]
     frequent = frequent[weight[frequent] > 0.0]
     color = np.tile(to_rgba(OTHERS), (post.model.n_features, 1))
-    color[frequent] = [to_rgba(COLORS[i]) for i in range(len(frequent))]
+    color[frequent] = np.reshape([to_rgba(COLORS[i]) for i in range(len(frequent))], (-1, 4))
     shade = color[edges.feature[drawn]]
     # as dark as so many edges over one another
     shade[:, 3] = 1.0 - (1.0 - opacity) ** counts[edges.tree[drawn]]
@@ -195,10 +195,10 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
     Returns
     -------
     matplotlib Axes
-        A box for each node: the conditions that lead to it from the node above, its support, its training rows, and what
-        a leaf with these rows predicts. The more probable, the darker the box and the thicker the edge. A node has more
-        than two children where most trees split it further, but not by one split; rows in none of its children are in a
-        dashed box.
+        A box for each node: the conditions that lead to it from the node above, its support, its training rows, and
+        what a leaf with these rows predicts. The more probable, the darker the box and the thicker the edge. A node
+        has more than two children where most trees split it further, but not by one split; rows in none of its children
+        are in a dashed box.
 
     Raises
     ------

@@ -48,8 +48,8 @@ def plot_leaves(
     matplotlib Axes
         A classification: in each leaf a bar for each class, as high as the rows of this class in the leaf are many, on
         one scale for all leaves; below them the most probable class, its probability and the number of rows. A
-        regression: below the mean a histogram of y that lies on its side, with one axis of y and one scale of counts for
-        all leaves, and a line at the mean. Rows count with their weights.
+        regression: below the mean a histogram of y that lies on its side, with one axis of y and one scale of counts
+        for all leaves, and a line at the mean. Rows count with their weights.
 
     Raises
     ------

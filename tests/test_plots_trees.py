@@ -1,0 +1,483 @@
+"""Plots of many trees: what is drawn are the numbers that the posterior answers, for every size of posterior."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces.plots import (
+    axes,
+    forest,
+    plot_consensus,
+    plot_cumulative_support,
+    plot_forest,
+    plot_leaves,
+    plot_partial_dependence,
+    plot_shap,
+    plot_split_frequencies,
+    plot_tree_space,
+    support,
+)
+from pactree_mcmc.posterior.space.scaling import classical_scaling
+
+LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    before = plt.get_fignums()
+    yield
+    assert before == []
+    plt.close("all")
+
+
+def stump(k, threshold):
+    return pt.Tree([k, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
+
+
+def twice(first, second):
+    """Feature 0 is split at the first threshold, and feature 1 on the left side of it."""
+    return pt.Tree([0, 1, -1, -1, -1], [first, second, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+
+
+LEAF = pt.Tree([-1], [0], [0], [0])
+
+
+def problem(regression=False, p=2, names=None, classes=("no", "yes")):
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 6, (60, p)).astype(float)
+    y = X[:, 0] + rng.normal(size=60) if regression else np.array(classes)[(X[:, 0] > 2).astype(int)]
+    frame = pd.DataFrame(X, columns=names or [f"f{k}" for k in range(p)])
+    return pt.TreeModel(frame, y, tree_prior=pt.ChipmanPrior(0.95, 0.5))
+
+
+def some(regression=False, chains=2, draws=30, **kwargs):
+    trees = [LEAF, stump(0, 2.5), twice(2.5, 1.5), twice(1.5, 3.5)]
+    drawn = np.random.default_rng(1).integers(0, 4, (chains, draws))
+    return pt.posterior_from_trees(problem(regression, **kwargs), trees, drawn)
+
+
+def markers(ax):
+    return [c for c in ax.collections if isinstance(c, PathCollection)]
+
+
+class TestScaling:
+    def test_distances_in_the_plane_come_back(self):
+        points = np.random.default_rng(0).normal(size=(12, 2))
+        square = ((points[:, None] - points) ** 2).sum(axis=2)
+        place, part = classical_scaling(square)
+        np.testing.assert_allclose(((place[:, None] - place) ** 2).sum(axis=2), square, atol=1e-10)
+        assert part.sum() == pytest.approx(1.0)
+        assert part[0] > part[1]
+
+    def test_one_point_and_points_on_a_line(self):
+        place, part = classical_scaling(np.zeros((3, 3)))
+        assert not place.any()
+        assert part.tolist() == [0.0, 0.0]
+        assert classical_scaling(np.zeros((1, 1)))[0].shape == (1, 2)
+        place, part = classical_scaling(np.array([[0.0, 9.0], [9.0, 0.0]]))
+        np.testing.assert_allclose(np.sort(place[:, 0]), [-1.5, 1.5])
+        np.testing.assert_allclose(part, [1.0, 0.0])
+
+
+class TestTreeSpace:
+    @pytest.mark.parametrize("distance", ["cells", "partitions", "predictions"])
+    def test_markers_lie_as_far_apart_as_the_trees(self, distance):
+        post = pt.posterior_from_trees(problem(), [stump(0, 2.5), stump(1, 1.5), LEAF], [[0, 1, 2, 2], [0, 0, 0, 1]])
+        ax = plot_tree_space(post, distance=distance)
+        found = post.tree_distances(kind=distance)
+        wanted = found.matrix if distance == "cells" else found.matrix**2
+        first = [int(np.argmax(found.tree == t)) for t in range(3)]
+        places = np.unique(np.concatenate([c.get_offsets() for c in markers(ax)]).round(9), axis=0)
+        assert len(places) == 3
+        got = np.sort(((places[:, None] - places) ** 2).sum(axis=2).ravel())
+        np.testing.assert_allclose(got, np.sort(wanted[np.ix_(first, first)].ravel()), atol=1e-6)
+
+    def test_chains_have_colours_and_modes_shapes_and_names(self):
+        x = np.arange(40)
+        X = np.column_stack([x, (x + (x == 19) - (x == 20)) % 40]).astype(float)
+        post = pt.posterior_from_trees(
+            pt.TreeModel(X, x > 19), [stump(k, 19.5) for k in (0, 1)], [[0] * 45 + [1] * 5, [1] * 50]
+        )
+        ax = plot_tree_space(post)
+        colors = {tuple(c.get_facecolor()[0][:3]) for c in markers(ax)}
+        assert colors == {to_rgba(axes.color_of(c))[:3] for c in (0, 1)}
+        assert [text.get_text() for text in ax.texts] == ["0", "1"]
+        names = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert names[2:] == ["0: 55% of the draws; x1 ≤ 19.5, 2 leaves", "1: 45% of the draws; x0 ≤ 19.5, 2 leaves"]
+        # 45 draws of one tree in one chain are one marker, larger than that of 5
+        sizes = np.concatenate([c.get_sizes() for c in markers(ax)])
+        np.testing.assert_allclose(np.sort(sizes), 18.0 * np.sqrt([5.0, 45.0, 50.0]))
+
+
+class TestSplitFrequencies:
+    def test_each_chain_against_the_others(self):
+        post = some(chains=3)
+        ax = plot_split_frequencies(post)
+        found = post.support(0.05)
+        here = found.kind == "cell"
+        for c in range(3):
+            line = next(line for line in ax.lines if line.get_label() == f"chain {c}")
+            np.testing.assert_allclose(line.get_ydata(), found.by_chain[here, c])
+            np.testing.assert_allclose(line.get_xdata(), np.delete(found.by_chain[here], c, axis=1).mean(axis=1))
+        assert f"{post.asdsf().asdsf:.3f}" in ax.get_title()
+
+    def test_one_chain_half_with_half(self):
+        post = some(chains=1)
+        ax = plot_split_frequencies(post)
+        halves = pt.posterior_from_trees(
+            post.model, [post.distinct_tree(t) for t in range(4)], post.tree_of_draw.reshape(2, 15)
+        )
+        found = halves.support(0.05)
+        line = next(line for line in ax.lines if line.get_label() == "first half")
+        np.testing.assert_allclose(np.sort(line.get_ydata()), np.sort(found.by_chain[found.kind == "cell", 0]))
+
+    def test_against_the_exact_probabilities(self):
+        X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
+        truth = exact.solve(pt.TreeModel(X, X[:, 0] > 1))
+        post = truth.sample(200, rng=1)
+        ax = plot_split_frequencies(post, truth=truth)
+        found, wanted = post.support(0.05), truth.support(0.0)
+        known = dict(zip(wanted.key, wanted.probability, strict=True))
+        line = next(line for line in ax.lines if line.get_label() == "splits")
+        here = np.flatnonzero(found.kind == "split")
+        np.testing.assert_allclose(line.get_xdata(), [known[found.key[i]] for i in here])
+        np.testing.assert_allclose(line.get_ydata(), found.probability[here])
+
+    def test_independent_chains_lie_in_the_band(self):
+        """About 95 % of the points of chains that agree."""
+        trees = [LEAF, stump(0, 2.5), twice(2.5, 1.5), twice(1.5, 3.5), stump(1, 2.5), stump(1, 3.5)]
+        inside = []
+        for seed in range(20):
+            drawn = np.random.default_rng(seed).integers(0, 6, (4, 200))
+            ax = plot_split_frequencies(pt.posterior_from_trees(problem(), trees, drawn))
+            low, high = _band(ax)
+            for line in ax.lines:
+                if str(line.get_label()).startswith("chain"):
+                    x, y = line.get_xdata(), line.get_ydata()
+                    inside += (np.interp(x, support.GRID, low) <= y).tolist()
+                    inside += (y <= np.interp(x, support.GRID, high)).tolist()
+            plt.close("all")
+        # one side each, so 97.5 %
+        assert 0.955 < np.mean(inside) < 0.99
+
+
+def _band(ax):
+    """Lower and upper limits of the grey band at the places of the grid."""
+    vertices = next(c for c in ax.collections if hasattr(c, "get_paths")).get_paths()[0].vertices
+    n = len(support.GRID)
+    low = np.full(n, np.inf)
+    high = np.full(n, -np.inf)
+    for x, y in vertices:
+        i = round(x * (n - 1))
+        low[i], high[i] = min(low[i], y), max(high[i], y)
+    return low, high
+
+
+class TestCumulativeSupport:
+    def test_lines_are_fractions_of_the_draws_so_far(self):
+        post = some()
+        ax = plot_cumulative_support(post, n_splits=2)
+        found = post.support(0.0)
+        splits = found.kind == "split"
+        nearest = np.sort(np.abs(found.probability[splits] - 0.5))[:2]
+        thick = [line for line in ax.lines if line.get_linewidth() > 2]
+        thin = [line for line in ax.lines if line.get_linewidth() < 2]
+        assert len(thick) == 2
+        assert len(thin) == 4
+        np.testing.assert_allclose([abs(line.get_ydata()[-1] - 0.5) for line in thick], nearest)
+        held = found.by_tree[np.flatnonzero(splits)[np.argmin(np.abs(found.probability[splits] - 0.5))]]
+        wanted = np.cumsum(held[post.tree_of_draw], axis=1) / np.arange(1, 31)
+        np.testing.assert_allclose([line.get_ydata() for line in thin[:2]], wanted)
+        np.testing.assert_allclose(thick[0].get_ydata(), wanted.mean(axis=0))
+
+    def test_long_runs_have_few_places_and_end_at_the_end(self):
+        post = some(draws=5000)
+        ax = plot_cumulative_support(post)
+        assert len(ax.lines[0].get_xdata()) == support.POINTS
+        assert ax.lines[0].get_xdata()[-1] == 5000
+
+    def test_without_a_split_the_axes_say_so(self):
+        ax = plot_cumulative_support(pt.posterior_from_trees(problem(), [LEAF], [[0, 0, 0, 0]]))
+        assert "no draw has a split" in ax.get_title()
+
+
+class TestForest:
+    def test_nodes_are_at_the_mean_of_their_rows(self):
+        post = some()
+        ax = plot_forest(post)
+        segments = np.concatenate([c.get_segments() for c in ax.collections if isinstance(c, LineCollection)])
+        assert set(segments[:, 0, 1]) == {0.0, 1.0}
+        np.testing.assert_array_equal(segments[:, 1, 1], segments[:, 0, 1] + 1.0)
+        # the most probable tree: its rows are in order, so a node is in the middle of its own
+        best = post.map_tree()
+        rows = best.rows / best.rows[0]
+        way = ax.lines[0].get_xydata()
+        left, right = way[1], way[int(np.flatnonzero((way[:, 1] == 1) & (way[:, 0] > way[1, 0]))[0])]
+        np.testing.assert_allclose(left, [rows[1] / 2.0, 1.0])
+        np.testing.assert_allclose(right, [1.0 - rows[best.right[0]] / 2.0, 1.0])
+        # whatever the tree, the rows of two children are those of their parent
+        for parent in np.unique(segments[:, 0], axis=0):
+            below = segments[(segments[:, 0] == parent).all(axis=1), 1, 0]
+            assert below.min() < parent[0] < below.max()
+
+    def test_an_edge_is_as_dark_as_its_draws(self):
+        model = problem()
+        post = pt.posterior_from_trees(model, [stump(0, 2.5), stump(1, 1.5)], [[0] * 9 + [1]])
+        ax = plot_forest(post, alpha=0.1)
+        (drawn,) = (c for c in ax.collections if isinstance(c, LineCollection))
+        alphas = {tuple(np.round(c[:3], 6)): c[3] for c in drawn.get_colors()}
+        first, second = (tuple(np.round(to_rgba(forest.COLORS[i])[:3], 6)) for i in (0, 1))
+        assert alphas[first] == pytest.approx(1.0 - 0.9**9)
+        assert alphas[second] == pytest.approx(0.1)
+        names = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert names == ["f0", "f1", "most probable tree"]
+
+    def test_rare_features_are_one_colour(self):
+        trees = [stump(k, 2.5) for k in range(12)]
+        ax = plot_forest(pt.posterior_from_trees(problem(p=12), trees))
+        names = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert names[-2] == "6 other features"
+
+
+class TestConsensus:
+    def test_boxes_say_words_support_and_rows(self):
+        post = pt.posterior_from_trees(problem(), [stump(0, 2.5), twice(2.5, 1.5), stump(1, 1.5)], [[0, 1, 1, 1, 2]])
+        tree = post.consensus_tree()
+        ax = plot_consensus(post)
+        texts = [text.get_text() for text in ax.texts]
+        assert len(texts) == len(tree.words) == 5
+        for text, p, rows in list(zip(texts, tree.support, tree.rows))[1:]:
+            assert f"support {p:.2f}" in text
+            assert f"{rows:.0f} row" in text
+        assert "50%" in ax.get_title()
+        widths = {round(line.get_linewidth(), 6) for line in ax.lines}
+        scale = min(widths) / (0.6 + 3.4 * 0.2)
+        assert widths == {round(scale * (0.6 + 3.4 * w), 6) for w in (0.2, 0.6)}
+
+    def test_three_children_and_rows_in_none(self):
+        parent = np.array([-1, 0, 0, 0, 3])
+        tree = pt.posterior_from_trees(problem(), [LEAF]).consensus_tree()._replace(
+            words=["all rows", "a", "b", "c", "d"], support=np.array([1.0, 0.9, 0.8, 0.7, 0.6]),
+            rows=np.array([60.0, 10.0, 20.0, 25.0, 5.0]), rest=np.array([5.0, 0, 0, 20.0, 0]), parent=parent,
+            depth=np.array([0, 1, 1, 1, 2]), value=None,
+        )  # fmt: skip
+        ax = plot_consensus(tree)
+        texts = [text.get_text() for text in ax.texts]
+        assert sorted(texts[:2]) == ["20 rows\nin no child", "5 rows\nin no child"]
+        assert len(ax.lines) == 6
+        assert sum(line.get_linestyle() == "--" for line in ax.lines) == 2
+        boxes = [p for p in ax.patches if hasattr(p, "get_height")]
+        by_row = {}
+        for box in boxes:
+            by_row.setdefault(round(box.get_y() + box.get_height(), 6), []).append((box.get_x(), box.get_width()))
+        for row in by_row.values():
+            ends = sorted((x, x + width) for x, width in row)
+            assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:]))
+
+
+class TestLeaves:
+    def test_bars_are_the_rows_of_each_class(self):
+        post = some()
+        tree = twice(2.5, 1.5)
+        ax = plot_leaves(post, tree=tree)
+        X, y = post.model.columns, post.model.target.values
+        assert X.names == ("f0", "f1")
+        leaf = tree.apply(axes.numbers_of_rows(post.model, np.arange(60)))
+        counts = np.array([[np.sum((leaf == node) & (y == k)) for k in (0, 1)] for node in (2, 3, 4)])
+        for k in (0, 1):
+            bars = [
+                p for p in ax.patches if p.get_facecolor() == to_rgba(axes.COLORS[k]) and p.get_x() > 0.0
+            ]  # the last one is in the legend
+            heights = np.array([p.get_height() for p in bars[:3]])
+            np.testing.assert_allclose(heights / 1.1 * counts.max(), counts[:, k], atol=1e-9)
+
+    def test_histograms_hold_all_rows(self):
+        post = some(True)
+        ax = plot_leaves(post, tree=stump(0, 2.5), n_bins=7)
+        y = post.model.target.values
+        leaf = stump(0, 2.5).apply(axes.numbers_of_rows(post.model, np.arange(60)))
+        bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(axes.COLORS[0])]
+        wanted = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
+        np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), wanted / wanted.max(), atol=1e-9)
+        assert any(text.get_text() == f"longest bar: {wanted.max()} rows" for text in ax.texts)
+
+    def test_a_tree_of_scikit_learn(self):
+        sklearn_tree = pytest.importorskip("sklearn.tree")
+        post = some()
+        X, y = axes.numbers_of_rows(post.model, np.arange(60)), post.model.target.values
+        fitted = sklearn_tree.DecisionTreeClassifier(max_depth=2).fit(X, y)
+        plot_leaves(post, tree=pt.Tree.from_sklearn(fitted))
+        with pytest.raises(ValueError, match="splits on feature 5"):
+            plot_leaves(post, tree=stump(5, 1.0))
+
+
+class TestShap:
+    def test_one_row(self):
+        post = some()
+        X = pd.DataFrame({"f0": [4.0], "f1": [1.0]})
+        ax = plot_shap(post, X, coverage=0.5)
+        found = post.shap(X, 0.5)
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], found.mean[0, :, 1])
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["f0 = 4", "f1 = 1"]
+        assert f"{post.predict_proba(X)[0, 1]:.3g} here" in ax.get_title()
+        ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
+        np.testing.assert_allclose(ends, np.column_stack([found.lower[0, :, 1], found.upper[0, :, 1]]), atol=1e-12)
+
+    def test_several_rows_and_features_left_out(self):
+        trees = [stump(k, 2.5) for k in range(12)]
+        post = pt.posterior_from_trees(problem(p=12), trees)
+        ax = plot_shap(post, max_features=4)
+        found = post.shap(pd.DataFrame(axes.spaced_rows(post.model, 200), columns=post.model.columns.names))
+        wanted = np.sort(found.importance[:, 1])[::-1][:4]
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], wanted)
+        assert "8 features left out" in ax.get_title()
+        with pytest.raises(ValueError, match="no rows"):
+            plot_shap(post, np.zeros((0, 12)))
+
+
+class TestIndividual:
+    def test_thin_lines_are_the_means_for_single_rows(self):
+        post = some(True)
+        X = axes.spaced_rows(post.model, 60)[:5]
+        ax = plot_partial_dependence(post, "f0", X=pd.DataFrame(X, columns=["f0", "f1"]), individual=5)
+        curves = [p.get_data() for p in ax.patches][2:]
+        assert len(curves) == 5
+        for curve, row in zip(curves, X, strict=True):
+            for value, low, high in zip(curve.values, curve.edges, curve.edges[1:]):
+                asked = pd.DataFrame([[(low + high) / 2.0, row[1]]], columns=["f0", "f1"])
+                assert value == pytest.approx(post.predict(asked)[0])
+        mean = ax.patches[1].get_data().values
+        np.testing.assert_allclose(mean, np.mean([c.values for c in curves], axis=0))
+
+    def test_one_row_has_its_own_band(self):
+        post = some(True)
+        row = pd.DataFrame({"f0": [1.0], "f1": [5.0]})
+        band = plot_partial_dependence(post, "f0", X=row, n_trees=50, coverage=0.5).patches[0].get_data()
+        trees = post.draw_trees(50, 0)
+        middles = (band.edges[1:] + band.edges[:-1]) / 2.0
+        asked = [pd.DataFrame([[x, 5.0]], columns=row.columns) for x in middles]
+        values = np.array([[tree.predict(x)[0] for x in asked] for tree in trees])
+        np.testing.assert_allclose(band.values, np.quantile(values, 0.75, axis=0))
+        np.testing.assert_allclose(band.baseline, np.quantile(values, 0.25, axis=0))
+
+    def test_equal_rows_count_as_often_as_they_are(self):
+        """Partial dependence is a mean over rows, not over distinct ones."""
+        X = np.array([[0.0, 0.0]] * 9 + [[1.0, 1.0]])
+        model = pt.TreeModel(X, np.arange(10.0), tree_prior=pt.ChipmanPrior(0.95, 0.5))
+        post = pt.posterior_from_trees(model, [stump(1, 0.5)])
+        mean = plot_partial_dependence(post, 0).patches[1].get_data().values
+        np.testing.assert_allclose(mean, post.predict(X).mean())
+
+
+PLOTS = {
+    "space": plot_tree_space,
+    "frequencies": plot_split_frequencies,
+    "cumulative": plot_cumulative_support,
+    "forest": plot_forest,
+    "consensus": plot_consensus,
+    "leaves": plot_leaves,
+    "shap": plot_shap,
+    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax, individual=3),
+}
+SAMPLED_ONLY = {"frequencies", "cumulative"}
+
+
+def sizes():
+    """Posteriors of every size, by name."""
+    one = problem(p=1)
+    return {
+        "usual": lambda: some(),
+        "regression": lambda: some(True),
+        "stump only": lambda: pt.posterior_from_trees(problem(), [LEAF], [[0] * 8, [0] * 8]),
+        "one draw": lambda: pt.posterior_from_trees(problem(), [twice(2.5, 1.5)], [[0]]),
+        "three draws": lambda: pt.posterior_from_trees(problem(), [twice(2.5, 1.5), LEAF], [[0, 1, 1]]),
+        "one feature": lambda: pt.posterior_from_trees(one, [stump(0, 1.5), stump(0, 2.5)], [[0, 1, 0, 0, 1]]),
+        "30 features": lambda: pt.posterior_from_trees(problem(p=30), [stump(k, 2.5) for k in range(30)]),
+        "12 chains": lambda: some(chains=12),
+        "long names": lambda: some(names=[LONG, "b " + LONG], classes=("$" + LONG, "z" + LONG)),
+        "constant y": lambda: pt.posterior_from_trees(pt.TreeModel(np.arange(8.0)[:, None], np.ones(8)), [LEAF]),
+        "no draws": lambda: pt.posterior_from_trees(problem(), [LEAF], np.zeros((2, 0), dtype=int)),
+    }
+
+
+@pytest.mark.parametrize("size", list(sizes()))
+@pytest.mark.parametrize("name", list(PLOTS))
+def test_every_size_is_drawn_on_the_axes_given(name, size):
+    post = sizes()[size]()
+    _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    assert PLOTS[name](post, ax=ax) is ax
+    assert plt.get_fignums() == [1]
+    assert not other.has_data()
+    ax.get_figure().draw_without_rendering()
+    if size == "no draws":
+        assert [text.get_text() for text in ax.texts] == ["no draws"]
+        return
+    assert ax.get_title() or (name == "leaves" and ax.texts)
+    if ax.axison:
+        assert ax.get_xlabel() and (ax.get_ylabel() or name == "shap")
+
+
+@pytest.mark.parametrize("name", list(PLOTS))
+def test_everything_is_inside_a_figure_of_its_own(name):
+    post = sizes()["long names"]()
+    ax = PLOTS[name](post)
+    figure = ax.get_figure()
+    figure.draw_without_rendering()
+    page = figure.bbox
+    parts = [*ax.texts, ax.title, ax.xaxis.label, *([ax.get_legend()] if ax.get_legend() else [])]
+    for part in parts:
+        box = part.get_window_extent()
+        if box.width and part.get_visible() and (ax.axison or part not in (ax.xaxis.label,)):
+            assert box.x0 >= -1 and box.x1 <= page.x1 + 1 and box.y0 >= -1 and box.y1 <= page.y1 + 1, part
+
+
+@pytest.mark.parametrize("name", sorted(set(PLOTS) - SAMPLED_ONLY))
+def test_exact_posteriors_are_drawn(name):
+    X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
+    ax = PLOTS[name](exact.solve(pt.TreeModel(X, X[:, 0] > 1)))
+    ax.get_figure().draw_without_rendering()
+
+
+def test_what_cannot_be_drawn_is_refused():
+    post = some()
+    truth = exact.solve(pt.TreeModel([[0.0], [1.0]], [0, 1]))
+    for plot in (plot_split_frequencies, plot_cumulative_support):
+        with pytest.raises(TypeError, match="without draws"):
+            plot(truth)
+    with pytest.raises(ValueError, match="distance"):
+        plot_tree_space(post, distance="far")
+    with pytest.raises(TypeError, match="truth"):
+        plot_split_frequencies(post, truth=3)
+    with pytest.raises(ValueError, match="min_probability"):
+        plot_split_frequencies(post, min_probability=2.0)
+    with pytest.raises(ValueError, match="n_splits"):
+        plot_cumulative_support(post, n_splits=0)
+    with pytest.raises(ValueError, match="alpha"):
+        plot_forest(post, alpha=1.5)
+    with pytest.raises(TypeError, match="tree is"):
+        plot_consensus(3)
+    with pytest.raises(ValueError, match="output"):
+        plot_leaves(post, output=1)
+    with pytest.raises(TypeError, match="tree is"):
+        plot_leaves(post, tree="best")
+    with pytest.raises(ValueError, match="max_features"):
+        plot_shap(post, max_features=0)
+    with pytest.raises(ValueError, match="individual"):
+        plot_partial_dependence(post, 0, individual=-1)
+    assert plt.get_fignums() == []
+
+
+def test_colours_of_chains_are_told_apart():
+    """Any two differ in what the cones for middle and short waves see."""
+    lms = np.array([[0.3811, 0.5783, 0.0402], [0.1967, 0.7244, 0.0782], [0.0241, 0.1288, 0.8444]])
+    colors = np.array([to_rgba(c)[:3] for c in axes.COLORS]) ** 2.2
+    seen = colors @ lms.T
+    # without the cones for long waves
+    seen[:, 0] = 0.0
+    distance = np.sqrt(((seen[:, None] - seen) ** 2).sum(axis=2)) + np.eye(len(seen))
+    assert distance.min() > 0.05
