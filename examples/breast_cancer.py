@@ -1,7 +1,7 @@
 """The main job: a posterior over decision trees for the Wisconsin breast-cancer data.
 
-Four chains, their summary, held-out log loss and accuracy beside CART pruned by cross-validation, and a picture of the
-posterior and of the best tree. Run: python examples/breast_cancer.py [folder for the pictures]
+Four chains, their summary, held-out log loss and accuracy beside CART pruned by cross-validation, and pictures of the
+posterior, of the best tree with the rows of its leaves, and of 200 trees over one another. Run: python examples/breast_cancer.py [folder for the pictures]
 """
 
 import sys
@@ -51,7 +51,8 @@ def main(folder):
 
     folder.mkdir(parents=True, exist_ok=True)
     pt.plots.plot_posterior(post).savefig(folder / "breast_cancer_posterior.png", dpi=120)
-    pt.plots.plot_tree(best).figure.savefig(folder / "breast_cancer_tree.png", dpi=120)
+    pt.plots.plot_leaves(post).figure.savefig(folder / "breast_cancer_tree.png", dpi=120)
+    pt.plots.plot_forest(post).figure.savefig(folder / "breast_cancer_forest.png", dpi=120)
     print(f"\npictures in {folder}")
 
 

@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from chipman_1998 import chipman_data
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import exact
@@ -24,6 +24,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces import plots
 
 DPI = 80
+FLOWERS = load_iris(as_frame=True)
 INTRODUCTION = """# Gallery
 
 All functions are in `pt.plots`; they take matplotlib axes and return them. This page and its pictures are
@@ -32,7 +33,8 @@ written by `python examples/gallery.py`.
 `truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,
 two classes. `regions` and `tempered` are runs (the second with `betas=8`) for the example of Chipman, George and
 McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The plots over two
-features show `noisy`, a run for two noisy classes.
+features show `noisy`, a run for two noisy classes. `flowers` is a run for Fisher's irises; `apart` is one that is too
+short and of too simple a kernel to mix.
 """
 
 
@@ -55,6 +57,8 @@ def posteriors():
         "post": pt.sample(binary, **run),
         "noisy": pt.sample(noisy, **run),
         "regions": pt.sample(regions, **run),
+        "flowers": pt.sample(pt.TreeModel(FLOWERS.data, FLOWERS.target_names[FLOWERS.target]), **run),
+        "apart": pt.sample(binary, draws=500, tune=0, chains=4, rng=1, kernel="grow-prune", progress=False),
         "tempered": pt.sample(regions, betas=8, **run),
     }
 
@@ -91,6 +95,43 @@ def inclusion(post, truth):
     plots.plot_inclusion(post, truth=truth)
 
 
+def leaves(flowers):
+    """The most probable tree and the training rows of each leaf, a bar for each class."""
+    plots.plot_leaves(flowers)
+
+
+def leaves_of_a_regression(regions):
+    """The same for a regression: y on one axis for all leaves, the mean as a line."""
+    plots.plot_leaves(regions)
+
+
+def forest(flowers):
+    """200 drawn trees over one another, nodes at their depth and placed by the training rows in them."""
+    plots.plot_forest(flowers)
+
+
+def consensus(flowers):
+    """The cells that more than half of the trees have, with their probability; a node may have three children."""
+    plots.plot_consensus(flowers)
+
+
+def tree_space(apart):
+    """A map of the trees of a run that did not mix: chains by colour, modes by shape."""
+    plots.plot_tree_space(apart)
+
+
+def split_frequencies(post, apart, truth):
+    """How often chains have each cell: chains that do not agree, and draws against the exact posterior."""
+    _, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+    plots.plot_split_frequencies(apart, axes[0])
+    plots.plot_split_frequencies(post, axes[1], truth=truth)
+
+
+def cumulative_support(apart):
+    """How the probability of uncertain splits settles along the run, by chain."""
+    plots.plot_cumulative_support(apart)
+
+
 def partition(noisy):
     """The cells of the most probable tree in two dimensions."""
     plots.plot_partition(noisy)
@@ -119,6 +160,18 @@ def dependence(regions):
     plots.plot_partial_dependence(regions, "x2", axes[1])
 
 
+def individual(noisy):
+    """Individual conditional expectation: thin lines are single rows; where they cross, features interact."""
+    plots.plot_partial_dependence(noisy, 0, individual=30)
+
+
+def contributions(flowers):
+    """Shapley values of trees, averaged over the draws, with intervals: of one row, and of all."""
+    _, axes = plt.subplots(1, 2, figsize=(12, 3), layout="constrained")
+    plots.plot_shap(flowers, FLOWERS.data.iloc[[70]], axes[0], label="versicolor")
+    plots.plot_shap(flowers, FLOWERS.data, axes[1], label="versicolor")
+
+
 def trace(post):
     """Log posterior and number of leaves, draw by draw."""
     plots.plot_trace(post)
@@ -145,8 +198,9 @@ def ladder(tempered):
 
 
 PICTURES = (
-    best_tree, large_tree, n_leaves, depth, inclusion, partition, surface, spread, nominal_surface, dependence, trace,
-    ranks, four_pictures, comparison, ladder,
+    best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth, inclusion,
+    partition, surface, spread, nominal_surface, dependence, individual, contributions, trace, ranks,
+    split_frequencies, cumulative_support, four_pictures, comparison, ladder,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, Negative
 MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
-Mode, Projection.
+Mode, Projection, Attributions (Shapley values).
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
 Checks of your own leaves and moves: testing, a module.
@@ -58,6 +58,7 @@ from .model import (
     WeibullGamma,
 )
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
+from .posterior.attributions import Attributions
 from .posterior.base import Posterior
 from .posterior.convergence import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
 __all__ = [
+    "Attributions",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
     "BetaBinomial",

@@ -198,6 +198,7 @@ POSTERIORS = [
         consensus_tree=(a.anything, {"min_support": "?share", "draws": "?count", "rng": "?rng"}),
         credible_set=(a.anything, {"mass": "?share", "draws": "?count", "rng": "?rng"}),
         modes=(a.anything, {"most": "?count", "draws": "?count", "rng": "?rng"}),
+        shap=(a.anything, {"X": "X", "coverage": "?delta", "draws": "?count", "rng": "?rng"}),
         project=(a.anything, {"max_leaves": "?count", "draws": "?count", "rng": "?rng"}),
     ),
     target(
@@ -208,6 +209,7 @@ POSTERIORS = [
         *("SampledPosterior", "sampled"),
         predict_std_over_trees=(a.rows, {"X": "X"}),
         values_by_draw=(a.anything, {"X": "X"}),
+        shap_by_draw=(a.anything, {"X": "X"}),
         distinct_tree=(a.tree, {"t": "count0"}),
         asdsf=(a.anything, {"min_probability": "?share"}),
         tree_ess=(a.anything, {}),
@@ -235,6 +237,63 @@ POSTERIORS = [
         tree="tree",
         tree_of_draw="?by cell",
     ),
+]
+
+
+def _drawn(plot: Any) -> Any:
+    """A plot on axes of its own, which are closed."""
+
+    def call(**given: Any) -> Any:
+        from matplotlib.figure import Figure
+
+        return plot(ax=Figure().subplots(), **given)
+
+    return call
+
+
+PLOTS = [
+    target("plot_consensus", _drawn(pt.plots.plot_consensus), tree="posterior", min_support="?share"),
+    target("plot_cumulative_support", _drawn(pt.plots.plot_cumulative_support), posterior="sampled", n_splits="?count"),
+    target(
+        *("plot_forest", _drawn(pt.plots.plot_forest)),
+        posterior="posterior",
+        n_trees="?count",
+        alpha="?share",
+        rng="?rng",
+    ),
+    target(
+        *("plot_leaves", _drawn(pt.plots.plot_leaves)),
+        posterior="posterior",
+        tree="?tree",
+        n_bins="?count",
+        output="?count0",
+    ),
+    target(
+        *("plot_partial_dependence", _drawn(pt.plots.plot_partial_dependence)),
+        posterior="posterior",
+        feature="count0",
+        X="?X",
+        individual="?count0",
+        coverage="?delta",
+        n_trees="?count",
+        rng="?rng",
+    ),
+    target(
+        *("plot_shap", _drawn(pt.plots.plot_shap)),
+        posterior="posterior",
+        X="?X",
+        coverage="?delta",
+        max_features="?count",
+        draws="?count",
+        rng="?rng",
+    ),
+    target(
+        *("plot_split_frequencies", _drawn(pt.plots.plot_split_frequencies)),
+        posterior="sampled",
+        truth="?truth",
+        min_probability="?share",
+    ),
+    target(*("plot_tree_space", _drawn(pt.plots.plot_tree_space)), posterior="posterior", draws="?count", rng="?rng"),
 ]
 ENGINES = [
     target(

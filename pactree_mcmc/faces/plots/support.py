@@ -178,7 +178,7 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
     >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
     >>> ax = plot_cumulative_support(pt.posterior_from_trees(model, stumps, [[0, 1, 1, 1]]), n_splits=1)
     >>> [float(y) for y in ax.lines[0].get_ydata()]
-    [1.0, 0.5, 0.3333333333333333, 0.25]
+    [0.0, 0.5, 0.6666666666666666, 0.75]
     """
     check_sampled(posterior)
     check_count("n_splits", n_splits)

@@ -328,7 +328,7 @@ class ExploresTrees:
         >>> post = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] * 2.0 + 1.0), [stump])
         >>> found = post.shap(X[-1:])
         >>> found.base.round(2).tolist(), found.mean[0, :, 0].round(2).tolist(), post.predict(X[-1:]).round(2).tolist()
-        ([2.0], [0.95, 0.0], [2.95])
+        ([2.0], [0.99, 0.0], [2.99])
         """
         post = self._draws_that_predict(draws, rng)
         return attributions_of(post, self.model.columns.numbers(X), coverage)

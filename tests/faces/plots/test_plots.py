@@ -5,10 +5,12 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
+from pactree_mcmc.faces.plots.axes import COLORS
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.table.columns import Columns
 
@@ -230,7 +232,7 @@ def test_classes_are_drawn_as_bars_with_the_best_named():
     ax = plot_tree(tree)
     assert {"b\n0.70", "c\n0.75", "a", "b", "c"} <= set(words(ax))
     frame = max(bar.get_height() for bar in ax.patches if bar.get_facecolor()[3] == 0.0)
-    colored = [bar for bar in ax.patches if bar.get_facecolor()[:3] in {plt.cm.tab10(j)[:3] for j in range(3)}]
+    colored = [bar for bar in ax.patches if bar.get_facecolor()[:3] in {to_rgba(color)[:3] for color in COLORS[:3]}]
     heights = np.array([bar.get_height() for bar in colored[:6]]).reshape(3, 2).T / frame
     np.testing.assert_allclose(heights, value[1:], atol=1e-12)
 

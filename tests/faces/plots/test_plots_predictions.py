@@ -19,7 +19,7 @@ from pactree_mcmc.faces.plots import (
     plot_surface,
     plot_trace,
 )
-from pactree_mcmc.posterior.convergence import training_points
+from pactree_mcmc.faces.plots.axes import numbers_of_rows
 from pactree_mcmc.posterior.evidence import Tempering
 from pactree_mcmc.posterior.inference_data import load_arviz
 
@@ -227,8 +227,8 @@ class TestPartialDependence:
         ax = plot_partial_dependence(post, "a")
         steps = ax.patches[-1].get_data()
         assert steps.edges[1:-1].tolist() == [2.5]
-        # every tree weighs as often as it was drawn; one row for each combination of codes
-        X = training_points(post.model, 60)[1]
+        # every tree weighs as often as it was drawn, and every row once
+        X = numbers_of_rows(post.model, np.arange(60))
         for value, edge in zip(steps.values, (0.0, 4.0), strict=True):
             rows = X.copy()
             rows[:, 0] = edge

@@ -242,6 +242,11 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.log_evidence_se, float | None)
     assert_type(post.predict_std_over_trees(ROWS), Array)
     assert_type(post.values_by_draw(ROWS), Array)
+    assert_type(post.shap_by_draw(ROWS), Array)
+    contributions = post.shap(ROWS, 0.8, draws=10, rng=1)
+    assert_type(contributions, pt.Attributions)
+    assert_type(contributions.mean, Array)
+    assert_type(contributions.coverage, float)
     assert_type(post.depth_pmf(), Array)
     assert_type(post.distinct_tree(0), pt.Tree)
     assert_type(pt.posterior_from_trees(post.model, [post.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
@@ -330,6 +335,15 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_trace(post, pair), Array)
     assert_type(plots.plot_ranks(post, None, n_bins=5), Array)
     assert_type(plots.plot_posterior(post, truth), Figure)
+    assert_type(plots.plot_tree_space(post, ax, distance="predictions", draws=50, rng=1), Axes)
+    assert_type(plots.plot_split_frequencies(post, truth=truth, min_probability=0.1), Axes)
+    assert_type(plots.plot_cumulative_support(post, n_splits=2), Axes)
+    assert_type(plots.plot_forest(truth, n_trees=20, alpha=0.2, rng=1), Axes)
+    assert_type(plots.plot_consensus(post.consensus_tree()), Axes)
+    assert_type(plots.plot_consensus(post, min_support=0.6), Axes)
+    assert_type(plots.plot_leaves(post, tree=post.map_tree(), n_bins=5, output=0), Axes)
+    assert_type(plots.plot_shap(post, ROWS, ax, coverage=0.5, max_features=3), Axes)
+    assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
 
 
 def main() -> None:
