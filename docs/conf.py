@@ -23,9 +23,16 @@ release = version = _release()
 html_title = f"{project} {release}"
 html_theme = "furo"
 exclude_patterns = ["_build"]
+html_static_path = ["_static"]
+html_js_files = ["copy.js"]
+html_css_files = ["copy.css"]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc"]
 myst_heading_anchors = 3
+# formulas between dollars, as GitHub shows them too
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_space = False
+myst_dmath_allow_digits = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -1,7 +1,8 @@
 """The main job: a posterior over decision trees for the Wisconsin breast-cancer data.
 
 Four chains, their summary, held-out log loss and accuracy beside CART pruned by cross-validation, and pictures of the
-posterior, of the best tree with the rows of its leaves, and of 200 trees over one another. Run: python examples/breast_cancer.py [folder for the pictures]
+posterior, of the best tree with the rows of its leaves, and of 200 trees over one another.
+Run: python examples/breast_cancer.py [folder for the pictures]
 """
 
 import sys
