@@ -9,15 +9,16 @@ import numpy as np
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.model.not_finite import Answer, not_finite
 from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, told
 
 from . import build as _builder
 from .bounds import least_cells
+from .boxes import UPPER_BITS
 from .dyadic import build_dyadic
 from .fits import settings_that_fit
 from .fixed import build_fixed
 from .limits import Intractable, Limit, check_cells, refuse_bytes
-from .not_finite import refuse_not_finite
 from .work import Cells, Edges, Points, Scratch, pack_work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
@@ -346,3 +347,27 @@ def is_flat(model: TreeModel) -> bool:
     inner = prior.table[: prior.depth_limit]
     alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]
     return all(alike) and len(np.unique(prior.table.log_forced)) <= 1
+
+
+def refuse_not_finite(model: TreeModel, parts: dict[str, np.ndarray]) -> None:
+    """Raise NotFinite, naming the first such cell by a path that leads to it, if a score is not finite.
+
+    ``parts`` are columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
+    """
+    finite = np.isfinite(parts["score"])
+    if not finite.all():
+        cell = int(np.argmin(finite))
+        rows, stats, score = (parts[name][cell] for name in ("rows", "stats", "score"))
+        raise not_finite(model, _path(model, parts, cell), "a cell", rows, stats, score)
+
+
+def _path(model: TreeModel, parts: dict[str, np.ndarray], cell: int) -> list[Answer]:
+    parent = np.repeat(np.arange(len(parts["rows"])), np.diff(parts["first_edge"]))
+    out: list[Answer] = []
+    while cell != 0:
+        e = int(np.argmax(((parts["left"] == cell) | (parts["right"] == cell)) & (parent != cell)))
+        c, split, left = int(parts["feature"][e]), int(parts["split"][e]), int(parts["left"][e]) == cell
+        if c < len(model.scales):  # the first split of a graph of stages selects the stage
+            out.append(Answer(c, split >> UPPER_BITS, split & 0xFFFFFFFF, split, left))
+        cell = int(parent[e])
+    return out[::-1]

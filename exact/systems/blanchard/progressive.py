@@ -18,9 +18,8 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import mean_products, occurrences, size_distribution
 from ...graph.boxes import UPPER_BITS
-from ...graph.cells import CellGraph, Intractable, build_graph, by_feature
+from ...graph.cells import CellGraph, Intractable, build_graph, by_feature, refuse_not_finite
 from ...graph.limits import check_cells
-from ...graph.not_finite import refuse_not_finite
 from ...graph.packed import WithPackedGraph, pack_graph
 from ...posterior import CellProbabilities, ExactPosterior, Placed
 from ...recursion.draws import as_draws

@@ -52,6 +52,35 @@ def use_any_posterior(post: AnyPosterior) -> None:
     assert_type(post.sample_predictive(ROWS, draws=3, rng=1), Array)
     assert_type(post.kl_to_prior(), float)
     assert_type(pt.typical_tree(post, n_draws=10, rng=1), pt.Tree)
+    assert_type(pt.typical_tree(post, n_draws=10, rng=1, distance="cells"), pt.Tree)
+    trees_of_any_posterior(post)
+
+
+def trees_of_any_posterior(post: pt.Posterior) -> None:
+    support = assert_type(post.support(0.1, draws=50, rng=1), pt.Support)
+    for array in (support.kind, support.probability, support.by_chain, support.rhat, support.ess, support.mcse):
+        assert_type(array, Array)
+    assert_type(support.words, list[str])
+    assert_type(support.table(beside=support), pd.DataFrame)
+    consensus = assert_type(post.consensus_tree(0.5, draws=50, rng=1), pt.ConsensusTree)
+    assert_type(consensus.format(), str)
+    assert_type(consensus.children(0), list[int])
+    assert_type(consensus.support, Array)
+    assert_type(consensus.value, Array | None)
+    likely = assert_type(post.credible_set(0.9, draws=50, rng=1), pt.CredibleSet)
+    assert_type(likely.level(likely.tree(0)), float)
+    assert_type(likely.log_odds, Array)
+    assert_type(list(likely), list[pt.Tree])
+    assert_type(likely.exact, bool)
+    modes = assert_type(post.modes("cells", most=3, draws=50, rng=1), pt.Modes)
+    assert_type(modes.modes[0], pt.Mode)
+    assert_type(modes.modes[0].tree, pt.Tree)
+    assert_type(modes.of_draw, Array)
+    small = assert_type(post.project(3, draws=50, rng=1), pt.Projection)
+    assert_type(small.tree, pt.Tree)
+    assert_type(small.r2, float)
+    assert_type(small.r2_draws, Array)
+    assert_type(small.table(0.9), pd.DataFrame)
 
 
 def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
