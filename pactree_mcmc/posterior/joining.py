@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..core.checks import check_type, in_words
+from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..model.split_prior.geometry import parts_rows, told
 from ..tree.arrays import LEAF
@@ -18,7 +19,6 @@ from .evidence import Tempering
 from .sampled import SampledPosterior
 
 if TYPE_CHECKING:
-    from ..model import TreeModel
     from ..model.model import Visit
 
 Sampled = TypeVar("Sampled", bound=SampledPosterior)
@@ -115,6 +115,7 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     >>> pt.posterior_from_trees(model, [stump]).n_leaves.tolist()
     [[2]]
     """
+    check_type("model", model, TreeModel, "a TreeModel")
     if not isinstance(trees, Sequence) or not trees:
         raise ValueError(f"trees is {in_words(trees)}; give a list of at least one Tree.")
     if model.split_prior.drawn_weights is not None:
