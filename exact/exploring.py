@@ -19,6 +19,7 @@ from .graph.build import UPPER_BITS
 from .graph.cells import CellGraph
 from .graph.row_sets import RowSets, row_sets
 from .recursion.k_best import rank_trees
+from .recursion.row_paths import path_probabilities
 
 if TYPE_CHECKING:
     from pactree_mcmc.posterior.sampled import SampledPosterior
@@ -196,6 +197,26 @@ class ExploresGraph(ExploresTrees):
         log_joint = post.log_prior_of_tree + post.log_score_of_tree
         trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
         return TreesWithin(trees, log_joint, near <= most)
+
+    def path_probabilities(self, post: SampledPosterior, cell: np.ndarray, parent: np.ndarray) -> np.ndarray:
+        """Exact probabilities (m,) of decision paths that draws have: of cells one after the other from the root.
+
+        Parameters
+        ----------
+        post : SampledPosterior
+            Draws of the same model.
+        cell : ndarray of shape (m,), int64
+            The last cell of each path, a number of ``post.cells``.
+        parent : ndarray of shape (m,), int64
+            The path that each one prolongs, a number below its own; -1 of the first, which is the root alone.
+
+        Notes
+        -----
+        Cost: the splits of the cells on the paths.
+        """
+        place = {tuple(key): i for i, key in enumerate(self._row_sets.key.tolist())}
+        last = np.array([place.get(tuple(key), -1) for key in post.cells.key[cell].tolist()], dtype=np.int64)
+        return path_probabilities(self.graph, self.log_inside, self._row_sets.of_cell, parent, last)
 
     def _cell_probability(self, post: SampledPosterior) -> np.ndarray:
         of_key = dict(zip(map(tuple, self._row_sets.key.tolist()), self._parts_of_trees.of_cell.tolist(), strict=True))

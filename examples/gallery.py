@@ -35,6 +35,15 @@ two classes. `regions` and `tempered` are runs (the second with `betas=8`) for t
 McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The plots over two
 features show `noisy`, a run for two noisy classes. `flowers` is a run for Fisher's irises; `apart` is one that is too
 short and of too simple a kernel to mix.
+
+## Reports
+
+`post.report("page.html")` puts a whole posterior on [one page](howto_report.md). Of six tables, written by
+`python examples/reports.py`: [breast cancer](gallery/reports/breast_cancer.html), 30 numbers that tell much the same;
+[iris](gallery/reports/iris.html); [wine](gallery/reports/wine.html);
+[diabetes](gallery/reports/diabetes.html), a noisy regression; the example of
+[Chipman, George and McCulloch](gallery/reports/chipman.html), regions of an ordered and a nominal feature;
+[a shop](gallery/reports/shop.html), with text, dates and missing values, and exact values ticked.
 """
 
 

@@ -24,6 +24,7 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .faces import report as _report  # enters what posteriors are shown with
 from .loading.load import load
 from .mcmc.moves.base import Move
 from .mcmc.resuming import resume

@@ -193,6 +193,7 @@ POSTERIORS = [
         predict_std_new_y=(a.rows, {"X": "X"}),
         sample_predictive=(a.anything, {"X": "X", "draws": "count", "rng": "?rng"}),
         save=(a.anything, PATH),
+        report=(a.anything, {"path": "page", "truth": "?no truth", "title": "?text", "command": "?text"}),
         to_arviz=(a.anything, {"log_likelihood": "?flag", "posterior_predictive": "?flag", "rng": "?rng"}),
         support=(a.support, {"min_probability": "?share", "draws": "?count", "rng": "?rng"}),
         consensus_tree=(a.anything, {"min_support": "?share", "draws": "?count", "rng": "?rng"}),

@@ -249,6 +249,8 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     "executor": _const(None),
     "target": [lambda w: w.folder / "out.nc"],
     "target?": _const(None),
+    "page": [lambda w: w.folder / "out.html"],
+    "no truth": _const(None),
     "source": _each("files"),
     "base": _const("dyadic", "kd"),
     "coordinate": _const("cycling", "widest"),

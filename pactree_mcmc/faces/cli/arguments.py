@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any, NoReturn
@@ -28,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Arguments as attributes; ``command`` is the name of the command.
+    """Arguments as attributes; ``command`` is the name of the command, ``line`` all that was typed.
 
     Raises
     ------
@@ -54,6 +55,12 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     predict = command("predict", "Predict the rows of another CSV file.", either)
     predict.add_argument("new", help="a CSV file with the same columns, in any order")
     summary = command("summary", "Report a saved run, or sample and report.", either)
+    report = command("report", "Write a saved run, or sample and write it, as one HTML page.", either)
+    report.add_argument("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
+    report.add_argument("--title", metavar="TEXT", help="its heading (the name of the source)")
+    report.add_argument(
+        "--exact", action="store_true", help="tick exact values, where the posterior is tractable (see compare)"
+    )
     compare = command("compare", "Compare a run with the exact posterior, where it is tractable.", either)
     fit.add_argument("--out", metavar="RUN.nc", help="save the run")
     fit.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
@@ -71,18 +78,21 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     resume.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
     _add_checkpoint(resume)
     resume.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    compare.add_argument(
-        "--max-cells",
-        type=_count(1),
-        default=2_000_000,
-        metavar="N",
-        help="cells the exact sum may need (%(default)s)",
-    )
-    for sub in (fit, predict, summary, compare):
+    for sub in (compare, report):
+        sub.add_argument(
+            "--max-cells",
+            type=_count(1),
+            default=2_000_000,
+            metavar="N",
+            help="cells the exact sum may need (%(default)s)",
+        )
+    for sub in (fit, predict, summary, report, compare):
         _add_model(sub, required=sub is fit)
         _add_run(sub)
         sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    return _with_prior_checked(parser.parse_args(list(argv)))
+    args = _with_prior_checked(parser.parse_args(list(argv)))
+    args.line = shlex.join(["python", "-m", "pactree_mcmc", *argv])
+    return args
 
 
 def _with_prior_checked(args: argparse.Namespace) -> argparse.Namespace:

@@ -17,7 +17,8 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...table.columns import for_each_column
-from . import report as _report
+from ..report import check_page_path
+from . import answers as _answers
 from .arguments import TREE_PRIORS, UsageError
 from .tables import BadTable, CsvTable, class_warning, features, read_csv, target
 from .words import in_options
@@ -36,8 +37,8 @@ def fit(args: argparse.Namespace) -> None:
         post = _sample(args, _read_model(args, notes), notes)
     if args.out:
         post.save(args.out)
-    pictures = _report.draw(post, args.plot) if args.plot else []
-    _report.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
+    pictures = _answers.draw(post, args.plot) if args.plot else []
+    _answers.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
 
 
 def resume(args: argparse.Namespace) -> None:
@@ -48,8 +49,8 @@ def resume(args: argparse.Namespace) -> None:
         post = pt.resume(args.source, args.draws, progress=not args.quiet, checkpoint=args.checkpoint, every=args.every)
     if args.out:
         post.save(args.out)
-    pictures = _report.draw(post, args.plot) if args.plot else []
-    _report.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
+    pictures = _answers.draw(post, args.plot) if args.plot else []
+    _answers.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
 
 
 def summary(args: argparse.Namespace) -> None:
@@ -57,8 +58,8 @@ def summary(args: argparse.Namespace) -> None:
     _check_plot(args.plot)
     with _noted() as notes:
         post = _run(args, notes)
-    pictures = _report.draw(post, args.plot) if args.plot else []
-    _report.tell_run(args, post, notes, {"saved": None, "pictures": pictures})
+    pictures = _answers.draw(post, args.plot) if args.plot else []
+    _answers.tell_run(args, post, notes, {"saved": None, "pictures": pictures})
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -69,13 +70,28 @@ def predict(args: argparse.Namespace) -> None:
         loaded = _load(args) if _is_saved(args.source) else None
         model = _read_model(args, notes) if loaded is None else loaded.model
         if args.interval is not None:
-            _report.check_interval(model)
+            _answers.check_interval(model)
         X = _new_rows(args, model)
         post = _sample(args, model, notes) if loaded is None else loaded
-    table = _report.predictions(post, X, args.interval)
+    table = _answers.predictions(post, X, args.interval)
     if args.out:
         table.to_csv(args.out, index=False)
-    _report.tell_predictions(args, post, table, notes)
+    _answers.tell_predictions(args, post, table, notes)
+
+
+def report(args: argparse.Namespace) -> None:
+    """Write a run as one HTML page."""
+    check_page_path(args.out)
+    with _noted() as notes:
+        post = _run(args, notes)
+        truth = None
+        if args.exact:
+            import exact
+
+            truth = exact.solve(post.model, max_cells=args.max_cells)
+    title = Path(args.source).name if args.title is None else args.title
+    path = post.report(args.out, truth=truth, title=title, command=args.line)
+    _answers.tell_page(args, post, path, notes)
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -87,7 +103,7 @@ def compare(args: argparse.Namespace) -> None:
         model = _read_model(args, notes) if loaded is None else loaded.model
         truth = exact.solve(model, max_cells=args.max_cells)
         post = _sample(args, model, notes) if loaded is None else loaded
-    _report.tell_comparison(args, exact.compare(truth, post), truth, notes)
+    _answers.tell_comparison(args, exact.compare(truth, post), truth, notes)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -95,6 +111,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "predict": predict,
     "resume": resume,
     "summary": summary,
+    "report": report,
     "compare": compare,
 }
 

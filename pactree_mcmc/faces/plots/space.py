@@ -87,8 +87,8 @@ def plot_tree_space(
     _draw_legend(ax, post, modes)
     n = len(np.unique(found.tree))
     ax.set_title(f"{len(found.tree)} draws, {n} different trees, by their {distance}", fontsize="medium")
-    for name, axis, share in zip((1, 2), (ax.xaxis, ax.yaxis), part, strict=True):
-        axis.set_label_text(f"axis {name} ({100.0 * share:.0f}% of the spread)")
+    for name, axis, fraction in zip((1, 2), (ax.xaxis, ax.yaxis), part, strict=True):
+        axis.set_label_text(f"axis {name} ({100.0 * fraction:.0f}% of the spread)")
     ax.margins(0.08)
     ax.set_aspect("equal", adjustable="datalim")
     return ax

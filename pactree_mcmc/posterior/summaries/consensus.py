@@ -44,6 +44,8 @@ class ConsensusTree(NamedTuple):
     the leaf predicts nothing."""
     classes: np.ndarray | None
     """(K,) class labels; None for regression."""
+    key: list[tuple[int, ...]]
+    """(m,) the same for the same cell in every posterior of the model, as in `Support`."""
 
     def children(self, node: int) -> list[int]:
         """Returns the children of ``node``."""
@@ -120,6 +122,7 @@ def consensus_of(post: SampledPosterior, probability: np.ndarray, min_support: f
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if predicts else None,
         model.classes_,
+        [tuple(word) for word in post.cells.key[chosen[order]].tolist()],
     )
 
 

@@ -98,7 +98,11 @@ class CredibleSet:
         """
         given = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
         log_posterior = self._post.model.log_posterior(given)
-        return 1.0 if log_posterior == -np.inf else fraction_above(*self._ranked, log_posterior)
+        return 1.0 if log_posterior == -np.inf else self.level_at(log_posterior)
+
+    def level_at(self, log_posterior: float) -> float:
+        """Fraction of the posterior in trees of a larger ``log_posterior`` (nats, as the model gives it)."""
+        return fraction_above(*self._ranked, log_posterior)
 
     def __contains__(self, tree: Any) -> bool:
         return self.level(tree) < self.mass

@@ -261,6 +261,34 @@ class TestPredict:
         assert message in err
 
 
+class TestReport:
+    def test_a_saved_run_makes_a_page(self, capsys, data, tmp_path):
+        run(capsys, "fit", data, "--target", "bought", "--ignore", "price", "--out", tmp_path / "run.nc", *RUN)
+        code, out, err = run(capsys, "report", tmp_path / "run.nc", "-o", tmp_path / "page.html", "--title", "A shop")
+        assert code == 0, err
+        assert out.startswith("80 rows, 3 features, nominal: colour; classes: no, yes\n2 chains x 200 draws")
+        assert out.endswith(f"written: {tmp_path / 'page.html'}\n")
+        text = (tmp_path / "page.html").read_text()
+        assert "<h1>A shop</h1>" in text
+        assert f"python -m pactree_mcmc report {tmp_path / 'run.nc'} -o {tmp_path / 'page.html'}" in text
+
+    def test_a_table_with_exact_values(self, capsys, data, tmp_path):
+        argv = ["report", data, "--target", "bought", "--ignore", "price", "--max-depth", "2", *RUN]
+        told = answer(capsys, *argv, "--out", tmp_path / "page.html", "--exact")
+        assert told["page"] == str(tmp_path / "page.html")
+        assert told["bytes"] == (tmp_path / "page.html").stat().st_size
+        text = (tmp_path / "page.html").read_text()
+        assert 'class="tick"' in text
+        assert "<h1>shop.csv</h1>" in text
+        assert "--seed 3" in text
+
+    def test_bad_paths_are_found_before_the_run(self, capsys, data, tmp_path):
+        code, _, err = run(capsys, "report", data, "--target", "bought", "-o", tmp_path / "page.pdf")
+        assert (code, "give a path that ends in .html" in err) == (1, True)
+        code, _, err = run(capsys, "report", data, "--target", "bought")
+        assert (code, "-o/--out" in err) == (2, True)
+
+
 class TestCompare:
     COMMAND = ("--target", "bought", "--ignore", "price,size")
 

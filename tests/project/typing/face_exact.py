@@ -1,5 +1,7 @@
 """The part of `face` that uses the exact engine and its estimators."""
 
+import tempfile
+from pathlib import Path
 from typing import Any, TypeVar, assert_type
 
 import numpy as np
@@ -51,6 +53,9 @@ def use_any_posterior(post: AnyPosterior) -> None:
         assert_type(post.predict_proba(ROWS), Array)
     assert_type(post.sample_predictive(ROWS, draws=3, rng=1), Array)
     assert_type(post.kl_to_prior(), float)
+    with tempfile.TemporaryDirectory() as folder:
+        page = post.report(Path(folder) / "page.html", truth=None, title="Trees", command=None)
+        assert_type(page, Path)
     assert_type(pt.typical_tree(post, n_draws=10, rng=1), pt.Tree)
     assert_type(pt.typical_tree(post, n_draws=10, rng=1, distance="cells"), pt.Tree)
     trees_of_any_posterior(post)

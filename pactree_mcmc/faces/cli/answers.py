@@ -13,6 +13,8 @@ import pandas as pd
 
 import pactree_mcmc as pt
 
+from ..report.facts import best_log_posterior, data_words, described, evidence_words, run_words
+
 MOST_ROWS = 20
 """Predictions shown on the screen; features and sizes listed."""
 LEAST_PROBABILITY = 0.001
@@ -30,11 +32,12 @@ def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[st
         tree: dict[str, Any] = {
             "n_leaves": best.n_leaves,
             "depth": best.depth,
-            "log_posterior": _best_log_posterior(post),
+            "log_posterior": best_log_posterior(post),
         }
         tree["text"] = best.format()
         answer = {
-            **_described(post),
+            **described(post),
+            "seconds": post.seconds,
             "summary": rows,
             "acceptance": table.attrs["acceptance"],
             "n_leaves_pmf": distribution,
@@ -48,7 +51,7 @@ def tell_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[st
     sizes = [(str(m), p) for m, p in enumerate(pmf.tolist()) if p >= LEAST_PROBABILITY]
     print(_listed("leaves", sizes), end="\n\n")
     print(_listed("feature", sorted(inclusion.items(), key=lambda item: -item[1])), end="\n\n")
-    print(f"best tree drawn, log posterior {_best_log_posterior(post):.3f} (unnormalised):")
+    print(f"best tree drawn, log posterior {best_log_posterior(post):.3f} (unnormalised):")
     print(best.format())
     for path in (written["saved"], *written["pictures"]):
         if path:
@@ -85,7 +88,9 @@ def tell_predictions(
     """Report predictions, on the screen the first ones."""
     if args.json:
         rows = table.to_dict(orient="records")
-        _print_json({**_described(post), "predictions": rows, "notes": notes, "saved": args.out})
+        _print_json(
+            {**described(post), "seconds": post.seconds, "predictions": rows, "notes": notes, "saved": args.out}
+        )
         return
     print(table.head(MOST_ROWS).to_string(float_format="{:.4g}".format))
     if args.out:
@@ -103,6 +108,15 @@ def tell_comparison(args: argparse.Namespace, comparison: Any, truth: Any, notes
         return
     print(comparison)
     print(f"\nlargest |z| {comparison.max_abs_z:.2f}; exact sum over {truth.graph.n_cells} cells")
+
+
+def tell_page(args: argparse.Namespace, post: pt.SampledPosterior, path: Path, notes: list[str]) -> None:
+    """Report a page that was written."""
+    if args.json:
+        _print_json({**described(post), "page": str(path), "bytes": path.stat().st_size, "notes": notes})
+        return
+    print(_headline(post))
+    print(f"written: {path}")
 
 
 def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
@@ -125,44 +139,11 @@ def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
     return paths
 
 
-def _best_log_posterior(post: pt.SampledPosterior) -> float:
-    return float(np.max(post.log_prior_of_tree + post.log_score_of_tree))
-
-
-def _described(post: pt.SampledPosterior) -> dict[str, Any]:
-    """The data and the run."""
-    model = post.model
-    classes = None if model.classes_ is None else model.classes_.tolist()
-    return {
-        "n_rows": model.n_rows,
-        "features": list(model.columns.names),
-        "nominal": [n for n, yes in zip(model.columns.names, model.columns.is_nominal, strict=True) if yes],
-        "classes": classes,
-        "model": repr(model),
-        "chains": post.n_chains,
-        "draws": post.n_draws,
-        "n_trees": post.n_distinct_trees,
-        "log_evidence": post.log_evidence,
-        "log_evidence_se": post.log_evidence_se,
-        "seconds": post.seconds,
-    }
-
-
 def _headline(post: pt.SampledPosterior) -> str:
-    told = _described(post)
-    nominal = f", nominal: {_few(told['nominal'])}" if told["nominal"] else ""
-    kind = "regression" if told["classes"] is None else f"classes: {_few(told['classes'])}"
-    return (
-        f"{told['n_rows']} rows, {len(told['features'])} features{nominal}; {kind}\n"
-        f"{told['chains']} chains x {told['draws']} draws, {told['n_trees']} distinct trees, {told['seconds']:.1f} s"
-        + ("" if told["log_evidence"] is None else f"\nlog evidence {told['log_evidence']:.3f}")
-        + ("" if told["log_evidence_se"] is None else f" (standard error {told['log_evidence_se']:.2g})")
-    )
-
-
-def _few(names: list[Any]) -> str:
-    shown = ", ".join(map(str, names[:10]))
-    return shown + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
+    told = described(post)
+    evidence = evidence_words(told)
+    lines = [data_words(told), f"{run_words(told)}, {post.seconds:.1f} s"]
+    return "\n".join([*lines, f"log evidence {evidence}"] if evidence else lines)
 
 
 def _listed(what: str, rows: list[tuple[str, float]]) -> str:

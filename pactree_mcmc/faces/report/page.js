@@ -1,0 +1,400 @@
+"use strict";
+// The page is whole without this script; with it trees are filtered by a path, leafed through, and asked about a row.
+
+// ---- trees ----
+
+/** Right children and paths of the nodes of a tree, which are told in preorder. */
+function decoded(tree) {
+  const n = tree.nodes.length, right = new Int32Array(n), path = new Int32Array(n).fill(-1);
+  let at = 0, told = 0;
+  function visit(listed) {
+    const here = at++;
+    if (listed) path[here] = tree.paths[told++];
+    if (tree.nodes[here] < 0) return;
+    visit(path[here] >= 0);
+    right[here] = at;
+    visit(path[here] >= 0);
+  }
+  visit(true);
+  return {...tree, right, path, held: new Set(path)};
+}
+
+/** Whether a row of values goes left; null is a missing value, -1 a category that training rows did not have. */
+function goesLeft(split, row) {
+  const [feature, asked, byDefault] = split, x = row[feature];
+  if (x === null) return byDefault === 1;
+  if (Array.isArray(asked)) return x < 0 ? byDefault === 1 : asked.includes(x);
+  return x <= Number(asked);
+}
+
+/** The nodes of a tree from the root to the leaf that a row reaches. */
+function wayOf(tree, splits, row) {
+  const way = [0];
+  for (let i = 0; tree.nodes[i] >= 0;) {
+    i = goesLeft(splits[tree.nodes[i]], row) ? i + 1 : tree.right[i];
+    way.push(i);
+  }
+  return way;
+}
+
+/** Weight of each leaf that a row reaches in some trees, as a share of their weight. */
+function leavesOf(trees, splits, row) {
+  const total = trees.reduce((sum, tree) => sum + tree.weight, 0), share = new Map();
+  for (const tree of trees) {
+    if (tree.weight === 0) continue;
+    const leaf = -1 - tree.nodes[wayOf(tree, splits, row).at(-1)];
+    share.set(leaf, (share.get(leaf) || 0) + tree.weight / total);
+  }
+  return share;
+}
+
+/** Mean and standard deviation over trees of each value that leaves predict; the last of classes is what is left. */
+function meanOf(share, leaves, classes) {
+  const all = leaf => {
+    const values = leaves.values[leaf];
+    return classes ? [...values, 1 - values.reduce((sum, p) => sum + p, 0)] : values;
+  };
+  const mean = [], square = [];
+  for (const [leaf, p] of share) all(leaf).forEach((value, j) => {
+    mean[j] = (mean[j] || 0) + p * value;
+    square[j] = (square[j] || 0) + p * value * value;
+  });
+  return {mean, sd: square.map((value, j) => Math.sqrt(Math.max(value - mean[j] ** 2, 0)))};
+}
+
+// ---- distributions ----
+
+/** Log of the gamma function of x > 0: Stirling's series, from 10 on. */
+function logGamma(x) {
+  let shift = 0;
+  for (; x < 10; x++) shift -= Math.log(x);
+  const r = 1 / (x * x);
+  const series = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r / 1188)))) / x;
+  return shift + (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series;
+}
+
+/** Regularised incomplete beta function: the continued fraction DLMF 8.17.22 from its beginning on. */
+function betaShare(x, a, b) {
+  if (x <= 0) return 0;
+  if (x >= 1) return 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - betaShare(1 - x, b, a);
+  let up = 1, down = 0, value = 1;
+  const lifted = z => Math.abs(z) < 1e-300 ? 1e-300 : z;
+  for (let m = 0; m < 2000; m++) {
+    const before = value;
+    for (const term of [
+      m === 0 ? null : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+      -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+    ]) {
+      if (term === null) continue;
+      up = lifted(1 + term / up);
+      down = 1 / lifted(1 + term * down);
+      value *= up * down;
+    }
+    if (Math.abs(value - before) < 1e-13 * Math.abs(value)) break;
+  }
+  const log = logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x);
+  return Math.exp(log) / (a * value);
+}
+
+/** Probability that a standard normal number is at most z. */
+function normalBelow(z) {
+  if (Math.abs(z) > 8) return z > 0 ? 1 : 0;
+  let sum = z, term = z;
+  for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum) && k < 400; k += 2) sum += term *= z * z / k;
+  return 0.5 + sum * Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI);
+}
+
+const LAWS = {
+  student: {
+    below([df, location, scale], y) {
+      const z = (y - location) / scale;
+      if (df === null) return normalBelow(z);
+      const tail = 0.5 * betaShare(df / (df + z * z), df / 2, 0.5);
+      return z > 0 ? 1 - tail : tail;
+    },
+    density([df, location, scale], y) {
+      const z = (y - location) / scale;
+      if (df === null) return Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI) / scale;
+      const log = logGamma((df + 1) / 2) - logGamma(df / 2) - 0.5 * Math.log(df * Math.PI);
+      return Math.exp(log - (df + 1) / 2 * Math.log1p(z * z / df)) / scale;
+    },
+  },
+  "negative binomial": {
+    below: ([shape, rate], y) => y < 0 ? 0 : 1 - betaShare(1 / (1 + rate), Math.floor(y) + 1, shape),
+  },
+};
+
+/** Probability of at most y under the mixture of the laws of leaves. */
+function mixtureBelow(share, leaves, y) {
+  let sum = 0;
+  for (const [leaf, p] of share) sum += p * LAWS[leaves.kind].below(leaves.distributions[leaf], y);
+  return sum;
+}
+
+/** Quantile of the mixture; of counts the least that is at most so probable. */
+function quantileOf(share, leaves, q) {
+  const counts = leaves.kind !== "student";
+  let low = -1, high = 1;
+  if (!counts) {
+    const centre = [...share.keys()].map(leaf => leaves.distributions[leaf]);
+    low = Math.min(...centre.map(law => law[1] - law[2]));
+    high = Math.max(...centre.map(law => law[1] + law[2]));
+    for (let step = high - low; mixtureBelow(share, leaves, low) > q && step < 1e300; step *= 2) low -= step;
+  }
+  for (let step = high - low; mixtureBelow(share, leaves, high) < q && step < 1e300; step *= 2) high += step;
+  for (let i = 0; i < 200 && high - low > (counts ? 1 : 1e-10 * Math.max(Math.abs(low), Math.abs(high))); i++) {
+    const middle = counts ? Math.floor((low + high) / 2) : (low + high) / 2;
+    if (middle === low || middle === high) break;
+    if (mixtureBelow(share, leaves, middle) >= q) high = middle; else low = middle;
+  }
+  return high;
+}
+
+// ---- words ----
+
+const figures = x => Number(x.toPrecision(5)).toString();
+const shown = p => p > 0 && p < 0.005 ? "<0.01" : p < 1 && p > 0.995 ? ">0.99" : p.toFixed(2);
+
+function valueWords(x, kind) {
+  if (kind === "number" || kind === "truth value" || !(Math.abs(x) < 1e8)) return figures(x);
+  const date = new Date((kind === "day" ? Math.floor(x) : x) * 864e5).toISOString();
+  return kind === "day" ? date.slice(0, 10) : date.slice(0, 16).replace("T", " ") + (kind === "time" ? "" : " UTC");
+}
+
+/** What is known of a row behind a split, by its answer. */
+function sideWords(split, features, left) {
+  const feature = features[split[0]], asked = split[1];
+  if (Array.isArray(asked)) {
+    const kept = feature.categories.filter((_, j) => asked.includes(j) === left);
+    return `${feature.name} in {${kept.join(", ")}}`;
+  }
+  const threshold = Number(asked), missing = feature.missing && (split[2] === 1) === left;
+  if (feature.missing && Math.abs(threshold) > 1.7e308) return `${feature.name} is ${missing ? "missing" : "known"}`;
+  if (feature.kind === "truth value" && threshold >= 0 && threshold < 1) return `${feature.name} = ${left ? "no" : "yes"}`;
+  const more = missing && feature.twin ? " or missing" : "";
+  return `${feature.name} ${left ? "≤" : ">"} ${valueWords(threshold, feature.kind)}${more}`;
+}
+
+if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, wayOf};
+else start();
+
+// ---- the page ----
+
+function start() {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const {features, splits, leaves} = data.trees, trees = data.trees.trees.map(decoded);
+  const find = id => document.getElementById(id);
+  const state = {path: 0, at: 0, row: data.trees.start.slice(), asked: false};
+  document.documentElement.classList.add("js");
+
+  /** An element with text, never markup; attributes by name. */
+  function make(name, text, attributes = {}, ...inside) {
+    const element = document.createElement(name);
+    if (text !== "") element.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...inside);
+    return element;
+  }
+  const inSvg = (name, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const chosen = () => trees.filter(tree => state.path === 0 || tree.held.has(state.path));
+  const meter = p => {
+    const bar = make("i", "");
+    bar.style.width = `${100 * p}%`;
+    return make("span", "", {class: "meter"}, bar);
+  };
+
+  // -- the icicle: one box is in the tab order, arrows go on from it
+
+  const boxes = [...document.querySelectorAll("#icicle .box")];
+  boxes.forEach((box, i) => {
+    box.setAttribute("role", "button");
+    box.setAttribute("tabindex", i === 0 ? 0 : -1);
+    box.setAttribute("aria-pressed", i === 0);
+    box.setAttribute("aria-label", box.querySelector("title").textContent);
+    box.addEventListener("click", () => choose(i));
+    box.addEventListener("keydown", event => {
+      if (event.key === "Enter" || event.key === " ") choose(i);
+      else if (event.key === "Escape") choose(0);
+      else if (!goTo(i, event.key)) return;
+      event.preventDefault();
+    });
+  });
+  function goTo(i, key) {
+    const parent = data.paths[i][0], beside = boxes.map((_, j) => j).filter(j => data.paths[j][0] === parent);
+    const place = beside.indexOf(i);
+    const next = {
+      ArrowLeft: parent, ArrowUp: beside[place - 1], ArrowDown: beside[place + 1],
+      ArrowRight: data.paths.findIndex(path => path[0] === i),
+    }[key];
+    if (next === undefined || next < 0) return key.startsWith("Arrow");
+    boxes[i].setAttribute("tabindex", -1);
+    boxes[next].setAttribute("tabindex", 0);
+    boxes[next].focus();
+    return true;
+  }
+  function choose(i) {
+    state.path = state.path === i ? 0 : i;
+    state.at = 0;
+    boxes.forEach((box, j) => box.setAttribute("aria-pressed", j === state.path));
+    for (const point of document.querySelectorAll("#map path")) {
+      const held = point.dataset.paths.split(" ").map(Number);
+      point.classList.toggle("off", state.path > 0 && !held.includes(state.path));
+    }
+    find("clear").hidden = state.path === 0;
+    const [, way, p] = data.paths[state.path];
+    find("said").textContent = state.path === 0 ? `All trees: ${trees.length} in this page.`
+      : `Trees with the path ${way}: ${shown(p)} of all draws, ${chosen().length} of the ${trees.length} trees in this page.`;
+    showTree();
+    answer();
+  }
+  find("clear").addEventListener("click", () => { choose(0); boxes[0].focus(); });
+
+  // -- trees to leaf through
+
+  function nodeOf(tree, i, words) {
+    const item = make("li", "", {}, make("span", words, {class: "said"}));
+    if (tree.nodes[i] >= 0) {
+      const split = splits[tree.nodes[i]];
+      item.append(make("ul", "", {}, nodeOf(tree, i + 1, sideWords(split, features, true)),
+        nodeOf(tree, tree.right[i], sideWords(split, features, false))));
+      return item;
+    }
+    const leaf = -1 - tree.nodes[i];
+    item.append(" ", make("span", `${figures(leaves.rows[leaf])} rows`, {class: "quiet"}));
+    if (leaves.values) item.append(" ", make("span", leafWords(leaf), {class: "value"}));
+    return item;
+  }
+  function leafWords(leaf) {
+    const {mean} = meanOf(new Map([[leaf, 1]]), leaves, data.classes);
+    if (!data.classes) return mean.map(figures).join(", ");
+    const order = mean.map((p, j) => [p, j]).sort((one, other) => other[0] - one[0]).slice(0, 3);
+    return order.map(([p, j]) => `${data.classes[j]}: ${p.toFixed(3)}`).join(", ") + (mean.length > 3 ? ", …" : "");
+  }
+  function showTree() {
+    const some = chosen(), tree = some[state.at];
+    find("tree").replaceChildren();
+    for (const [id, off] of [["first", state.at === 0], ["back", state.at === 0], ["next", state.at + 1 >= some.length]]) find(id).disabled = off;
+    for (const point of document.querySelectorAll("#map path")) point.classList.toggle("here", !!tree && +point.dataset.tree === tree.number);
+    if (!tree) {
+      find("which").textContent = "None of the trees in this page has the path.";
+      return;
+    }
+    const level = tree.level === null ? "" : `, level ${tree.level} (${tree.level < data.mass ? "in" : "not in"} the ${100 * data.mass} % credible set)`;
+    find("which").textContent = `Tree ${state.at + 1} of ${some.length}: ${(100 * tree.share).toPrecision(2)} % of the draws, log posterior ${tree.log_posterior}${level}`;
+    find("tree").append(make("ul", "", {class: "tree"}, nodeOf(tree, 0, "all rows")));
+  }
+  const leaf = step => { state.at = step === 0 ? 0 : state.at + step; showTree(); };
+  find("first").addEventListener("click", () => leaf(0));
+  find("back").addEventListener("click", () => leaf(-1));
+  find("next").addEventListener("click", () => leaf(1));
+
+  // -- a row
+
+  const form = find("row");
+  function field(feature, j) {
+    const options = feature.kind === "nominal" ? [...feature.categories.map((name, k) => [k, name]), [-1, "(another)"]]
+      : feature.kind === "truth value" ? [[0, "no"], [1, "yes"], ...(feature.missing ? [["", "(missing)"]] : [])] : null;
+    let input;
+    if (options) {
+      input = make("select", "", {}, ...options.map(([value, name]) => make("option", name, {value})));
+      input.value = String(state.row[j] ?? "");
+    } else {
+      const kind = {day: "date", time: "datetime-local", "time UTC": "datetime-local"}[feature.kind] || "number";
+      input = make("input", "", kind === "number" ? {type: kind, step: "any"} : {type: kind});
+      if (state.row[j] !== null) input.value = kind === "number" ? state.row[j] : valueWords(state.row[j], feature.kind === "day" ? "day" : "time").replace(" ", "T");
+      if (feature.missing) input.placeholder = "missing";
+    }
+    input.addEventListener("input", () => {
+      const text = input.value;
+      state.asked = true;
+      state.row[j] = text === "" ? null : input.type === "date" || input.type === "datetime-local" ? Date.parse(text + (input.type === "date" ? "" : "Z")) / 864e5 : Number(text);
+      input.setAttribute("aria-invalid", text === "" && !feature.missing);
+      answer();
+    });
+    return make("label", "", {}, make("span", feature.name), input);
+  }
+  if (form) form.append(...features.map(field));
+  if (form) form.addEventListener("submit", event => event.preventDefault());
+
+  function answer() {
+    if (!form) return;
+    const out = find("answer"), some = chosen().filter(tree => tree.weight > 0);
+    boxes.forEach(box => box.classList.remove("taken"));
+    const lacks = features.filter((feature, j) => state.row[j] === null && !feature.missing && feature.kind !== "nominal");
+    if (lacks.length) return out.replaceChildren(make("p", `Give a value: ${lacks.map(feature => feature.name).join(", ")}.`));
+    if (!some.length) return out.replaceChildren(make("p", "None of the trees that predictions are made of has the path."));
+    const share = leavesOf(some, splits, state.row), {mean, sd} = meanOf(share, leaves, data.classes);
+    out.replaceChildren(make("h3", "Prediction"), ...(data.classes ? classTable(mean, sd) : numberWords(share, mean, sd)),
+      make("h3", "Its paths"), waysTable(some));
+  }
+  const cells = parts => make("tr", "", {}, ...parts.map(part => typeof part === "string" ? make("td", part, {class: "n"}) : part));
+  function classTable(mean, sd) {
+    const order = mean.map((_, j) => j).sort((i, j) => mean[j] - mean[i]);
+    const rows = order.map(j => cells([make("th", data.classes[j], {scope: "row", class: "name"}), make("td", "", {}, meter(mean[j])), shown(mean[j]), `± ${shown(sd[j])}`]));
+    return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", "± is the standard deviation over trees.", {class: "quiet"})];
+  }
+  function numberWords(share, mean, sd) {
+    const said = mean.length === 1 ? `Mean ${figures(mean[0])}; over trees it varies by ± ${figures(sd[0])}.`
+      : mean.map((x, j) => `Output ${j}: mean ${figures(x)}, over trees ± ${figures(sd[j])}.`).join(" ");
+    if (!leaves.kind || mean.length > 1) return [make("p", said)];
+    const ends = [0.05, 0.95].map(q => quantileOf(share, leaves, q));
+    const interval = `A new value lies between ${ends.map(figures).join(" and ")} with probability 0.9.`;
+    return [make("p", `${said} ${interval}`), densityOf(share, ends)];
+  }
+  function densityOf(share, ends) {
+    const counts = leaves.kind !== "student", [low, high] = [0.005, 0.995].map(q => quantileOf(share, leaves, q));
+    const n = counts ? Math.min(high - low + 1, 200) : 160, step = counts ? Math.ceil((high - low + 1) / n) : (high - low) / (n - 1);
+    const at = Array.from({length: n}, (_, i) => low + i * step);
+    const height = at.map(y => {
+      if (counts) return mixtureBelow(share, leaves, y + step - 1) - mixtureBelow(share, leaves, y - 1);
+      let sum = 0;
+      for (const [leaf, p] of share) sum += p * LAWS.student.density(leaves.distributions[leaf], y);
+      return sum;
+    });
+    const most = Math.max(...height), x = y => 10 + 500 * (y - low) / ((high - low) || 1), y = h => 100 - 90 * h / most;
+    const svg = inSvg("svg", {class: "trace", viewBox: "0 0 520 122", role: "img", "aria-label": "Distribution of a new value"});
+    svg.append(inSvg("rect", {class: "c0", x: x(ends[0]), y: 6, width: Math.max(x(ends[1]) - x(ends[0]), 1), height: 94}));
+    if (counts) at.forEach((v, i) => svg.append(inSvg("rect", {class: "k0", x: x(v) - 1, y: y(height[i]), width: 2, height: 100 - y(height[i])})));
+    else svg.append(inSvg("polyline", {class: "k0", points: at.map((v, i) => `${x(v).toFixed(1)},${y(height[i]).toFixed(1)}`).join(" ")}));
+    for (const [v, anchor] of [[low, "start"], [high, "end"]]) {
+      const text = inSvg("text", {x: x(v), y: 116, "text-anchor": anchor});
+      text.textContent = figures(v);
+      svg.append(text);
+    }
+    return svg;
+  }
+  /** Conditions of a way by feature, those that a later one makes needless left out. */
+  function wayWords(tree, way) {
+    const said = new Map();
+    way.slice(0, -1).forEach((node, i) => {
+      const split = splits[tree.nodes[node]], left = way[i + 1] === node + 1;
+      const kind = Array.isArray(split[1]) ? "set" : left ? "upper" : "lower";
+      const key = `${split[0]} ${kind}`, before = said.get(key);
+      if (before && kind !== "set" && (left ? Number(before.split[1]) <= Number(split[1]) : Number(before.split[1]) >= Number(split[1]))) return;
+      said.set(kind === "set" ? `${key} ${i}` : key, {split, left});
+    });
+    return [...said.values()].map(({split, left}) => sideWords(split, features, left)).join(", ") || "all rows";
+  }
+  function waysTable(some) {
+    const total = some.reduce((sum, tree) => sum + tree.weight, 0), found = new Map();
+    for (const tree of some) {
+      const way = wayOf(tree, splits, state.row), words = wayWords(tree, way), leaf = -1 - tree.nodes[way.at(-1)];
+      const line = found.get(words) || {share: 0, leaf};
+      line.share += tree.weight / total;
+      found.set(words, line);
+      if (state.asked) for (const node of way) if (tree.path[node] > 0) boxes[tree.path[node]].classList.add("taken");
+    }
+    const order = [...found].sort((one, other) => other[1].share - one[1].share), most = order.slice(0, 8);
+    const rows = most.map(([words, line]) => cells([make("td", words, {class: "way"}), make("td", "", {}, meter(line.share)), shown(line.share), leafWords(line.leaf)]));
+    const head = make("tr", "", {}, ...["path", "", "trees", "leaf predicts"].map(name => make("th", name, {scope: "col"})));
+    const rest = order.length > 8 ? [make("p", `and ${order.length - 8} more paths.`, {class: "quiet"})] : [];
+    return make("div", "", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Paths of the row"}, make("table", "", {}, make("thead", "", {}, head), make("tbody", "", {}, ...rows)), ...rest);
+  }
+
+  choose(0);
+}
