@@ -242,7 +242,7 @@ class TestPredict:
     @pytest.mark.parametrize("wrong", ["0", "1", "90", "nan", "-0.1", "inf", "most"])
     def test_interval_that_is_no_probability(self, capsys, data, wrong):
         code, _, err = run(capsys, "predict", data, data, "--target", "price", f"--interval={wrong}")
-        assert code == 2 and "--interval" in err and ("no probability" in err or "no number" in err)
+        assert code == 2 and "--interval" in err and ("not a probability" in err or "not a number" in err)
 
     @pytest.mark.parametrize(
         ("lines", "message"),
