@@ -24,8 +24,8 @@ html_title = f"{project} {release}"
 html_theme = "furo"
 exclude_patterns = ["_build"]
 html_static_path = ["_static"]
-html_js_files = ["copy.js"]
-html_css_files = ["copy.css"]
+html_js_files = ["pages.js"]
+html_css_files = ["pages.css"]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc"]
 myst_heading_anchors = 3

@@ -59,7 +59,6 @@ from .model import (
     WeibullGamma,
 )
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
-from .posterior.attributions import Attributions
 from .posterior.base import Posterior
 from .posterior.convergence import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
@@ -67,6 +66,7 @@ from .posterior.sampled import SampledPosterior
 from .posterior.space.distances import TreeDistances
 from .posterior.space.support import SplitFrequencies, Support
 from .posterior.space.tree_ess import TreeEss
+from .posterior.summaries.attributions import Attributions
 from .posterior.summaries.consensus import ConsensusTree
 from .posterior.summaries.credible_set import CredibleSet
 from .posterior.summaries.modes import Mode, Modes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import Seed, check_count
-from ...posterior.attributions import Attributions, attributions_of
 from ...posterior.base import Posterior
+from ...posterior.summaries.attributions import Attributions, attributions_of
 from ...table.values import DATES, date_words
 from ...tree.words import label_words
 from .axes import (

@@ -40,7 +40,7 @@ COLORED = "edges by the feature of the split above"
 def plot_forest(
     posterior: Posterior, ax: Axes | None = None, *, n_trees: int = 200, alpha: float | None = None, rng: Seed = 0
 ) -> Axes:
-    """Many drawn trees over one another, translucent: what most trees share is dark.
+    """Many drawn trees over one another, translucent: what most trees have in common is dark.
 
     Parameters
     ----------

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...core.checks import Seed, check_count, read_generator
-from ..attributions import Attributions, attributions_of, shapley_values
 from ..space.cells import Cells, number_cells
 from ..space.distances import TreeDistances, distances_between
 from ..space.support import SplitFrequencies, Support, check_drawn, split_frequencies, support_of_draws
 from ..space.tree_ess import TreeEss, tree_ess_of
+from .attributions import Attributions, attributions_of, shapley_values
 from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
 from .modes import Modes, modes_of

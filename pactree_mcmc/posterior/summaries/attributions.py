@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_number
-from ..core.compile.jit import jit
-from ..tree.arrays import LEAF, TreeArrays, goes_left
-from .space.support import check_drawn
+from ...core.checks import check_number
+from ...core.compile.jit import jit
+from ...tree.arrays import LEAF, TreeArrays, goes_left
+from ..space.support import check_drawn
 
 if TYPE_CHECKING:
-    from .sampled import SampledPosterior
+    from ..sampled import SampledPosterior
 
 AT_ONCE = 1 << 24
 """Numbers held at a time."""
