@@ -39,7 +39,7 @@ short and of too simple a kernel to mix.
 ## Reports
 
 `post.report("page.html")` puts a whole posterior on [one page](howto_report.md). Of six tables, written by
-`python examples/reports.py`: [breast cancer](gallery/reports/breast_cancer.html), 30 numbers that tell much the same;
+`python examples/reports.py`: [breast cancer](gallery/reports/breast_cancer.html), 30 measurements that are alike;
 [iris](gallery/reports/iris.html); [wine](gallery/reports/wine.html);
 [diabetes](gallery/reports/diabetes.html), a noisy regression; the example of
 [Chipman, George and McCulloch](gallery/reports/chipman.html), regions of an ordered and a nominal feature;

@@ -24,7 +24,6 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .faces import report as _report  # enters what posteriors are shown with
 from .loading.load import load
 from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
@@ -79,6 +78,8 @@ if TYPE_CHECKING:
     from . import certificates, moves, testing
     from .faces import plots
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
+
+import_module(".faces.report", __name__)
 
 __all__ = [
     "Attributions",
