@@ -100,7 +100,7 @@ FORGED = {
     "upper": (link("upper", 10_000), "the cut of a link"),
     "left": (link("left", 1 << 30), "a child is out of range"),
     "right": (link("right", -2), "a child is out of range"),
-    "categories": (link("categories", 3), "a link asks what its feature cannot be asked"),
+    "categories": (link("categories", 3), "a link has a split that its feature cannot have"),
     "weight": (link("weight", np.nan), "weight of a link is not finite"),
     "weight moved": (lambda graph: piece_weight(graph, 0.5), "the probabilities of a piece do not add up"),
     "tried": (piece("log_tried", 0.1), "log_tried is no probability"),
