@@ -142,7 +142,7 @@ def plot_partial_dependence(
 def _draw_band(ax: Axes, axis: Axis, found: Dependence) -> None:
     """The mean over rows and the interval over trees."""
     if axis.labels is None:
-        band = {"fill": True, "color": color_of(0), "alpha": 0.25, "linewidth": 0.0}
+        band: dict[str, Any] = {"fill": True, "color": color_of(0), "alpha": 0.25, "linewidth": 0.0}
         ax.stairs(found.high, axis.edges, baseline=found.low, **band)
         ax.stairs(found.mean, axis.edges, baseline=None, color=color_of(0), linewidth=1.8)
     else:
@@ -153,7 +153,7 @@ def _draw_band(ax: Axes, axis: Axis, found: Dependence) -> None:
 
 def _draw_curve(ax: Axes, axis: Axis, curve: np.ndarray) -> None:
     """The prediction for one row."""
-    style = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
+    style: dict[str, Any] = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
     if axis.labels is None:
         ax.stairs(curve, axis.edges, baseline=None, **style)
     else:

@@ -262,17 +262,17 @@ class _Consensus:
     def edge(self, parent: int, x: float, top: float, support: float) -> None:
         """A line from the foot of a node to the top of a box below, thicker the more probable."""
         foot = self.y[parent] - self.tall[parent]
-        style = {"color": "0.45", "zorder": 0, "linestyle": "-" if support else "--"}
+        style: dict[str, Any] = {"color": "0.45", "zorder": 0, "linestyle": "-" if support else "--"}
         width = (0.6 + 3.4 * max(2.0 * support - 1.0, 0.0)) * self.scale
         self.ax.plot([self.x[parent], x], [foot, top], linewidth=width, **style)
 
     def box(self, x: float, top: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
         """A frame around text, made smaller if it is too wide."""
-        style = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, "facecolor": color, **kwargs}
+        style: dict[str, Any] = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, "facecolor": color, **kwargs}
         self.ax.bar(x, height, BOX - 0.15, top - height, **style)
         room = BOX - 0.15 - 2.0 * PADDING
         size = FONT * self.scale * min(1.0, room / max(map(text_width, text.split("\n"))))
-        place = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False}
+        place: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False}
         self.ax.text(x, top - height / 2.0, text, fontsize=size, **place)
 
 
@@ -284,6 +284,6 @@ def _node_lines(tree: ConsensusTree, node: int) -> list[str]:
     if tree.value is not None:
         value = tree.value[node]
         best = int(np.argmax(value))
-        known = tree.classes is not None
-        lines.append(f"{class_words(tree.classes.tolist()[best])}: {value[best]:.2f}" if known else f"{value[0]:.4g}")
+        labels = [] if tree.classes is None else tree.classes.tolist()
+        lines.append(f"{class_words(labels[best])}: {value[best]:.2f}" if labels else f"{value[0]:.4g}")
     return lines

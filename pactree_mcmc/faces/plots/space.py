@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,9 +80,9 @@ def plot_tree_space(
     _draw_places(ax, found, place, of_mode)
     for i, mode in enumerate(modes.modes):
         at = place[_middle_of(post, mode, found, of_mode == i)]
-        style = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "edgecolor": "black", "alpha": 0.9}
-        line = {"arrowstyle": "-", "color": "black", "linewidth": 0.8, "shrinkB": 0.0}
-        away = {"xytext": (13, 13), "textcoords": "offset points", "ha": "center", "va": "center"}
+        style: dict[str, Any] = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "edgecolor": "black", "alpha": 0.9}
+        line: dict[str, Any] = {"arrowstyle": "-", "color": "black", "linewidth": 0.8, "shrinkB": 0.0}
+        away: dict[str, Any] = {"xytext": (13, 13), "textcoords": "offset points", "ha": "center", "va": "center"}
         ax.annotate(str(i), at, fontsize="small", bbox=style, arrowprops=line, zorder=5, **away)
     _draw_legend(ax, post, modes)
     n = len(np.unique(found.tree))
@@ -103,8 +103,8 @@ def _draw_places(ax: Axes, found: TreeDistances, place: np.ndarray, of_mode: np.
         for mode in np.unique(of_mode).tolist():
             here = (found.chain[first] == chain) & (of_mode[first] == mode)
             if here.any():
-                style = {"color": color_of(chain), "marker": SHAPES[mode % len(SHAPES)], "alpha": 0.55}
-                ax.scatter(*place[first[here]].T, s=size[here], linewidths=0.0, **style)
+                style: dict[str, Any] = {"color": color_of(chain), "marker": SHAPES[mode % len(SHAPES)], "alpha": 0.55}
+                ax.scatter(place[first[here], 0], place[first[here], 1], s=size[here], linewidths=0.0, **style)
 
 
 def _middle_of(post: SampledPosterior, mode: Mode, found: TreeDistances, inside: np.ndarray) -> int:
@@ -118,7 +118,7 @@ def _middle_of(post: SampledPosterior, mode: Mode, found: TreeDistances, inside:
 def _draw_legend(ax: Axes, post: SampledPosterior, modes: Modes) -> None:
     from matplotlib.lines import Line2D
 
-    dot = {"linestyle": "none", "markersize": 6}
+    dot: dict[str, Any] = {"linestyle": "none", "markersize": 6}
     lines, names = [], []
     if 1 < post.n_chains <= MOST_CHAINS:
         for c in range(post.n_chains):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def _draw_chains(ax: Axes, post: SampledPosterior, found: Support) -> None:
         for kind, marker in MARKERS.items():
             here = found.kind == kind
             label = ("first half", "second half")[c] if halves else f"chain {c}"
-            style = {"color": color_of(c), "markersize": 4, "alpha": 0.7}
+            style: dict[str, Any] = {"color": color_of(c), "markersize": 4, "alpha": 0.7}
             ax.plot(others[here], frequency[here, c], marker, label=label if kind == "cell" else None, **style)
     name = "half" if halves else "chain"
     ax.set(xlabel=f"frequency in the other {'half' if halves else 'chains'}", ylabel=f"frequency in the {name}")
@@ -192,7 +192,7 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
     lines, names = [], []
     for number, i in enumerate(_uncertain(found, held, n_splits)):
         so_far = (np.cumsum(held[i], axis=1) / np.arange(1, posterior.n_draws + 1))[:, places]
-        style = {"color": color_of(number), "marker": "." if len(places) == 1 else None}
+        style: dict[str, Any] = {"color": color_of(number), "marker": "." if len(places) == 1 else None}
         for line in so_far:
             ax.plot(places + 1, line, linewidth=0.8, alpha=0.6, **style)
         lines += ax.plot(places + 1, so_far.mean(axis=0), linewidth=2.2, **style)

@@ -81,14 +81,17 @@ def attributions_of(post: SampledPosterior, X: np.ndarray, coverage: float) -> A
         mean[rows] = np.tensordot(post.weight_of_tree, values, 1)
         lower[rows], upper[rows] = np.quantile(values[draws], ends, axis=0)
     size /= max(n, 1)
+    base_ends, size_ends = (np.quantile(numbers[draws], ends, axis=0) for numbers in (base, size))
     return Attributions(
         mean,
         lower,
         upper,
         post.weight_of_tree @ base,
-        *np.quantile(base[draws], ends, axis=0),
+        base_ends[0],
+        base_ends[1],
         np.tensordot(post.weight_of_tree, size, 1),
-        *np.quantile(size[draws], ends, axis=0),
+        size_ends[0],
+        size_ends[1],
         coverage,
     )
 

@@ -17,7 +17,7 @@ def names(model: pt.TreeModel) -> None:
     pt.BayesianTreeClasifier()  # type: ignore[attr-defined]
     exact.PACBayesTreeClasifier()  # type: ignore[attr-defined]
     certificates.pac_bayes(0.1, 2.0, 100)  # type: ignore[attr-defined]
-    plots.plot_forrest(model)  # type: ignore[attr-defined]
+    plots.plot_woods(model)  # type: ignore[attr-defined]
     model.log_likelihood  # type: ignore[attr-defined]
 
 
