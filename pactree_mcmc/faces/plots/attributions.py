@@ -14,6 +14,7 @@ from ...tree.words import label_words
 from .axes import (
     ERRORS,
     axes_or_new,
+    check_posterior,
     color_of,
     has_no_draws,
     say_no_draws,
@@ -90,6 +91,7 @@ def plot_shap(
     >>> plot_shap(truth, [[3.0]]).get_yticklabels()[0].get_text()
     'x0 = 3'
     """
+    check_posterior(posterior)
     check_count("max_features", max_features)
     model, column = posterior.model, value_column(posterior.model, label)
     numbers = spaced_rows(model, N_ROWS) if X is None else model.columns.numbers(X)

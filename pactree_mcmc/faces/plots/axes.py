@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from ...core.checks import check_type
 from ...model import TreeModel
 from ...posterior.base import Posterior
 from ...posterior.inference_data import ess
@@ -82,6 +83,11 @@ def numbers_of_rows(model: TreeModel, rows: np.ndarray) -> np.ndarray:
 def spaced_rows(model: TreeModel, most: int) -> np.ndarray:
     """At most ``most`` training rows as numbers (m, p), evenly spaced in the table."""
     return numbers_of_rows(model, np.unique(np.linspace(0, model.n_rows - 1, min(most, model.n_rows)).astype(np.int64)))
+
+
+def check_posterior(posterior: Any) -> None:
+    """Refuse what is not a posterior."""
+    check_type("posterior", posterior, Posterior, "a posterior, such as pt.sample or exact.solve returns")
 
 
 def check_sampled(posterior: Any) -> None:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, check_count
+from ...core.checks import Seed, check_count, check_number
 from ...posterior.base import Posterior
 from ...tree.arrays import leaf_values
 from ...tree.tree import stack_trees
 from .axes import (
     ERRORS,
     axes_or_new,
+    check_posterior,
     color_of,
     feature_number,
     has_no_draws,
@@ -103,12 +104,14 @@ def plot_partial_dependence(
     >>> plot_partial_dependence(truth, 0).get_ylabel()
     'P(1)'
     """
+    check_posterior(posterior)
     model = posterior.model
     k, column = feature_number(model, feature), value_column(model, label)
     check_count("n_trees", n_trees, 1)
     check_count("individual", individual, 0)
-    if not 0.0 < coverage < 1.0:
-        raise ValueError(f"coverage={coverage!r} is out of range; give a number in (0, 1).")
+    coverage = check_number("coverage", coverage, "a number in (0, 1)", 0.0, 1.0)
+    if coverage in (0.0, 1.0):
+        raise ValueError(f"coverage={coverage} is out of range; give a number in (0, 1).")
     rows = spaced_rows(model, N_ROWS) if X is None else model.columns.numbers(X)
     if len(rows) == 0:
         raise ValueError("X has no rows; give at least one.")

@@ -20,7 +20,7 @@ from ...posterior.summaries.consensus import ConsensusTree
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
 from ...tree.export import count_words
-from .axes import COLORS, axes_or_new, has_no_draws, legend_below, say_no_draws, shortened
+from .axes import COLORS, axes_or_new, check_posterior, has_no_draws, legend_below, say_no_draws, shortened
 from .tree import FONT, GAP, LINE, MARGIN, PADDING, class_words, scaled_axes, text_width
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def plot_forest(
     >>> ax.lines[0].get_xdata().round(2).tolist()  # from the root to the left leaf, from the root to the right one
     [0.5, 0.3, nan, 0.5, 0.8, nan]
     """
+    check_posterior(posterior)
     check_count("n_trees", n_trees)
     if alpha is not None:
         alpha = check_number("alpha", alpha, "a number 0..1", 0.0, 1.0)

@@ -13,7 +13,7 @@ from ...posterior.base import Posterior
 from ...tree.arrays import leaves_reached
 from ...tree.export import count_words
 from ...tree.tree import Tree, stack_trees
-from .axes import axes_or_new, color_of, has_no_draws, numbers_of_rows, say_no_draws
+from .axes import axes_or_new, check_posterior, color_of, has_no_draws, numbers_of_rows, say_no_draws
 from .tree import FONT, LINE, PADDING, SLOT, Drawing, most_probable
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def plot_leaves(
     >>> plot_leaves(truth).get_title().startswith("most probable tree")
     True
     """
+    check_posterior(posterior)
     check_count("n_bins", n_bins)
     model = posterior.model
     values = model.target.values.reshape(model.n_rows, -1)

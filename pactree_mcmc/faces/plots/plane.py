@@ -17,6 +17,7 @@ from ...posterior.convergence import training_points
 from ...tree.tree import Tree
 from .axes import (
     axes_or_new,
+    check_posterior,
     feature_number,
     has_no_draws,
     numbers_of_rows,
@@ -107,6 +108,7 @@ def plot_surface(
     Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows stand where the
     model's coding puts them, exactly so under LocalCuts without ``max_cuts``.
     """
+    check_posterior(posterior)
     model = posterior.model
     std = getattr(posterior, "predict_std_over_trees", None)
     if spread and std is None:
@@ -163,6 +165,7 @@ def plot_partition(
     ValueError
         If a feature, a label or a category is unknown, the two features are one, or a tree to be filled has no values.
     """
+    check_posterior(posterior)
     model = posterior.model
     column, pair = value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)

@@ -13,7 +13,16 @@ from ...posterior.space.scaling import classical_scaling
 from ...posterior.summaries.modes import Mode, Modes
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
-from .axes import MOST_CHAINS, axes_or_new, color_of, has_no_draws, legend_below, say_no_draws, shortened
+from .axes import (
+    MOST_CHAINS,
+    axes_or_new,
+    check_posterior,
+    color_of,
+    has_no_draws,
+    legend_below,
+    say_no_draws,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,6 +77,7 @@ def plot_tree_space(
     >>> plot_tree_space(pt.posterior_from_trees(model, stumps, [[0, 1, 1]])).get_xlabel()
     'axis 1 (100% of the spread)'
     """
+    check_posterior(posterior)
     check_choice("distance", distance, KINDS)
     if has_no_draws(posterior):
         return say_no_draws(axes_or_new(ax, 6.4, 4.6))

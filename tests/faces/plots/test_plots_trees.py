@@ -459,6 +459,13 @@ def test_what_cannot_be_drawn_is_refused():
     for plot in (plot_split_frequencies, plot_cumulative_support):
         with pytest.raises(TypeError, match="without draws"):
             plot(truth)
+    for plot in (plot_tree_space, plot_forest, plot_leaves, plot_shap, lambda x: plot_partial_dependence(x, 0)):
+        for wrong in (3, None, post.model):
+            with pytest.raises(TypeError, match="posterior is"):
+                plot(wrong)
+    for wrong in ("half", [0.5], 1.0):
+        with pytest.raises(ValueError, match="coverage"):
+            plot_partial_dependence(post, 0, coverage=wrong)
     with pytest.raises(ValueError, match="distance"):
         plot_tree_space(post, distance="far")
     with pytest.raises(TypeError, match="truth"):
