@@ -285,7 +285,7 @@ def test_one_chain():
     text = warned(by_hand(model, TREES, sticky))
     assert "times as many draws (draws=" in text
     assert text.endswith("give chains=4; here R-hat compares its halves.")
-    assert "different places" not in text
+    assert "different modes" not in text
     halves = np.concatenate([independent(1, 1000, n_trees=2), independent(1, 1000, n_trees=2) + 3], axis=1)
     text = warned(by_hand(model, TREES, halves))
     assert "The second half of the chain differs from the first: raise tune by 2000 or more." in text
@@ -314,7 +314,7 @@ def test_a_trend_common_to_all_chains_asks_for_tuning():
     early, late = independent(n_trees=2, draws=500), independent(n_trees=2, draws=500) + 2
     text = warned(by_hand(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
     assert "The second halves of the chains differ from the first: raise tune by 1000 or more." in text
-    assert "different places" not in text
+    assert "different modes" not in text
 
 
 def test_what_is_apart_and_what_drifts():

@@ -191,7 +191,7 @@ def _trees(content: dict[str, Any]) -> str:
 
 def _printed(i: int, tree: dict[str, Any]) -> str:
     level = "" if tree["level"] is None else f", level {tree['level']:.3f}"
-    head = f"Tree {i + 1}: {tree['share']:.2%} of the draws, log posterior {tree['log_posterior']:.3f}{level}"
+    head = f"Tree {i + 1}: {tree['fraction']:.2%} of the draws, log posterior {tree['log_posterior']:.3f}{level}"
     return f"<details{' open' if i == 0 else ''}><summary>{head}</summary><pre>{escaped(tree['text'])}</pre></details>"
 
 

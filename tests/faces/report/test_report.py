@@ -265,7 +265,7 @@ class TestWhatItSays:
         read = Read(written(post, tmp_path))
         first = read.words.index("Do not rely on these draws yet.")
         assert first < read.words.index("Consensus tree", read.words.index("Model") + 5)
-        assert "The chains sit in different places and stay there" in read.words
+        assert "The chains are in different modes and stay there" in read.words
 
     def test_exact_values_beside_draws(self):
         model = MODELS["local, nominal"]
