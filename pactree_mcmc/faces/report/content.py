@@ -271,7 +271,7 @@ def _best(draws: SampledPosterior, likely: Any) -> list[dict[str, Any]]:
     return [
         {
             "text": _beginning(draws.distinct_tree(t).format()),
-            "share": float(draws.weight_of_tree[t]),
+            "fraction": float(draws.weight_of_tree[t]),
             "log_posterior": float(log_posterior[t]),
             "level": None if likely is None else likely.level_at(float(log_posterior[t])),
         }
