@@ -107,7 +107,7 @@ class CustomSplits(SplitPrior):
     >>> splits.check([[0.1], [0.4], [0.6], [0.9]])
     >>> model = pt.TreeModel([[0.1], [0.4], [0.6], [0.9]], [0, 0, 1, 1], split_prior=splits)
     >>> even = pt.CustomSplits(lambda cut: cut.left * cut.right, of=pt.LocalCuts(min_leaf=2))
-    >>> pt.testing.check_split_prior(even).apart < 1e-12
+    >>> pt.testing.check_split_prior(even).max_difference < 1e-12
     True
     """
 
