@@ -26,7 +26,8 @@ def main():
     uniform.check(X)
     report = pt.testing.check_split_prior(uniform)
     print(
-        f"{report.n_splits} splits of {report.n_cells} cells, their probabilities sum to 1 within {report.max_difference:.0e}"
+    said = f"{report.n_splits} splits of {report.n_cells} cells"
+    print(f"{said}, whose probabilities sum to 1 within {report.max_difference:.0e}")
     )
 
     prior = pt.ChipmanPrior(max_depth=3)
