@@ -25,10 +25,8 @@ def main():
     y = X[:, 0] / 2.0 + 0.5 * rng.normal(size=60)
     uniform.check(X)
     report = pt.testing.check_split_prior(uniform)
-    print(
     said = f"{report.n_splits} splits of {report.n_cells} cells"
     print(f"{said}, whose probabilities sum to 1 within {report.max_difference:.0e}")
-    )
 
     prior = pt.ChipmanPrior(max_depth=3)
     for name, splits in {"equal cuts": pt.LocalCuts(min_leaf=2), "uniform cuts": uniform}.items():
