@@ -65,6 +65,10 @@ class Attributions(NamedTuple):
     coverage: float
     """Of the intervals, in (0, 1)."""
 
+    def __repr__(self) -> str:
+        n, p, d = self.mean.shape
+        return f"Attributions({n} rows, {p} features, {d} outputs, intervals of {self.coverage:g})"
+
 
 def attributions_of(post: SampledPosterior, X: np.ndarray, coverage: float) -> Attributions:
     """Shapley values for rows of numbers; see `Posterior.shap`."""

@@ -91,6 +91,9 @@ class Projection(NamedTuple):
             }
         )
 
+    def __repr__(self) -> str:
+        return f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}"
+
 
 def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Projection:
     """Returns the projection on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
