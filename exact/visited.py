@@ -23,8 +23,8 @@ class VisitedPosterior(ExactPosterior):
     """The posterior over the trees in a part of the graph of cells, returned by `visited`, and by `solve` with a
     budget.
 
-    All methods of `ExactPosterior` are exact for the trees in ``graph``: those that consist of cells and splits of
-    drawn trees. ``log_evidence`` is the log of their part of the evidence, and hence a lower bound of the log evidence;
+    All methods of `ExactPosterior` are exact for the trees in ``graph``: those that consist of its cells and
+    splits. ``log_evidence`` is the log of their part of the evidence, and hence a lower bound of the log evidence;
     any probability differs from that under the whole posterior by at most ``1 - coverage``.
 
     Attributes

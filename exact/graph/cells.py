@@ -149,6 +149,16 @@ def is_in_order(
     return True
 
 
+def refuse_drawn_weights(model: TreeModel) -> None:
+    """Refuse a model whose feature weights are unknown: its score is no sum over the cells of a tree."""
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(
+            f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
+            "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
+            "exp(log_evidence) over weights on a grid, each with its density."
+        )
+
+
 def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     """Build the graph of all cells that the trees of a model can have.
 
@@ -162,12 +172,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(
-            f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
-            "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
-            "exp(log_evidence) over weights on a grid, each with its density."
-        )
+    refuse_drawn_weights(model)
     try:
         return _built(model, limit)
     except Intractable as refusal:

@@ -40,7 +40,17 @@ from .build import (
     find_members,
     has_split,
 )
-from .cells import CellGraph, distinct_points, longer_cells, new_cells, new_edges, new_scratch, refuse_unfit, with_slots
+from .cells import (
+    CellGraph,
+    distinct_points,
+    longer_cells,
+    new_cells,
+    new_edges,
+    new_scratch,
+    refuse_drawn_weights,
+    refuse_unfit,
+    with_slots,
+)
 from .limits import Limit
 from .work import Edges, pack_work
 
@@ -124,6 +134,7 @@ class Building:
     """A graph that grows: the builder's arrays, made longer as they fill."""
 
     def __init__(self, model: TreeModel, limit: Limit, most_wanted: int = 1) -> None:
+        refuse_drawn_weights(model)
         points = distinct_points(model)
         self.model, self.limit, self._points, self._lowered = model, limit, points, pack_model(model.lowered)
         self._scratch = new_scratch(model, points)._replace(wanted=np.zeros((most_wanted, 4), dtype=np.int64))

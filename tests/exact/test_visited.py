@@ -164,6 +164,11 @@ def test_bad_input_is_refused():
         exact.visited(post, 3)
     with pytest.raises(ValueError, match="budget=0 is out of range"):
         exact.solve(post.model, budget=0)
+    unknown = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0], split_prior=pt.LocalCuts(feature_weights="dirichlet"))
+    weighed = pt.sample(unknown, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
+    for ask in (lambda: exact.visited(weighed), lambda: exact.solve(unknown, budget=50)):
+        with pytest.raises(ValueError, match="feature weights that are unknown"):
+            ask()
     shared = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 0.1], leaf=pt.NormalSharedVariance())
     drawn = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
     with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):
@@ -198,7 +203,7 @@ def test_a_budget_without_a_bound():
 
 @pytest.mark.planted
 def test_a_bound_by_too_small_a_likelihood(monkeypatch):
-    """As if no tree could fit better than half as well, in nats, as one with every class in a leaf of its own."""
+    """As if the likelihood of a tree could not exceed the cube of the largest there is."""
     from exact import anytime
 
     right = anytime.most_likely
