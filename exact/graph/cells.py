@@ -8,7 +8,8 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
 from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, told
 
@@ -19,7 +20,7 @@ from .dyadic import build_dyadic
 from .fits import settings_that_fit
 from .fixed import build_fixed
 from .limits import Intractable, Limit, check_cells, refuse_bytes
-from .work import Cells, Edges, Points, Scratch, pack_work
+from .work import Cells, Edges, Points, Scratch, Work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
@@ -238,9 +239,9 @@ def new_scratch(model: TreeModel, points: Points) -> Scratch:
 def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells, Edges, int, int]:
     scratch, n_stats = new_scratch(model, points), points.stats.shape[1]
     cells, edges = new_cells(1 << 12, n_stats), new_edges(1 << 14)
-    packed = pack_model(model.lowered)
+    packed = pack(model.lowered)
     while True:
-        status = _builder.build(packed, pack_work(points, cells, edges, scratch))
+        status = _builder.build(packed, pack(Work(points, cells, edges, scratch)))
         n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
         refuse_unfit(status, n_cells, n_edges, limit)
         if status == _builder.FINISHED:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model import Lowered, TreeModel, pack_model
+from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit
 
@@ -296,7 +297,7 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
     Time and memory O(cells and edges, and units times vectors of levels).
     """
     lowered = sorted_units(model)
-    packed, codes = pack_model(lowered), lowered.units.codes
+    packed, codes = pack(lowered), lowered.units.codes
     weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
     cyclic = told(takes_turns, model.split_prior)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}

@@ -8,7 +8,8 @@ import numpy as np
 
 from pactree_mcmc.core.bits import goes_left
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.compiled import add_scores_into
 from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
@@ -18,7 +19,7 @@ from .boxes import UPPER_BITS
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
     """Cells and edges of a model with a fixed tree as columns of the graph. Time O(nodes + units times depth)."""
-    packed = pack_model(model.lowered)
+    packed = pack(model.lowered)
     design, shape = model.lowered.split_prior.design, model.shape
     stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
     sum_down_paths_into(stats, rows, packed)

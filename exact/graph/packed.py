@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.compile.jit import jit, struct
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.compile.structs import pack
 
 from .cells import CellGraph
-
-_graph = struct(CellGraph)
 
 
 class WithPackedGraph:
@@ -30,28 +29,7 @@ class WithPackedGraph:
 def pack_graph(graph: CellGraph) -> Any:
     """The graph as one pointer, once it is known to be in order."""
     graph.check()
-    return _pack(graph)
-
-
-@jit
-def _pack(g: CellGraph) -> Any:
-    return _graph(
-        g.first_edge,
-        g.left,
-        g.right,
-        g.feature,
-        g.split,
-        g.log_rule,
-        g.rows,
-        g.stats,
-        g.score,
-        g.design,
-        g.depth,
-        g.first_slot,
-        g.log_stop,
-        g.log_split,
-        g.layered,
-    )
+    return pack(graph)
 
 
 @jit

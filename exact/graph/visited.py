@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.bits import all_bits
-from pactree_mcmc.core.compile.jit import jit, struct
-from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import parts_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
@@ -52,7 +53,7 @@ from .cells import (
     with_slots,
 )
 from .limits import Limit
-from .work import Edges, pack_work
+from .work import Edges, Work
 
 NONE = -1
 FEATURE, SPLIT, BITS, EDGE = range(4)
@@ -98,21 +99,6 @@ class Visits(NamedTuple):
     """(1,) int64: of the cells whose turn it is."""
 
 
-_passing, _visits = struct(Passing), struct(Visits)
-
-
-@jit
-def pack_passing(p: Passing) -> Any:
-    """The arrays as one pointer."""
-    return _passing(p.feature, p.split, p.parent, p.left, p.right, p.next_node, p.want)
-
-
-@jit
-def pack_visits(v: Visits) -> Any:
-    """The arrays as one pointer."""
-    return _visits(v.first_node, v.next_cell, v.of_size, v.start, v.stop, v.splittable, v.size)
-
-
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
     """Returns the graph of the cells and splits of ``trees``, with log R as in the whole graph.
 
@@ -121,7 +107,7 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
     """
     passing = _passing_of(trees)
     building = Building(model, limit, len(passing.feature) + 1)
-    went = pack_passing(passing)
+    went = pack(passing)
     building.run(lambda model, work, visits: follow(model, work, went, visits))
     if grow > 0:
         n_visited, mode = building.n_cells, FIND if grow == 1 else ADD
@@ -136,7 +122,7 @@ class Building:
     def __init__(self, model: TreeModel, limit: Limit, most_wanted: int = 1) -> None:
         refuse_drawn_weights(model)
         points = distinct_points(model)
-        self.model, self.limit, self._points, self._lowered = model, limit, points, pack_model(model.lowered)
+        self.model, self.limit, self._points, self._lowered = model, limit, points, pack(model.lowered)
         self._scratch = new_scratch(model, points)._replace(wanted=np.zeros((most_wanted, 4), dtype=np.int64))
         self._cells, self._edges = new_cells(1 << 12, points.stats.shape[1]), new_edges(1 << 14)
         self.visits = _new_visits(1 << 12, model)
@@ -163,8 +149,8 @@ class Building:
         """Calls a compiled step until it finishes, extending the arrays when it needs more room."""
         status = MORE_CELLS
         while status != FINISHED:
-            work = pack_work(self._points, self._cells, self._edges, self._scratch)
-            status = step(self._lowered, work, pack_visits(self.visits))
+            work = pack(Work(self._points, self._cells, self._edges, self._scratch))
+            status = step(self._lowered, work, pack(self.visits))
             n_edges = int(self._scratch.count[N_EDGES])
             refuse_unfit(status, self.n_cells, n_edges, self.limit)
             if status == MORE_CELLS:

@@ -1,10 +1,8 @@
 """The arrays the builder of the graph works on."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-from pactree_mcmc.core.compile.jit import jit, struct
 
 
 class Points(NamedTuple):
@@ -91,9 +89,6 @@ class Scratch(NamedTuple):
     """(w, 4) int64: feature, split, the bits that tell, and edge, of the splits of a cell that are wanted."""
 
 
-_points, _cells, _edges, _scratch = struct(Points), struct(Cells), struct(Edges), struct(Scratch)
-
-
 class Work(NamedTuple):
     """All the builder works on."""
 
@@ -101,31 +96,3 @@ class Work(NamedTuple):
     cells: Cells
     edges: Edges
     scratch: Scratch
-
-
-_work = struct(Work)
-
-
-@jit
-def pack_work(p: Points, c: Cells, e: Edges, s: Scratch) -> Any:
-    """The builder's arrays as one pointer."""
-    return _work(
-        _points(p.codes, p.stats, p.rows, p.key, p.order),
-        _cells(c.hash, c.origin, c.rows, c.size, c.depth, c.first_edge, c.stats, c.score, c.table),
-        _edges(e.left, e.right, e.feature, e.split, e.log_rule),
-        _scratch(
-            s.count,
-            s.box,
-            s.members,
-            s.codes,
-            s.slot,
-            s.rows,
-            s.key,
-            s.stats,
-            s.suffix,
-            s.side_stats,
-            s.side_rows,
-            s.side_key,
-            s.wanted,
-        ),
-    )

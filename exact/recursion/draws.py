@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc.core.checks import read_generator
-from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.joining import join_independent
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.arrays import LEAF
@@ -22,7 +23,7 @@ from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, Grown, grow_trees
 def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> Grown:
     """Trees that the semiring chooses, one for each entry of ``wanted``, in the semiring's terms."""
     which = np.asarray(wanted, dtype=np.int64)
-    return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack_model(model.lowered))
+    return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack(model.lowered))
 
 
 def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosterior:

@@ -1,6 +1,6 @@
 """The four parts of a model: data, tree prior, split prior, leaf score."""
 
-from .compiled import Lowered, pack_model
+from .compiled import Lowered
 from .leaf.base import Leaf
 from .leaf.beta_binomial import BetaBinomial
 from .leaf.custom import CustomLeaf

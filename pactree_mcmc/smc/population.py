@@ -16,7 +16,8 @@ import numpy as np
 from numba.typed import List
 
 from ..core.bits import goes_left
-from ..core.compile.jit import jit, struct
+from ..core.compile.jit import jit
+from ..core.compile.structs import pack
 from ..mcmc.chain.chain import Chain
 from ..mcmc.chain.draw_store import log_prior_of, trimmed
 from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
@@ -46,16 +47,6 @@ class Incoming(NamedTuple):
     """(T,) int64."""
     own: UnitStats
     """What each adds to its cell."""
-
-
-_incoming, _own = struct(Incoming), struct(UnitStats)
-
-
-@jit
-def pack_incoming(rows: Incoming) -> Any:
-    """The rows as one pointer."""
-    own = rows.own
-    return _incoming(rows.unit, _own(own.counts, own.label, own.weight, own.weight_all, own.moments))
 
 
 @jit
@@ -173,7 +164,7 @@ class Stages:
         self.plan, self.rng = plan, np.random.default_rng(plan.seed)
         order = self.rng.permutation(plan.entering) if plan.shuffle else plan.entering
         lowered, rows = _before_the_first(plan.model, order)
-        self.rows = pack_incoming(rows)
+        self.rows = pack(rows)
         first = Chain(lowered, plan.kernel, self.rng)
         first.reserve(plan.draws)
         self.chains = [first] + [twin(first) for _ in range(plan.particles - 1)]

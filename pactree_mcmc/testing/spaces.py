@@ -69,7 +69,7 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     while len(chain.state.node) < room:
         chain.enlarge()
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
-    chain.packed = states.pack_state(chain.state)
+    chain.packed = chain.state
     chain.state.beta[0] = beta
     if not kernel.guided:
         return chain

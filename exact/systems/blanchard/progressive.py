@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generator
-from pactree_mcmc.model import TreeModel, pack_model
+from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.target import Target
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.model.unit_stats import UnitStats
@@ -197,7 +198,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         needed = int(routed.n_staged.sum()) + self.graph.n_cells
         if needed > self._max_cells:
             raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
-        stages = unroll(self.graph, self._packed, pack_model(self.model.lowered), routed, examples)
+        stages = unroll(self.graph, self._packed, pack(self.model.lowered), routed, examples)
         refuse_not_finite(self.model, stages.graph._asdict())
         log_inside = sum_stages(stages)
         self._kept = number, (stages, log_inside, occurrences(stages.graph, log_inside))
@@ -359,7 +360,7 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         stages, log_inside, _ = self._summed(number)
         packed, model, semiring = (
             pack_graph(stages.graph),
-            pack_model(self.model.lowered),
+            pack(self.model.lowered),
             LogSum(log_inside, np.empty(0)),
         )
         grown = grow_trees(rng, packed, semiring, np.zeros(draws, dtype=np.int64), model)

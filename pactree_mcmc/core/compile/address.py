@@ -19,6 +19,7 @@ from numba.core import cgutils, types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
+from .blocks import BlockType, load_fixed
 from .cache import CodeCache
 
 COMPILES = not numba.config.DISABLE_JIT
@@ -81,6 +82,8 @@ def _guarded(function: Callable[..., float], with_params: bool) -> Callable[...,
 
 
 def _pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
+    if isinstance(kind, BlockType):
+        kind, value = kind.as_array, load_fixed(builder, value)
     array = context.make_array(kind)(context, builder, value)
     return cgutils.get_item_pointer(context, builder, kind, array, place, wraparound=False)
 

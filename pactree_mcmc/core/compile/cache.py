@@ -24,14 +24,15 @@ ADVICE = "it is compiled again in every process; set NUMBA_CACHE_DIR to a folder
 
 
 IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-COMPILED = re.compile(r"^@jit|^@by_address|^@by_class|struct\(", re.MULTILINE)
+COMPILED = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
 
 
 @functools.cache
 def sources(package: str = "") -> str:
     """A hash of the sources that compiled code in the folder of ``package`` depends on; of all for another package.
 
-    These are the files of the folder that hold compiled code, and whatever they import when they are imported.
+    These are the files of the folder that hold compiled code, whatever these import at once, and the files
+    that say how to compile.
     """
     texts = _texts()
     reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
@@ -40,8 +41,9 @@ def sources(package: str = "") -> str:
         new = {name for name in _imports(ahead.pop()) if name in texts} - reached
         reached |= new
         ahead += new
+    reached |= {name for name in texts if name.startswith(f"{__package__}.")} if reached else set(texts)
     digest = hashlib.sha256()
-    for name in sorted(reached or texts):
+    for name in sorted(reached):
         digest.update(texts[name].encode())
     return digest.hexdigest()
 

@@ -1,13 +1,11 @@
-"""The one place that sets compiler options, and the form in which compiled code takes groups of arrays."""
+"""The one place that sets compiler options."""
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numba
 from numba.core import types
-from numba.experimental import structref
 from numba.extending import overload
 
 from .cache import CodeCache
@@ -56,27 +54,3 @@ def by_class(function: Callable[..., Any]) -> Any:
 
         overload(registry, strict=False, jit_options={"error_model": "numpy"})(implementation)
     return registry
-
-
-class _Struct(types.StructRef):
-    def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-
-def struct(fields: type) -> Any:
-    """Constructor, for compiled code, of a record with the fields of the NamedTuple ``fields``.
-
-    A NamedTuple of arrays reaches a compiled function as some hundred separate values, and compiling slows down
-    accordingly; the struct made here is one pointer with the same attributes. Without compilation it is the
-    NamedTuple itself.
-    """
-    if numba.config.DISABLE_JIT:
-        return fields
-    name, module = fields.__name__ + "Struct", fields.__module__
-    kind = structref.register(type(name, (_Struct,), {"__module__": module, "__qualname__": name}))
-    # compiled code in the disk cache finds the type by this name
-    setattr(sys.modules[module], name, kind)
-    proxy = type(fields.__name__, (structref.StructRefProxy,), {"__module__": module})
-    structref.define_constructor(proxy, kind, list(fields._fields))  # type: ignore[attr-defined]
-    structref.define_boxing(kind, proxy)
-    return proxy

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.bits import all_bits, mixed
-from ...core.compile.jit import jit, struct
-from ...model import Lowered, pack_model
+from ...core.compile.jit import jit
+from ...core.compile.structs import pack
+from ...model import Lowered
 from ...model.split_prior.geometry import parts_rows
 from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
-from ..state.arrays import ChainState, enlarged, new_state, pack_state
+from ..state.arrays import ChainState, enlarged, new_state
 from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
 from ..state.pieces import Graph
@@ -21,7 +22,7 @@ from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
 from ..state.splits import is_splittable
 from ..state.terms import score_node
 from ..state.weights import redraw_weights
-from .draw_store import DRAWS, NODES, new_saved, pack_saved, save_draw, with_more_nodes
+from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
 FIRST_ROOM = 64
 
@@ -34,15 +35,6 @@ class Walk(NamedTuple):
     state: Any
 
 
-_walk = struct(Walk)
-
-
-@jit
-def pack_walk(rng: np.random.Generator, model: Any, state: Any) -> Any:
-    """The three as one pointer: handing a Generator to compiled code takes long, so it is done once."""
-    return _walk(rng, model, state)
-
-
 class Chain:
     """A chain between calls into compiled code: the arrays, and the same arrays packed."""
 
@@ -51,7 +43,7 @@ class Chain:
             leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
             model = model._replace(leaf=leaf, guess=guess)
         self.lowered, self.kernel, self.rng = model, kernel, rng
-        self.model = pack_model(model)
+        self.model = pack(model)
         scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
         self.state = new_state(
             model,
@@ -72,13 +64,13 @@ class Chain:
         self.reserve(0)
 
     def _pack(self) -> None:
-        self.packed = pack_state(self.state)
-        self.walk = pack_walk(self.rng, self.model, self.packed)
+        self.packed = pack(self.state)
+        self.walk = pack(Walk(self.rng, self.model, self.packed))
 
     def reserve(self, n_draws: int) -> None:
         """Make room for ``n_draws`` draws, dropping those made before."""
         self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, self.lowered.n_weights)
-        self.packed_saved = pack_saved(self.saved)
+        self.packed_saved = pack(self.saved)
 
     @property
     def n_saved(self) -> int:
@@ -155,7 +147,7 @@ class Chain:
         missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
         if missing > 0:
             self.saved = with_more_nodes(self.saved, missing)
-            self.packed_saved = pack_saved(self.saved)
+            self.packed_saved = pack(self.saved)
         save_draw(self.model, self.packed, self.packed_saved)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import exp, isfinite
-from typing import Any
 
 import numpy as np
 
-from ...core.compile.jit import jit, struct
+from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
 from ...tree.coded import CODED_NODE
@@ -20,14 +19,6 @@ from ..state.terms import next_node, stop_at, subtree_log_prior
 from ..state.weights import is_weighed, subtree_tilt
 
 DRAWS, TREES, NODES = range(3)
-
-_saved = struct(Saved)
-
-
-@jit
-def pack_saved(s: Saved) -> Any:
-    """The draws as one pointer; the arrays are shared."""
-    return _saved(s.tree_of_draw, s.noise, s.moves, s.tree, s.node, s.stats, s.used, s.weights)
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.compile.jit import jit, struct
+from ...core.compile.jit import jit
 from ...model.split_prior.geometry import follows_design
 from ..state.arrays import EXHAUSTED
 from ..state.lists import is_leaf
@@ -48,9 +48,6 @@ class Decisions(NamedTuple):
     """(2,) int64: N_CELLS, N_SPLITS."""
 
 
-_decisions = struct(Decisions)
-
-
 def new_decisions(n_cells: int) -> Decisions:
     """Room for so many cells."""
     n_splits = int(n_cells * SAMPLED)
@@ -65,14 +62,6 @@ def new_decisions(n_cells: int) -> Decisions:
         np.zeros(n_splits, dtype=np.int64),
         np.zeros(n_splits),
         np.zeros(2, dtype=np.int64),
-    )
-
-
-@jit
-def pack_decisions(d: Decisions) -> Any:
-    """The decisions as one pointer; the arrays are shared."""
-    return _decisions(
-        d.level, d.root, d.is_split, d.cell_terms, d.first, d.chosen, d.way_terms, d.feature, d.offset, d.used
     )
 
 

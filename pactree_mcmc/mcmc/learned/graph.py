@@ -23,11 +23,12 @@ import numpy as np
 
 from ...core.bits import mixed
 from ...core.compile.jit import jit
+from ...core.compile.structs import pack
 from ...model import Lowered
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
-from ..state.pieces import Graph, new_graph, pack_graph
+from ..state.pieces import Graph, new_graph
 from ..state.random import flip
 from ..state.records import DENSITY_LEVELS, EXPLORING, GROWING, N_CELL_TERMS, N_LINKS, N_PIECES, NONE
 from ..state.splits import Split
@@ -421,17 +422,17 @@ def joined_graph(graphs: list[Graph], *, learns: bool = True) -> Graph:
     """
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
     whole = roomy(graphs[0], max(n_pieces, 1), max(n_links, 1))
-    packed = pack_graph(whole)
+    packed = pack(whole)
     for other in graphs[1:]:
-        join(packed, pack_graph(other))
+        join(packed, pack(other))
     out = roomy(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
     out.used[GROWING] = 0
     order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
-    value_all(pack_graph(out), order)
+    value_all(pack(out), order)
     if learns:
         _learn_to_guess(out)
-        guess_all(pack_graph(out))
-        value_all(pack_graph(out), order)
+        guess_all(pack(out))
+        value_all(pack(out), order)
     return out
 
 

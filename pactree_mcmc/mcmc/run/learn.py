@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.compile.structs import pack
 from ...model import TreeModel
 from ...model.not_finite import NotFinite
 from ..chain.chain import Chain
@@ -22,7 +23,7 @@ from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
-from ..learned.decisions import Decisions, new_decisions, note_decisions, pack_decisions, trimmed_decisions
+from ..learned.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from ..learned.fit import fit_density, joined_decisions
 from ..learned.graph import frozen, joined_graph, roomy
 from ..state.arrays import first_density
@@ -113,7 +114,7 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     set_density(run.chain, lesson.density, lesson.beta)
     graph, weights = growing(run.chain, lesson.graph, lesson.room), []
     noted = new_decisions(CELLS_NOTED)
-    packed, first, last = pack_decisions(noted), run.tuned, lesson.tuned
+    packed, first, last = pack(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
     while run.tuned < last:
         look = min(run.tuned + every, last)

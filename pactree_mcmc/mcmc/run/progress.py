@@ -8,13 +8,11 @@ from threading import Lock
 from typing import Any, Self
 
 from ...core.compile.cache import CodeCache, watchers
-from ...model import pack_model
-from ..chain.chain import pack_walk, plant_root
-from ..chain.draw_store import pack_saved, save_draw
+from ..chain.chain import plant_root
+from ..chain.draw_store import save_draw
 from ..chain.start import grow_from
 from ..edits.grow import grow_as_given
 from ..kernel import Kernel
-from ..state.arrays import pack_state
 
 SECONDS = 30.0
 """Between two lines where there is no terminal."""
@@ -90,11 +88,7 @@ def entries(kernel: Kernel, grown: bool) -> list[Any]:
     """The compiled functions that Python calls in a run of chains, in the order of their first calls."""
     start = grow_from if grown else grow_as_given
     return [
-        pack_model,
-        pack_state,
-        pack_walk,
         plant_root,
-        pack_saved,
         start,
         *(step.run for step in kernel.steps),
         save_draw,

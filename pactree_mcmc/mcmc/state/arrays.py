@@ -5,14 +5,14 @@ Nodes come from a pool with a free list. Growable leaves, prunable and internal 
 choice.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...core.compile.jit import jit, struct
+from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import halves_box, has_box, has_free_cuts, is_weighted, told
-from .pieces import Graph, _graph, new_graph
+from .pieces import Graph, new_graph
 from .records import (
     BRANCH,
     CELL,
@@ -178,75 +178,6 @@ class ChainState(NamedTuple):
     ``log_rule``; (1,) where the weights are given."""
     graph: Graph
     """Of what trees met in tuning; empty without density."""
-
-
-_state = struct(ChainState)
-
-
-@jit
-def pack_state(s: ChainState) -> Any:
-    """The state as one pointer; the arrays are shared."""
-    return _state(
-        s.order,
-        s.node,
-        s.stats,
-        s.box,
-        s.count,
-        s.beta,
-        s.moves,
-        s.cell,
-        s.ways,
-        s.table,
-        s.side,
-        s.kept,
-        s.codes,
-        s.feature_weight,
-        s.cut_weights,
-        s.bins,
-        s.lefts,
-        s.rights,
-        s.gains,
-        s.way,
-        s.terms,
-        s.blocks,
-        s.plan,
-        s.pieces,
-        s.shapes,
-        s.line,
-        s.line_of,
-        s.density,
-        s.stratum,
-        s.guide,
-        s.anchors,
-        s.ahead,
-        s.sketched,
-        s.n_bins,
-        s.bin_of,
-        s.sketch,
-        s.sketch_sides,
-        s.sketch_stats,
-        s.sketch_gains,
-        s.anchor_cut,
-        s.anchor_categories,
-        s.fractions,
-        s.own,
-        s.sums,
-        s.tilts,
-        s.kept_from,
-        s.kept_tilts,
-        s.kept_alike,
-        s.alike,
-        s.logs,
-        s.way_terms,
-        s.cell_terms,
-        s.branch,
-        s.branch_terms,
-        s.drawn,
-        s.work,
-        s.weights,
-        s.tilt,
-        _graph(s.graph.slot, s.graph.piece, s.graph.link, s.graph.used, s.graph.terms, s.graph.rule),
-    )
 
 
 def line_sums(model: Lowered) -> int:

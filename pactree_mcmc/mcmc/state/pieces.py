@@ -1,10 +1,9 @@
 """The graph of the pieces that trees met, as arrays."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...core.compile.jit import jit, struct
 from ...files.encoding import kept
 from .records import DENSITY_LEVELS, LINK, N_CELL_TERMS, NONE, PIECE
 
@@ -28,9 +27,6 @@ class Graph(NamedTuple):
     wrong, in nats; 0: there is none."""
 
 
-_graph = struct(Graph)
-
-
 def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
     """An empty graph with so much room."""
     return Graph(
@@ -41,9 +37,3 @@ def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
         np.zeros((n_pieces, N_CELL_TERMS), dtype=np.float32),
         np.zeros((DENSITY_LEVELS, N_CELL_TERMS + 1)),
     )
-
-
-@jit
-def pack_graph(g: Graph) -> Any:
-    """The graph as one pointer; the arrays are shared."""
-    return _graph(g.slot, g.piece, g.link, g.used, g.terms, g.rule)

@@ -21,7 +21,7 @@ from exact.semirings.algebras import (
 )
 from exact.semirings.exponential import exp_down
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model import pack_model
+from pactree_mcmc.core.compile.structs import pack
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of, predictive
@@ -200,7 +200,7 @@ def test_sizes_with_counts(kind, seed):
             assert found[t, m - 1] == pytest.approx(value, **TOLERANCE)
     assert np.isfinite(found).sum() == sum(m <= most_leaves and t <= most_count for m, t in best)
     wanted = np.flatnonzero(np.isfinite(found.ravel()))
-    grown = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, wanted, pack_model(model.lowered))
+    grown = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, wanted, pack(model.lowered))
     assert (np.diff(grown.offset) + 1) // 2 == pytest.approx(wanted % wide + 1)
 
 

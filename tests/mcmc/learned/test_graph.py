@@ -51,7 +51,7 @@ def with_graph(model, graph, nodes=64):
     """A plain chain at the stump, with a graph."""
     chain = new_chain(model, room=nodes)
     chain.state = chain.state._replace(graph=graph)
-    chain.packed = module("state.arrays").pack_state(chain.state)
+    chain.packed = chain.state
     return chain
 
 

@@ -1,0 +1,182 @@
+"""Arrays inside a struct, as compiled code sees them: a pointer to where they lie and how they are shaped.
+
+numba hands an array around as seven values and counts references to it, so that reading one entry takes some ninety
+instructions before optimisation. A *block* is an array that somebody else keeps alive and that stays where it is: one
+pointer, read with a handful of instructions. Single entries and lengths are read and set as here; for all else that can
+be done with an array, a block becomes one.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.imputils import lower_builtin, lower_cast, lower_getattr_generic
+from numba.core.typeconv import Conversion
+from numba.core.typing.arraydecl import get_array_index_type
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer, infer_global, signature
+from numba.extending import infer_getattr, models, register_model
+from numba.np import arrayobj
+
+DATA, SHAPE = 4, 5
+"""Places of the first entry's address and of the shape in numba's description of an array."""
+
+
+class BlockType(types.Type):
+    """The type of a block; a row or a slice of it is an array."""
+
+    def __init__(self, dtype: types.Type, ndim: int, layout: str) -> None:
+        self.dtype, self.ndim, self.layout, self.aligned = dtype, ndim, layout, True
+        super().__init__(name=f"block({dtype}, {ndim}d, {layout})")
+
+    @property
+    def as_array(self) -> types.Array:
+        """The array that the pointer points to."""
+        return types.Array(self.dtype, self.ndim, self.layout)
+
+    def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
+        """Conversion to the array."""
+        return Conversion.safe if isinstance(other, types.Array) and other == self.as_array else None
+
+    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+        """With an array: that of both as arrays."""
+        return self.as_array.unify(typingctx, other) if isinstance(other, types.Array) else None
+
+    def is_entry(self, kinds: Any) -> bool:
+        """Whether indices of these types choose one entry, in the order in which entries lie."""
+        kinds = kinds if isinstance(kinds, types.BaseTuple) else (kinds,)
+        return self.layout == "C" and len(kinds) == self.ndim and all(isinstance(k, types.Integer) for k in kinds)
+
+
+@register_model(BlockType)
+class _BlockModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: BlockType) -> None:
+        super().__init__(dmm, fe_type, dmm[fe_type.as_array].get_value_type().as_pointer())
+
+
+@lower_cast(BlockType, types.Array)
+def _to_array(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return load_fixed(builder, value)
+
+
+def _as_array(kind: types.Type) -> types.Type:
+    return kind.as_array if isinstance(kind, BlockType) else kind
+
+
+@infer_global(operator.getitem)
+class _TypeOfItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        block, index = args
+        if not isinstance(block, BlockType):
+            return None
+        out = get_array_index_type(block.as_array, index)
+        if out is None:
+            return None
+        return signature(out.result, block if block.is_entry(out.index) else block.as_array, out.index)
+
+
+@infer_global(operator.setitem)
+class _TypeOfSetting(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        block, index, value = args
+        if not isinstance(block, BlockType) and not isinstance(value, BlockType):
+            return None
+        plain = tuple(map(_as_array, args))
+        if isinstance(block, BlockType) and block.is_entry(index) and self.context.can_convert(value, block.dtype):
+            return signature(types.none, block, index, block.dtype)
+        whole = self.context.resolve_function_type(operator.setitem, plain, kws)
+        return None if whole is None else signature(types.none, block, *whole.args[1:])
+
+
+@infer_global(len)
+class _TypeOfLen(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(types.intp, *args) if isinstance(args[0], BlockType) else None
+
+
+@infer
+class _TypeOfIterator(AbstractTemplate):
+    key = "getiter"
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if not isinstance(args[0], BlockType):
+            return None
+        return self.context.resolve_function_type("getiter", (args[0].as_array,), kws)
+
+
+@infer_getattr
+class _TypeOfAttribute(AttributeTemplate):
+    key = BlockType
+
+    def generic_resolve(self, block: BlockType, name: str) -> Any:
+        return self.context.resolve_getattr(block.as_array, name)
+
+
+@lower_getattr_generic(BlockType)
+def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, name: str) -> Any:
+    array, whole = block.as_array, load_fixed(builder, value)
+    result = context.typing_context.resolve_getattr(array, name)
+    return context.get_getattr(array, name)(context, builder, array, whole, name) if result is not None else None
+
+
+def load_fixed(builder: Any, pointer: Any) -> Any:
+    """Load what never changes while compiled code runs, so that one load serves a whole loop."""
+    loaded = builder.load(pointer)
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
+def _size(builder: Any, block: Any, axis: int) -> Any:
+    return load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, SHAPE, axis))
+
+
+def _entry(context: Any, builder: Any, kinds: Any, block: Any, at: Any) -> Any:
+    """Address of the entry at the indices ``at`` of ``kinds``; negative ones count from the end, as NumPy's do."""
+    place = ir.Constant(ir.IntType(64), 0)
+    for axis, (kind, index) in enumerate(zip(kinds, at, strict=True)):
+        size = _size(builder, block, axis) if axis > 0 or _may_be_negative(kind, index) else None
+        if axis > 0:
+            place = builder.mul(place, size)
+        if _may_be_negative(kind, index):
+            index = arrayobj.fix_integer_index(context, builder, kind, index, size)
+        else:
+            index = context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
+        place = builder.add(place, index) if axis > 0 else index
+    return builder.gep(load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, DATA)), [place])
+
+
+def _may_be_negative(kind: Any, index: Any) -> bool:
+    known = isinstance(index, ir.Constant) and isinstance(index.constant, int)
+    return bool(kind.signed) and not (known and index.constant >= 0)
+
+
+@lower_builtin(operator.getitem, BlockType, types.Integer)
+@lower_builtin(operator.getitem, BlockType, types.BaseTuple)
+def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return arrayobj.load_item(context, builder, sig.args[0], _place(context, builder, sig, args))
+
+
+@lower_builtin(operator.setitem, BlockType, types.Integer, types.Any)
+@lower_builtin(operator.setitem, BlockType, types.BaseTuple, types.Any)
+@lower_builtin(operator.setitem, BlockType, types.SliceType, types.Any)
+def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    block, index, value = sig.args
+    if not block.is_entry(index) or value != block.dtype:
+        whole = signature(types.none, block.as_array, index, value)
+        return context.get_function(operator.setitem, whole)(builder, (load_fixed(builder, args[0]), *args[1:]))
+    arrayobj.store_item(context, builder, sig.args[0], args[2], _place(context, builder, sig, args))
+    return context.get_dummy_value()
+
+
+def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    if isinstance(sig.args[1], types.BaseTuple):
+        at = cgutils.unpack_tuple(builder, args[1], count=len(sig.args[1]))
+        return _entry(context, builder, sig.args[1], args[0], at)
+    return _entry(context, builder, sig.args[1:2], args[0], args[1:2])
+
+
+@lower_builtin(len, BlockType)
+def _len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _size(builder, args[0], 0)

@@ -1,0 +1,138 @@
+"""Groups of arrays and numbers that compiled code takes as one pointer.
+
+A NamedTuple of arrays reaches a compiled function as some hundred separate values, and compiling slows down
+accordingly. `pack` lays out what they are in memory once, as numbers, and compiled code gets the address.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate
+from numba.core.typing.typeof import typeof
+from numba.extending import NativeValue, infer_getattr, models, register_model, unbox
+
+from .blocks import BlockType, load_fixed
+from .generators import GENERATOR, generator_words
+
+WORD = 8
+
+
+class StructType(types.Type):
+    """The type of a pointer to the packed form of a NamedTuple."""
+
+    def __init__(self, of: str, fields: tuple[tuple[str, types.Type], ...]) -> None:
+        self.fields = fields
+        digest = hashlib.sha256(repr([(name, str(kind)) for name, kind in fields]).encode()).hexdigest()
+        super().__init__(name=f"{of}_{digest[:12]}")
+
+    @functools.cached_property
+    def places(self) -> dict[str, tuple[int, types.Type]]:
+        """Of each field: how many bytes it lies behind the start, and its type."""
+        found, at = {}, 0
+        for name, kind in self.fields:
+            found[name] = at, kind
+            at += n_words(kind) * WORD
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "places"}
+
+
+def n_words(kind: types.Type) -> int:
+    """How many words of memory a field takes: an array's description, a number, or a pointer."""
+    return 5 + 2 * kind.ndim if isinstance(kind, BlockType) else 1
+
+
+class Packed:
+    """The packed form of a NamedTuple; keeps what it points to alive."""
+
+    __slots__ = ("_numba_type_", "address", "kept", "words")
+
+    def __init__(self, value: Any) -> None:
+        fields = [_field(each) for each in value]
+        kinds = tuple(kind for kind, _, _ in fields)
+        self._numba_type_ = _struct_type(type(value).__name__, value._fields, kinds)
+        self.words = np.array([word for _, words, _ in fields for word in words], dtype=np.int64)
+        self.address, self.kept = self.words.ctypes.data, tuple(kept for _, _, kept in fields)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("packed arrays are addresses and cannot be pickled.")
+
+
+def pack(value: Any) -> Any:
+    """Returns a NamedTuple of arrays, numbers, and NamedTuples of such, as one pointer; the arrays are shared.
+
+    Without compilation it is the NamedTuple itself. Arrays must not be resized, nor the numbers expected to change.
+    """
+    return value if numba.config.DISABLE_JIT else Packed(value)
+
+
+@functools.cache
+def _struct_type(of: str, names: tuple[str, ...], kinds: tuple[types.Type, ...]) -> StructType:
+    return StructType(of, tuple(zip(names, kinds, strict=True)))
+
+
+def _field(value: Any) -> tuple[types.Type, list[int], Any]:
+    """The type of a field, its words, and what must stay alive."""
+    if isinstance(value, np.ndarray):
+        kind = _block_type(value.dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
+        words = [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
+        return kind, words, value
+    if isinstance(value, Packed):
+        return value._numba_type_, [value.address], value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return _field(Packed(value))
+    if isinstance(value, np.random.Generator):
+        words = generator_words(value)
+        return GENERATOR, [words.ctypes.data], (value, words)
+    kind = typeof(value)
+    if isinstance(kind, types.Integer | types.Boolean):
+        return types.boolean if isinstance(kind, types.Boolean) else types.int64, [int(value)], None
+    if isinstance(kind, types.Float):
+        return types.float64, [int(np.float64(value).view(np.int64))], None
+    raise TypeError(f"compiled code takes no {type(value).__name__} in a group of arrays.")
+
+
+@functools.cache
+def _block_type(dtype: np.dtype, ndim: int, layout: str) -> BlockType:
+    return BlockType(numba.from_dtype(dtype), ndim, layout)
+
+
+@register_model(StructType)
+class _StructModel(models.OpaqueModel):
+    pass
+
+
+@unbox(StructType)
+def _unbox(kind: Any, obj: Any, c: Any) -> Any:
+    number = c.pyapi.object_getattr_string(obj, "address")
+    value = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+    return NativeValue(value)
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = StructType
+
+    def generic_resolve(self, kind: StructType, name: str) -> types.Type | None:
+        return kind.places[name][1] if name in kind.places else None
+
+
+@lower_getattr_generic(StructType)
+def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
+    at, field = kind.places[name]
+    place = builder.gep(value, [ir.Constant(ir.IntType(64), at)], inbounds=True)
+    model = context.data_model_manager[field]
+    if isinstance(field, BlockType):
+        return builder.bitcast(place, model.get_value_type())
+    loaded = load_fixed(builder, builder.bitcast(place, model.get_data_type().as_pointer()))
+    return model.from_data(builder, loaded)
