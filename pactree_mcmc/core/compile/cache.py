@@ -11,7 +11,7 @@ import functools
 import hashlib
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +108,22 @@ class CodeCache:
         except (RuntimeError, OSError) as error:
             _warn(str(error).splitlines()[0])
             return NullCache()
-        stamp = sources("" if self._is_foreign else self._function.__module__.rpartition(".")[0]) + key
+        stamp = self._sources + key
         # code of one name and several keys stands side by side
         base = f"{kept._impl.filename_base}{key and '-'}{key[:16]}"
         kept._cache_file = _Files(kept.cache_path, base, stamp)
         # read before the rest of the index, which names classes that may be gone from a newer library
         kept._cache_file._version = f"{numba.__version__} {stamp}"
         return kept
+
+    @property
+    def stamp(self) -> str:
+        """What its code depends on, as text."""
+        return self._sources + (self._key() if self._key is not None else "")
+
+    @property
+    def _sources(self) -> str:
+        return sources("" if self._is_foreign else self._function.__module__.rpartition(".")[0])
 
     @property
     def _is_foreign(self) -> bool:
@@ -145,5 +154,35 @@ class CodeCache:
         """Keep a form if it can be written."""
         try:
             self._kept.save_overload(sig, data)
+        except OSError as error:
+            _warn(str(error))
+
+
+class Store:
+    """Compiled code of several functions in one file on disk."""
+
+    def __init__(self, folder: str | None, name: str, stamp: str) -> None:
+        self._files = None if folder is None else _Files(folder, name, f"{numba.__version__} {stamp}")
+
+    @classmethod
+    def of_functions(cls, functions: Sequence[Any]) -> Store:
+        """Beside the code of the first of them."""
+        caches = [function._cache for function in functions]
+        stamp = hashlib.sha256("".join(cache.stamp for cache in caches).encode()).hexdigest()
+        names = hashlib.sha256(" ".join(function.py_func.__qualname__ for function in functions).encode()).hexdigest()
+        return cls(caches[0].cache_path, f"together-{names[:16]}", stamp)
+
+    def load(self, key: Any) -> Any:
+        """What was saved by the key, or None."""
+        try:
+            return None if self._files is None else self._files.load(key)
+        except Exception:  # whatever unpickling raises
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep it if it can be written."""
+        try:
+            if self._files is not None:
+                self._files.save(key, data)
         except OSError as error:
             _warn(str(error))

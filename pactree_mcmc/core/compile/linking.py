@@ -52,6 +52,22 @@ class EntryLibrary(JITCodeLibrary):
         super().finalize()
 
 
+class MembersLibrary(EntryLibrary):
+    """The code of several functions called from Python, with that of all they call."""
+
+    def __init__(self, codegen: Any, name: str, members: list[PartLibrary]) -> None:
+        super().__init__(codegen, name)
+        self._members = members
+
+    def finalize(self) -> None:
+        """Link, optimise, make machine code."""
+        for member in self._members:
+            # as it is: what is linked as a part goes where no other part calls it
+            self._final_module.link_in(member._final_module, preserve=True)
+            self._linking_libraries += member._linking_libraries
+        super().finalize()
+
+
 def _reached(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
     """The libraries, and those that parts among them call, each once."""
     found, ahead = dict.fromkeys(libraries), list(libraries)
@@ -116,5 +132,11 @@ class EntryCompiler(CompilerBase):
 
 class PartCompiler(EntryCompiler):
     """numba's compiler for functions that compiled code calls."""
+
+    lowering = PartLowering
+
+
+class MemberCompiler(EntryCompiler):
+    """numba's compiler for functions that Python calls and that are linked with others."""
 
     lowering = PartLowering

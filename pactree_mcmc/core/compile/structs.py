@@ -42,6 +42,10 @@ class StructType(types.Type):
             at += n_words(kind) * WORD
         return found
 
+    def kind_of(self, name: str) -> types.Type:
+        """The type of a field."""
+        return self.places[name][1]
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "places"}
 

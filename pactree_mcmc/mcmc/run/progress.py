@@ -8,11 +8,8 @@ from threading import Lock
 from typing import Any, Self
 
 from ...core.compile.cache import CodeCache, watchers
-from ..chain.chain import plant_root
-from ..chain.draw_store import save_draw
-from ..chain.start import grow_from
-from ..edits.grow import grow_as_given
 from ..kernel import Kernel
+from .entries import entries
 
 SECONDS = 30.0
 """Between two lines where there is no terminal."""
@@ -84,23 +81,13 @@ class Progress:
                 print(f"{self.compiling}, once; later runs find it on disk", file=sys.stderr, flush=True)
 
 
-def entries(kernel: Kernel, grown: bool) -> list[Any]:
-    """The compiled functions that Python calls in a run of chains, in the order of their first calls."""
-    start = grow_from if grown else grow_as_given
-    return [
-        plant_root,
-        start,
-        *(step.run for step in kernel.steps),
-        save_draw,
-    ]
-
-
 def n_missing(functions: list[Any], first: CodeCache) -> int:
     """How many of the ``functions`` are still to be compiled when the code of one is found neither here nor on disk.
 
     Functions that have no code at all; where the ``first`` has some, it is for another kind of table, and the functions
     called after it lack theirs too.
     """
+    functions = [function for function in functions if not function.overloads]
     caches = [getattr(function, "_cache", None) for function in functions]
     if first in caches and first.has_code:
         return len(caches) - caches.index(first)

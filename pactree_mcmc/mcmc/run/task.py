@@ -20,6 +20,7 @@ from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
 from ..state.arrays import ACCEPTED, PROPOSED
 from ..state.records import N_NODES
+from .entries import make_ready
 
 BLOCK_SECONDS = 0.1
 WORK = 1e10
@@ -114,6 +115,7 @@ class Run:
         with cells_named(plan.model, []):
             self.chain = _new_chain(plan) if end is None else chain_from(end, plan.model.lowered, plan.kernel)
         self.chain.reserve(plan.draws)
+        make_ready(self.chain.all_chains[0], may_grow(plan.start))
         self.tuned = self.tuned_before = 0 if end is None else end.tuned
         self.begun = end is not None
 

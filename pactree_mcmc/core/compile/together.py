@@ -1,0 +1,104 @@
+"""Functions that Python calls one after the other, compiled as one: what they share is optimised once.
+
+Each entry by itself is linked with all it calls, and what two entries call is optimised twice. The functions of a run
+call much the same, so they are linked into one library, which is kept on disk as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numba
+from numba.core import types
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.registry import cpu_target
+
+from .cache import Store, watchers
+from .linking import MemberCompiler, MembersLibrary
+
+
+class Member(NamedTuple):
+    """A compiled function, and the types of its arguments."""
+
+    function: Any
+    args: tuple[types.Type, ...]
+
+
+def compile_together(members: Sequence[Member]) -> None:
+    """Make the functions ready for arguments of these types, from disk or by compiling them as one.
+
+    Where most of them are ready already, the rest is left to be compiled by itself when it is called.
+    """
+    if numba.config.DISABLE_JIT or 2 * len(_missing(members)) <= len(members):
+        return
+    with global_compiler_lock:
+        missing = _missing(members)
+        if 2 * len(missing) <= len(members):
+            return
+        store = Store.of_functions([member.function for member in members])
+        key = tuple(str(member.args) for member in members), _target().codegen().magic_tuple()
+        kept = store.load(key)
+        if kept is None:
+            results, library = _compiled(members)
+            store.save(key, _reduced(results, library))
+        else:
+            results = _rebuilt(*kept)
+        for member, result in zip(members, results, strict=True):
+            if member in missing:
+                member.function.add_overload(result)
+
+
+def _missing(members: Iterable[Member]) -> list[Member]:
+    return [member for member in members if member.args not in member.function.overloads]
+
+
+def _target() -> Any:
+    return cpu_target.target_context
+
+
+def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
+    lowered = []
+    for function, args in members:
+        for tell in list(watchers):
+            tell(function._cache)
+        compiler = _FunctionCompiler(
+            function.py_func, function.targetdescr, function.targetoptions, function.locals, MemberCompiler
+        )
+        lowered.append(compiler.compile(args, None))
+    name = f"together_{hashlib.sha256(str(members).encode()).hexdigest()[:16]}"
+    library = MembersLibrary(_target().codegen(), name, [each.library for each in lowered])
+    library.enable_object_caching()
+    library.finalize()
+    return [_linked(each, library) for each in lowered], library
+
+
+def _linked(result: CompileResult, library: Any) -> CompileResult:
+    entry = _target().get_executable(library, result.fndesc, result.environment)
+    return result._replace(library=library, entry_point=entry)
+
+
+def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
+    """What is kept on disk, in numba's terms."""
+    parts = []
+    for result in results:
+        result.fndesc.typemap = result.fndesc.calltypes = None
+        parts.append((result.fndesc, result.environment, result.signature))
+    return library.serialize_using_object_code(), parts, results[0]._find_referenced_environments()
+
+
+def _rebuilt(libdata: Any, parts: Sequence[Any], environments: Sequence[Any]) -> list[CompileResult]:
+    codegen, blank = _target().codegen(), dict.fromkeys(CompileResult._fields)
+    library = codegen.unserialize_library(libdata)
+    out = []
+    for fndesc, environment, sig in parts:
+        given = {"typing_context": _target().typing_context, "target_context": _target(), "library": library}
+        given |= {"fndesc": fndesc, "environment": environment, "signature": sig, "objectmode": False, "lifted": ()}
+        entry = _target().get_executable(library, fndesc, environment)
+        out.append(CompileResult(**{**blank, **given, "entry_point": entry, "reload_init": [], "type_annotation": ""}))
+    for environment in environments:
+        codegen.set_env(environment.env_name, environment)
+    return out
