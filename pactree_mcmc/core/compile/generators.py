@@ -14,6 +14,7 @@ from numba.extending import intrinsic, models, overload_method, register_model
 from .blocks import load_fixed
 
 STATE_ADDRESS, STATE, NEXT_UINT64, NEXT_UINT32, NEXT_DOUBLE, BIT_GENERATOR = range(6)
+ALL_32, TWO_TO_32, SHIFT = np.uint64(0xFFFFFFFF), np.uint64(1 << 32), np.uint64(32)
 _NUMBA = typeof(np.random.default_rng(0))
 
 
@@ -59,6 +60,17 @@ def _next_double(typing, generator):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _next_uint32(typing, generator):  # type: ignore[no-untyped-def]
+    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        call = ir.FunctionType(ir.IntType(32), [cgutils.voidptr_t]).as_pointer()
+        state = builder.inttoptr(_word(builder, args[0], STATE), cgutils.voidptr_t)
+        drawn = builder.call(builder.inttoptr(_word(builder, args[0], NEXT_UINT32), call), [state])
+        return builder.zext(drawn, ir.IntType(64))
+
+    return types.uint64(generator), code
+
+
+@intrinsic
 def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
     """The generator as numba has it, borrowed."""
 
@@ -82,7 +94,20 @@ def _random(rng):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "integers")
 def _integers(rng, low, high):  # type: ignore[no-untyped-def]
-    return lambda rng, low, high: _as_numba(rng).integers(low, high)
+    """NumPy's, for up to 2^32 integers (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5)."""
+
+    def implementation(rng, low, high):  # type: ignore[no-untyped-def]
+        n = np.uint64(high - low)
+        if n == 1:
+            return low
+        product = _next_uint32(rng) * n
+        if product & ALL_32 < n:
+            least = (TWO_TO_32 - n) % n
+            while product & ALL_32 < least:
+                product = _next_uint32(rng) * n
+        return low + np.int64(product >> SHIFT)
+
+    return implementation
 
 
 @overload_method(GeneratorType, "standard_exponential")

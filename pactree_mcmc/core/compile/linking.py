@@ -18,6 +18,9 @@ from numba.core.typed_passes import NativeLowering
 class PartLibrary(JITCodeLibrary):
     """The code of one function, linked with nothing and not optimised."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """It is optimised where it is linked."""
+
     def finalize(self) -> None:
         """Let nothing more be added; there is nothing to do."""
         self._finalize_dynamic_globals()

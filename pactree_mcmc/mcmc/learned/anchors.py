@@ -187,7 +187,7 @@ def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features:
     if rows < least:
         return log_stop(model, index, False, rows)
     sums, n, largest = state.sketch_gains, np.int64(0), -inf
-    below, above = state.sketch_stats[0], state.sketch_stats[1]
+    below, above = state.sketch_below, state.sketch_above
     weights, beta = 0.0, state.beta[0]
     for f in range(n_features):
         bins, k = state.n_bins[f], state.sketched[f]
@@ -219,7 +219,7 @@ def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features:
 @jit
 def _sum_bins(state: ChainState, first: int, bins: int) -> int:
     """Sums of the bins of a child up to each that holds something, and of those behind; how many hold something."""
-    below, above, used, side = state.sketch_stats[0], state.sketch_stats[1], np.int64(0), state.sketch_sides
+    below, above, used, side = state.sketch_below, state.sketch_above, np.int64(0), state.sketch_sides
     n_stats = side.shape[1]
     for b in range(bins):
         is_empty = True

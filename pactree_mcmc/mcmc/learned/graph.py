@@ -368,7 +368,8 @@ def join(graph: Any, other: Any) -> None:
             graph.slot[slot] = at
             graph.piece[at] = theirs
             graph.piece[at].first = NONE
-            graph.terms[at] = other.terms[i]
+            for j in range(graph.terms.shape[1]):
+                graph.terms[at, j] = other.terms[i, j]
         number[i] = at
     for i in range(len(number)):
         theirs, at = other.piece[i], number[i]

@@ -132,8 +132,10 @@ class ChainState(NamedTuple):
     """(m, N_SKETCHED) uint8 scratch: bins of the cell's units, at most ``MOST_VALUES``."""
     sketch_sides: np.ndarray
     """(2 * N_SKETCHED * N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
-    sketch_stats: np.ndarray
-    """(2, N_SKETCH_BINS, n_stats) float64 scratch."""
+    sketch_below: np.ndarray
+    """(N_SKETCH_BINS, n_stats) float64 scratch: statistics of the bins up to each."""
+    sketch_above: np.ndarray
+    """(N_SKETCH_BINS, n_stats) float64 scratch: those of the bins behind."""
     sketch_gains: np.ndarray
     """(N_SKETCHED * N_SKETCH_BINS,) float64 scratch."""
     anchor_cut: np.ndarray
@@ -276,7 +278,8 @@ def new_state(
         bin_of=np.zeros((N_SKETCHED, widest if guided else 1), dtype=np.int64),
         sketch=np.zeros((min(n_units, MOST_VALUES) if guided else 1, N_SKETCHED), dtype=np.uint8),
         sketch_sides=np.zeros((2 * N_SKETCHED * N_SKETCH_BINS, n_stats)),
-        sketch_stats=np.zeros((2, N_SKETCH_BINS, n_stats)),
+        sketch_below=np.zeros((N_SKETCH_BINS, n_stats)),
+        sketch_above=np.zeros((N_SKETCH_BINS, n_stats)),
         sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),
         anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),
         anchor_categories=np.zeros(MOST_ANCHORS, dtype=np.int64),

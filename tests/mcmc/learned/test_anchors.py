@@ -134,7 +134,16 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
     assert met >= expected, expected - met
 
 
-SCRATCH = ("bin_of", "sketch", "sketch_sides", "sketch_stats", "sketch_gains", "anchor_cut", "anchor_categories")
+SCRATCH = (
+    "bin_of",
+    "sketch",
+    "sketch_sides",
+    "sketch_below",
+    "sketch_above",
+    "sketch_gains",
+    "anchor_cut",
+    "anchor_categories",
+)
 SCRATCH += ("kept_tilts", "kept_alike", "way_terms", "tilts", "alike", "sums", "lefts", "rights", "bins", "gains")
 SPLIT_PRIORS = {
     "local": lambda package: package.LocalCuts(),
