@@ -19,10 +19,10 @@ from numba.core import cgutils, types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
+from . import COMPILES
 from .blocks import BlockType, load_fixed
 from .cache import CodeCache
 
-COMPILES = not numba.config.DISABLE_JIT
 NUMBERS = types.CPointer(types.float64)
 SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))
 """Of a function without parameters, and of one with parameters."""

@@ -8,6 +8,7 @@ import numba
 from numba.core import types
 from numba.extending import overload
 
+from . import COMPILES
 from .cache import CodeCache
 from .linking import EntryCompiler, PartCompiler
 
@@ -22,7 +23,7 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
     ``key`` returns what the code depends on besides the sources of the library, when it is first called (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    if numba.config.DISABLE_JIT:
+    if not COMPILES:
         return numba.njit(**options)(function)
     entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
     entry._cache = CodeCache(function, key)
@@ -47,7 +48,7 @@ def by_class(function: Callable[..., Any]) -> Any:
     so a loop written once is compiled once for each class, and found again in the disk cache.
     """
     registry = functools.singledispatch(function)
-    if not numba.config.DISABLE_JIT:
+    if COMPILES:
 
         def implementation(*args: Any) -> Any:
             return registry.dispatch(args[0].instance_class) if isinstance(args[0], types.BaseNamedTuple) else None

@@ -19,6 +19,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import typeof
 from numba.extending import NativeValue, infer_getattr, models, register_model, unbox
 
+from . import COMPILES
 from .blocks import BlockType, load_fixed
 from .generators import GENERATOR, generator_words
 
@@ -76,7 +77,7 @@ def pack(value: Any) -> Any:
 
     Without compilation it is the NamedTuple itself. Arrays must not be resized, nor the numbers expected to change.
     """
-    return value if numba.config.DISABLE_JIT else Packed(value)
+    return Packed(value) if COMPILES else value
 
 
 @functools.cache

@@ -10,13 +10,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numba
 from numba.core import types
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import cpu_target
 
+from . import COMPILES
 from .cache import Store, watchers
 from .linking import MemberCompiler, MembersLibrary
 
@@ -33,7 +33,7 @@ def compile_together(members: Sequence[Member]) -> None:
 
     Where most of them are ready already, the rest is left to be compiled by itself when it is called.
     """
-    if numba.config.DISABLE_JIT or 2 * len(_missing(members)) <= len(members):
+    if not COMPILES or 2 * len(_missing(members)) <= len(members):
         return
     with global_compiler_lock:
         missing = _missing(members)

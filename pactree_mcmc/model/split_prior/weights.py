@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from ...core.compile.address import COMPILES, address_of, call_at, call_at_with
+from ...core.compile import COMPILES
+from ...core.compile.address import address_of, call_at, call_at_with
 from ...core.compile.jit import jit
 from .base import LARGEST_WEIGHT, SplitRule
 
