@@ -2,74 +2,26 @@
 
 numba keeps compiled code as long as the file of the function is unchanged, although the code also contains everything
 that the function calls from other files. Here it is kept as long as none of the sources changes that compiled code of
-its package can reach by imports. A cache that cannot be read or written only costs time.
+its package can reach by imports. What is not on disk may have come with the library (see `shipped`). A cache that
+cannot be read or written only costs time.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 from .digest import NOT_KEPT, key_of
+from .shipped import Archive, file_base, function_key, result_of
+from .sources import sources
 
 ADVICE = "it is compiled again in every process; set NUMBA_CACHE_DIR to a folder that can be written"
-
-
-IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-COMPILED = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
-
-
-@functools.cache
-def sources(package: str = "") -> str:
-    """A hash of the sources that compiled code in the folder of ``package`` depends on; of all for another package.
-
-    These are the files of the folder that hold compiled code, whatever these import at once, and the files
-    that say how to compile.
-    """
-    texts = _texts()
-    reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
-    ahead = list(reached)
-    while ahead:
-        new = {name for name in _imports(ahead.pop()) if name in texts} - reached
-        reached |= new
-        ahead += new
-    reached |= {name for name in texts if name.startswith(f"{__package__}.")} if reached else set(texts)
-    digest = hashlib.sha256()
-    for name in sorted(reached):
-        digest.update(texts[name].encode())
-    return digest.hexdigest()
-
-
-@functools.cache
-def _texts() -> dict[str, str]:
-    """The sources of the library by the names of their modules."""
-    root = Path(__file__).parents[3]
-    paths = (path for package in ("pactree_mcmc", "exact") for path in (root / package).rglob("*.py"))
-    return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
-
-
-def _module(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _imports(module: str) -> Iterator[str]:
-    """Names that may be modules which ``module`` imports; those inside functions are not among them."""
-    yield from re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE)
-    is_package = any(name.startswith(f"{module}.") for name in _texts())
-    for dots, base, names in IMPORT.findall(_texts()[module]):
-        above = module.split(".")[: 1 - len(dots) or None] if is_package else module.split(".")[: -len(dots)]
-        start = ".".join([*(above if dots else []), *([base] if base else [])])
-        yield start
-        yield from (f"{start}.{name}" for name in re.findall(r"\w+", names))
 
 
 @functools.cache
@@ -78,6 +30,11 @@ def _warn(message: str) -> None:
 
 
 class _Files(IndexDataCacheFile):
+    def __init__(self, folder: str, base: str, stamp: str) -> None:
+        super().__init__(folder, base, stamp)
+        # read before the rest of the index, which names classes that may be gone from a newer library
+        self._version = f"{numba.__version__} {stamp}"
+
     def _load_index(self) -> dict[Any, str]:
         """The index; empty if it is damaged."""
         try:
@@ -94,36 +51,34 @@ class CodeCache:
     """The compiled forms of one function on disk, in the terms of numba's caches; looked for at the first call."""
 
     def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
-        self._function, self._key = function, key
+        self._function, self._given_key = function, key
+
+    @functools.cached_property
+    def _key(self) -> str:
+        """Of what the code depends on besides the library's sources."""
+        return self._given_key() if self._given_key is not None else key_of(self._function) if self._is_foreign else ""
+
+    @functools.cached_property
+    def stamp(self) -> str:
+        """What its code depends on, as text."""
+        package = self._function.__module__.rpartition(".")[0]
+        return sources("" if self._is_foreign else package) + self._key
 
     @functools.cached_property
     def _kept(self) -> FunctionCache | NullCache:
         """Numba's cache, or one that keeps nothing where no folder can be written."""
-        key = self._key() if self._key is not None else key_of(self._function) if self._is_foreign else ""
-        if key.startswith(NOT_KEPT):
-            _warn(f"{self._function.__qualname__} reads {key.removeprefix(NOT_KEPT)}")
+        if self._key.startswith(NOT_KEPT):
+            _warn(f"{self._function.__qualname__} reads {self._key.removeprefix(NOT_KEPT)}")
             return NullCache()
         try:
             kept = FunctionCache(self._function)
         except (RuntimeError, OSError) as error:
             _warn(str(error).splitlines()[0])
             return NullCache()
-        stamp = self._sources + key
         # code of one name and several keys stands side by side
-        base = f"{kept._impl.filename_base}{key and '-'}{key[:16]}"
-        kept._cache_file = _Files(kept.cache_path, base, stamp)
-        # read before the rest of the index, which names classes that may be gone from a newer library
-        kept._cache_file._version = f"{numba.__version__} {stamp}"
+        base = f"{kept._impl.filename_base}{self._key and '-'}{self._key[:16]}"
+        kept._cache_file = _Files(kept.cache_path, base, self.stamp)
         return kept
-
-    @property
-    def stamp(self) -> str:
-        """What its code depends on, as text."""
-        return self._sources + (self._key() if self._key is not None else "")
-
-    @property
-    def _sources(self) -> str:
-        return sources("" if self._is_foreign else self._function.__module__.rpartition(".")[0])
 
     @property
     def _is_foreign(self) -> bool:
@@ -140,8 +95,18 @@ class CodeCache:
             found = self._kept.load_overload(sig, target_context)
         except Exception:  # whatever unpickling raises
             found = None
+        found = self._load_shipped(sig) if found is None and not self._key else found
         for tell in list(watchers) if found is None else []:
             tell(self)
+        return found
+
+    def _load_shipped(self, sig: Any) -> Any:
+        data, is_ready = Archive(self._function, file_base(self._function), self.stamp).load(
+            function_key(self._function, sig)
+        )
+        found = None if data is None else result_of(*data)
+        if found is not None and not is_ready:
+            self.save_overload(sig, found)
         return found
 
     @property
@@ -159,25 +124,23 @@ class CodeCache:
 
 
 class Store:
-    """Compiled code of several functions in one file on disk."""
+    """Compiled code of several functions in one file on disk, beside that of the first of them."""
 
-    def __init__(self, folder: str | None, name: str, stamp: str) -> None:
-        self._files = None if folder is None else _Files(folder, name, f"{numba.__version__} {stamp}")
-
-    @classmethod
-    def of_functions(cls, functions: Sequence[Any]) -> Store:
-        """Beside the code of the first of them."""
+    def __init__(self, functions: Sequence[Any]) -> None:
         caches = [function._cache for function in functions]
         stamp = hashlib.sha256("".join(cache.stamp for cache in caches).encode()).hexdigest()
         names = hashlib.sha256(" ".join(function.py_func.__qualname__ for function in functions).encode()).hexdigest()
-        return cls(caches[0].cache_path, f"together-{names[:16]}", stamp)
+        folder, base = caches[0].cache_path, f"together-{names[:16]}"
+        self._files = None if folder is None else _Files(folder, base, stamp)
+        self._shipped = Archive(functions[0].py_func, base, stamp)
 
-    def load(self, key: Any) -> Any:
-        """What was saved by the key, or None."""
+    def load(self, key: Any) -> tuple[Any, bool]:
+        """What was saved by the key, or None; and whether it need not be saved."""
         try:
-            return None if self._files is None else self._files.load(key)
+            found = None if self._files is None else self._files.load(key)
         except Exception:  # whatever unpickling raises
-            return None
+            found = None
+        return self._shipped.load(key) if found is None else (found, True)
 
     def save(self, key: Any, data: Any) -> None:
         """Keep it if it can be written."""

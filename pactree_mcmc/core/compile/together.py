@@ -19,6 +19,7 @@ from numba.core.registry import cpu_target
 from . import COMPILES
 from .cache import Store, watchers
 from .linking import MemberCompiler, MembersLibrary
+from .shipped import library_of, result_in, set_environments
 
 
 class Member(NamedTuple):
@@ -39,14 +40,12 @@ def compile_together(members: Sequence[Member]) -> None:
         missing = _missing(members)
         if 2 * len(missing) <= len(members):
             return
-        store = Store.of_functions([member.function for member in members])
+        store = Store([member.function for member in members])
         key = tuple(str(member.args) for member in members), _target().codegen().magic_tuple()
-        kept = store.load(key)
-        if kept is None:
-            results, library = _compiled(members)
+        kept, is_ready = store.load(key)
+        results, library = _compiled(members) if kept is None else _rebuilt(*kept)
+        if not is_ready:
             store.save(key, _reduced(results, library))
-        else:
-            results = _rebuilt(*kept)
         for member, result in zip(members, results, strict=True):
             if member in missing:
                 member.function.add_overload(result)
@@ -90,15 +89,8 @@ def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
     return library.serialize_using_object_code(), parts, results[0]._find_referenced_environments()
 
 
-def _rebuilt(libdata: Any, parts: Sequence[Any], environments: Sequence[Any]) -> list[CompileResult]:
-    codegen, blank = _target().codegen(), dict.fromkeys(CompileResult._fields)
-    library = codegen.unserialize_library(libdata)
-    out = []
-    for fndesc, environment, sig in parts:
-        given = {"typing_context": _target().typing_context, "target_context": _target(), "library": library}
-        given |= {"fndesc": fndesc, "environment": environment, "signature": sig, "objectmode": False, "lifted": ()}
-        entry = _target().get_executable(library, fndesc, environment)
-        out.append(CompileResult(**{**blank, **given, "entry_point": entry, "reload_init": [], "type_annotation": ""}))
-    for environment in environments:
-        codegen.set_env(environment.env_name, environment)
-    return out
+def _rebuilt(libdata: Any, parts: Sequence[Any], environments: Sequence[Any]) -> tuple[list[CompileResult], Any]:
+    library = library_of(libdata)
+    results = [result_in(library, *part) for part in parts]
+    set_environments(environments)
+    return results, library

@@ -1,0 +1,57 @@
+"""What compiled code depends on, as a hash of the library's own sources."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+COMPILED = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
+
+
+@functools.cache
+def sources(package: str = "") -> str:
+    """A hash of the sources that compiled code in the folder of ``package`` depends on; of all for another package.
+
+    These are the files of the folder that hold compiled code, whatever these import at once, and the files
+    that say how to compile.
+    """
+    texts = _texts()
+    reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
+    ahead = list(reached)
+    while ahead:
+        new = {name for name in _imports(ahead.pop()) if name in texts} - reached
+        reached |= new
+        ahead += new
+    reached |= {name for name in texts if name.startswith(f"{__package__}.")} if reached else set(texts)
+    digest = hashlib.sha256()
+    for name in sorted(reached):
+        digest.update(texts[name].encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """The sources of the library by the names of their modules."""
+    root = Path(__file__).parents[3]
+    paths = (path for package in ("pactree_mcmc", "exact") for path in (root / package).rglob("*.py"))
+    return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _module(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(module: str) -> Iterator[str]:
+    """Names that may be modules which ``module`` imports; those inside functions are not among them."""
+    yield from re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE)
+    is_package = any(name.startswith(f"{module}.") for name in _texts())
+    for dots, base, names in IMPORT.findall(_texts()[module]):
+        above = module.split(".")[: 1 - len(dots) or None] if is_package else module.split(".")[: -len(dots)]
+        start = ".".join([*(above if dots else []), *([base] if base else [])])
+        yield start
+        yield from (f"{start}.{name}" for name in re.findall(r"\w+", names))
