@@ -1,4 +1,4 @@
-"""The command line of the sampler and the exact engine: fit, resume, predict, summary, report, compare.
+"""The command line of both engines: fit, resume, predict, summary, report, compare, warm-up.
 
 Exit codes: 0 done; 1 invalid data or files; 2 invalid arguments; 130 interrupted. Results go to standard output,
 everything else to standard error; an error is one line.

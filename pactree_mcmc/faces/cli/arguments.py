@@ -14,7 +14,7 @@ LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
 KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
 LEAST_COVERAGE = 1e-15
 """Of an interval, and what it leaves out at least."""
-EPILOG = "The first run of a kernel compiles it, which takes one to two minutes; later runs find it in the cache."
+EPILOG = "What did not come compiled is compiled once, in about half a minute; see the command warm-up."
 
 
 class UsageError(Exception):
@@ -72,6 +72,13 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="P",
         help="add columns lower and upper, which contain a new value with probability P, such as 0.9 (not for classes)",
     )
+    warm_up = commands.add_parser(
+        "warm-up",
+        help="Compile everything once, for images and clusters.",
+        description="Compile everything that is not on disk yet, each part in a process of its own.",
+    )
+    warm_up.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
+    warm_up.add_argument("--quiet", action="store_true", help="print nothing")
     resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
     resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")
     resume.add_argument("--out", metavar="RUN.nc", help="save the run")

@@ -21,6 +21,7 @@ from ..report import check_page_path
 from . import answers as _answers
 from .arguments import TREE_PRIORS, UsageError
 from .tables import BadTable, CsvTable, class_warning, features, read_csv, target
+from .warm_up import warm_up
 from .words import in_options
 
 SAVED_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
@@ -113,6 +114,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "summary": summary,
     "report": report,
     "compare": compare,
+    "warm-up": warm_up,
 }
 
 

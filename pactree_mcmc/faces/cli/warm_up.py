@@ -1,0 +1,108 @@
+"""Compiling everything once, for images and clusters: each part in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+
+from ...mcmc.chain.chain import Chain
+from ...mcmc.kernel import read_kernel
+from ...mcmc.run.entries import make_ready
+from ...mcmc.run.workers import n_cores
+
+WIDE = 1 << 16
+"""Distinct values of a column from which its codes take four bytes."""
+
+
+def table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of numbers, and a number for each."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, columns)).round(1 if n < 1000 else 12)
+    return X, X[:, 0] + rng.normal(size=n)
+
+
+def sampler(n: int = 200) -> None:
+    """A default run of classes and of numbers, and what is asked of posteriors."""
+    X, y = table(n)
+    for target in (y > 0.0, y):
+        post = pt.sample(pt.TreeModel(X, target), 50, kernel="whole", work=1e6, rng=0, progress=False)
+        post.predict_proba(X) if target.dtype == bool else (post.predict(X), post.predict_interval(X))
+        post.summary()
+        post.consensus_tree()
+
+
+def kernels(n: int = 200) -> None:
+    """The moves of all named kernels."""
+    X, y = table(n, 3 if n < WIDE else 1)
+    lowered = pt.TreeModel(X, y).lowered
+    for name in ("whole", "local", "cgm", "grow-prune", "blanchard"):
+        chain = Chain(lowered, read_kernel(name), np.random.default_rng(0))
+        make_ready(chain, True)
+        make_ready(chain, False)
+
+
+def wide_kernels() -> None:
+    """The same for columns of many distinct values."""
+    kernels(WIDE + 1)
+
+
+def sums() -> None:
+    """Exact posteriors, what is asked of them, and pieces of trees."""
+    X, y = table(60, 2)
+    for target in (y > 0.0, y):
+        model = pt.TreeModel(X.round(0), target, tree_prior=pt.ChipmanPrior(max_depth=3))
+        post = exact.solve(model)
+        post.predict_proba(X) if target.dtype == bool else post.predict(X)
+        drawn = post.sample(20, rng=0)
+        post.summary()
+        for grow in (0, 1, 2):
+            exact.visited(drawn, grow)
+
+
+def estimators() -> None:
+    """The scikit-learn estimators."""
+    X, y = table(100)
+    pt.BayesianTreeClassifier(work=1e6, random_state=0).fit(X, y > 0.0).predict_proba(X)
+    pt.BayesianTreeRegressor(work=1e6, random_state=0).fit(X, y).predict(X)
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "the default sampler": sampler,
+    "other kernels": kernels,
+    "exact sums": sums,
+    "estimators": estimators,
+    "tables of many distinct values": wide_kernels,
+}
+
+
+def run_part(name: str) -> float:
+    """Seconds that a part took."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        PARTS[name]()
+    return time.perf_counter() - began
+
+
+def warm_up(args: argparse.Namespace) -> None:
+    """Compile everything that is not on disk yet."""
+    jobs = min(args.jobs or n_cores(), len(PARTS))
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        named = {pool.submit(run_part, name): name for name in PARTS}
+        for number, future in enumerate(as_completed(named), 1):
+            if not args.quiet:
+                line = f"compiled {number} of {len(PARTS)}: {named[future]}, {future.result():.0f} s"
+                print(line, file=sys.stderr, flush=True)
+            future.result()
+    if not args.quiet:
+        print("everything is compiled; later runs find it on disk.")
