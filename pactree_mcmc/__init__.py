@@ -81,6 +81,8 @@ if TYPE_CHECKING:
 
 import_module(".faces.report", __name__)
 
+__version__ = "0.2.0"
+
 __all__ = [
     "Attributions",
     "BayesianTreeClassifier",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any, NoReturn
+
+from ... import __version__
 
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
 """Tree priors and their options."""
@@ -41,7 +42,7 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(
         prog="python -m pactree_mcmc", description="Posteriors over decision trees of a CSV file.", epilog=EPILOG
     )
-    parser.add_argument("--version", action="version", version=metadata.version("pactree-mcmc"))
+    parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     def command(name: str, what: str, source: str) -> argparse.ArgumentParser:
