@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.bits import goes_left
 from ...core.compile.jit import jit
+from ...core.logsum import log_add, log_sum
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_one_way
@@ -21,7 +22,6 @@ from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
 from ..state.splits import n_splits_of
 from ..state.terms import log_stop, prior_index
-from ..sums.lookahead import log_sum
 from ..sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
 from .terms import EVEN, LEARNED, WAY_BITS
 
@@ -186,7 +186,7 @@ def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features:
     index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.split_prior.min_leaf, 1)
     if rows < least:
         return log_stop(model, index, False, rows)
-    sums, n, largest = state.sketch_gains, np.int64(0), -inf
+    sums, n = state.sketch_gains, np.int64(0)
     below, above = state.sketch_stats[0], state.sketch_stats[1]
     weights, beta = 0.0, state.beta[0]
     for f in range(n_features):
@@ -202,18 +202,12 @@ def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features:
             log_rule = log(feature_weight(model, state, node, k) / (used - 1))
             for b in range(used - 1):
                 sums[n] = log_rule + beta * (gains[b] - whole)
-                largest = max(largest, sums[n])
                 n += 1
-    total = 0.0
     for k in range(len(model.split_prior.feature)):
         if state.sums[EVEN, k] > -inf:
             weights += feature_weight(model, state, node, k)
-    for i in range(n):
-        total += exp(sums[i] - largest)
-    if n == 0:
-        return log_stop(model, index, True, rows)
-    split = model.prior.table[index].log_split + largest + log(total) - log(weights)
-    return log_sum(log_stop(model, index, True, rows), split)
+    stop = log_stop(model, index, True, rows)
+    return log_add(stop, model.prior.table[index].log_split + log_sum(sums, n) - log(weights)) if n > 0 else stop
 
 
 @jit

@@ -16,13 +16,14 @@ errors at the edge of the graph are left. The sums are those of section 6 of the
 12.4, with what is missing guessed: the graph grows with every tree drawn in the last rounds of tuning, and is frozen.
 """
 
-from math import exp, inf, log, log1p
+from math import exp, inf, log
 from typing import Any
 
 import numpy as np
 
 from ...core.bits import mixed
 from ...core.compile.jit import jit
+from ...core.logsum import log_add
 from ...model import Lowered
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
@@ -158,7 +159,7 @@ def guess_piece(graph: Any, at: int) -> None:
     level = min(np.int64(piece.depth), np.int64(DENSITY_LEVELS - 1))
     for j in range(N_CELL_TERMS):
         z += graph.rule[level, j] * graph.terms[at, j]
-    piece.guess = piece.stop + (z + log1p(exp(-z)) if z > 0.0 else log1p(exp(z)))
+    piece.guess = piece.stop + log_add(0.0, z)
 
 
 @jit
@@ -315,7 +316,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     for j in range(N_CELL_TERMS):
         graph.terms[at, j] = state.cell_terms[j]
     ahead = guide.odds - MARGIN
-    piece.floor = piece.stop + log1p(exp(ahead)) if ahead < MOST_ABOVE else -inf
+    piece.floor = piece.stop + log_add(0.0, ahead) if ahead < MOST_ABOVE else -inf
     guess_piece(graph, at)
     value_piece(graph, at)
     return at

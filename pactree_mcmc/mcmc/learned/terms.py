@@ -227,16 +227,3 @@ def log_n_alike(alike: np.ndarray, first: int, last: int) -> float:
     for at in range(first, last):
         total += alike[at]
     return log(total) if total > 0 else -inf
-
-
-@jit
-def log_sum_features(state: ChainState, part: int, p: int) -> float:
-    """Log of the sum of the exponentials of the first ``p`` numbers of a part of the scratch."""
-    largest, total = -inf, 0.0
-    for k in range(p):
-        largest = max(largest, state.sums[part, k])
-    if largest == -inf:
-        return -inf
-    for k in range(p):
-        total += exp(state.sums[part, k] - largest)
-    return largest + log(total)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.logsum import log_mean
 from ...core.special import logsumexp
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
@@ -110,11 +111,7 @@ def root_fractions_into(out: np.ndarray, walk: Any) -> bool:
 
 def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
     """Log mean of the weights of each stratum, given by their logs."""
-    found = {}
-    for feature, w in weights.items():
-        highest = w.max()
-        found[feature] = highest + np.log(np.exp(w - highest).mean()) if highest > -np.inf else -np.inf
-    return found
+    return {feature: float(log_mean(w)) for feature, w in weights.items()}
 
 
 def balanced(

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
+from ...core.logsum import exp_into, exp_sum
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import (
@@ -69,7 +70,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
     place, rule = cell_of(model, state, node), model.split_prior
     if state.cell[place].scan == state.count[SCAN]:
         return place
-    weights, largest = 0.0, -inf
+    weights = 0.0
     for k in range(len(rule.feature)):
         # asked before its mass is found anew, which may be what tells
         weight = feature_weight(model, state, node, k)
@@ -82,11 +83,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
                 weight = fraction_of(rule, weight, ways)
                 weights += weight
                 state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
-                largest = max(largest, state.table[place, k])
-    total = 0.0
-    if largest > -inf:
-        for k in range(len(rule.feature)):
-            total += exp(state.table[place, k] - largest)
+    largest, total = exp_sum(state.table[place], len(rule.feature))
     state.cell[place].weight = weights
     state.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
     state.cell[place].scan = state.count[SCAN]
@@ -99,12 +96,7 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
-    largest, total = -inf, 0.0
-    for k in range(len(rule.feature)):
-        largest = max(largest, state.table[place, k])
-    for k in range(len(rule.feature)):
-        state.feature_weight[k] = exp(state.table[place, k] - largest)
-        total += state.feature_weight[k]
+    total = exp_into(state.feature_weight, state.table[place], len(rule.feature))
     return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.feature_weight, total))
 
 
