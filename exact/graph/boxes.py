@@ -57,7 +57,7 @@ def sends_left(split: int, code: int, nominal: bool) -> bool:
 
 @jit
 def is_relative(rule: Any, rows: int) -> bool:
-    """Whether splits of a cell of so many rows are counted from the low end of its box: empty ones, all alike."""
+    """Whether splits of a cell with this number of rows are counted from the low end of its box, as in empty cells."""
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 
 
@@ -129,7 +129,7 @@ def narrow_box(model: Any, work: Any, k: int, split: int, side: int) -> None:
 
 @jit
 def find_members(model: Any, work: Any, cell: int) -> int:
-    """Box and points of a cell into the scratch, from the splits that first led to it; returns their number."""
+    """Writes box and points of a cell, by the splits that first led to it, into the scratch; returns their number."""
     points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
     feature, here = model.split_prior.feature, cell
     widest_box(model, work)
@@ -180,7 +180,7 @@ def _place(points: Any, k: int, code: int) -> int:
 
 @jit
 def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Hash of the box in the scratch; of its widths alone if it is empty."""
+    """Returns the hash of the box in the scratch, or of its widths alone if the cell is empty."""
     box, feature = work.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
     for k in range(box.shape[0]):

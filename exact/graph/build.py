@@ -127,9 +127,9 @@ def find_or_add(
     split: int,
     size: int,
 ) -> int:
-    """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch.
+    """Returns the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
 
-    UNKNOWN where it is not there and none is to be added.
+    Returns UNKNOWN if the cell is not there and no cells are added.
     """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
     if model.split_prior.by_depth and parent >= 0:
@@ -204,7 +204,7 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
-    """Whether a cell can be split; no edge is added."""
+    """Whether a cell can be split. Adds no edge."""
     rule, count = model.split_prior, work.scratch.count
     before = count[N_EDGES]
     for k in range(len(rule.feature)):
@@ -250,7 +250,7 @@ def _clear_sides(work: Any) -> None:
 
 @jit
 def tabulate(work: Any, n_members: int, k: int) -> int:
-    """Sums over the cell's points by code of feature ``k``, codes ascending; the number of codes."""
+    """Sums the cell's points by code of feature ``k``, codes ascending, and returns the number of codes."""
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = work.points, work.scratch
     codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
@@ -339,7 +339,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
 
 @jit
 def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """What all cuts of an ordered feature, from way ``first`` to ``last - 1``, have in common for their weight."""
+    """Returns what the weights of the cuts of an ordered feature, ways ``first`` to ``last - 1``, have in common."""
     rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
     low, high = span(model, work, k)
     ways = last - first
@@ -356,7 +356,7 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
 
 @jit
 def _sum_from_right(work: Any, n: int) -> None:
-    """All codes on the right side; statistics from each code on, summed rather than subtracted, into ``suffix``."""
+    """Puts all codes on the right, and sums (not subtracts) the statistics from each code on into ``suffix``."""
     scratch = work.scratch
     _clear_sides(work)
     for j in range(n):
@@ -409,7 +409,7 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
 
 @jit
 def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Add a split whose two sides are summed in the scratch; its weight takes the place of R for now."""
+    """Adds a split whose two sides are summed in the scratch, its weight for now in the place of R."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = edges.right[e] = UNKNOWN

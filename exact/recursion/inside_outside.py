@@ -182,7 +182,7 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
 
 
 class Router(NamedTuple):
-    """What tells on which side of a split a new row of numbers lies."""
+    """The data that determine to which side of a split a new row of numbers goes."""
 
     local: bool
     """Thresholds lie midway between neighbouring values in the cell; else a row's codes decide."""
@@ -200,7 +200,7 @@ class Router(NamedTuple):
 
 @jit
 def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to split ``e`` of ``cell``."""
+    """Whether a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
     k, split = graph.feature[e], graph.split[e]
     if router.nominal[k]:
         if row[k] < 0.0:

@@ -40,7 +40,7 @@ ROUNDING = 1e-6
 
 
 def check_draws(draws: Any, model: TreeModel) -> None:
-    """Refuse trees that would lead out of their arrays, and numbers that are none."""
+    """Refuse trees that would lead out of their arrays, and values that are not numbers."""
     trees = draws.trees
     require(isinstance(trees, CodedTrees), "the trees are none")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
@@ -87,7 +87,7 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
 
 
 def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
-    """Refuse draws of feature weights where there are none, or numbers that are none."""
+    """Refuse draws of feature weights under a prior without them, and values that are not numbers."""
     drawn = model.split_prior.drawn_weights is not None
     require((weights is not None) == drawn, "the feature weights are of another prior")
     if weights is not None:
@@ -229,7 +229,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
 
 
 def check_kernel(kernel: Any) -> None:
-    """Refuse a mixture that is none."""
+    """Refuse a kernel that is not a mixture of known moves."""
     require(isinstance(kernel, Kernel) and isinstance(kernel.names, tuple), "the kernel is none")
     require(isinstance(kernel.own, tuple), "the kernel is none")
     for move in kernel.own:

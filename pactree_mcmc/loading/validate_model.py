@@ -73,7 +73,7 @@ def _check_regressors(parts: ModelParts) -> None:
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:
-    """Refuse what a file says of a leaf, and the data it would be applied to, if they are none."""
+    """Refuse an outline of a leaf that is malformed, or data that do not fit it."""
     require(isinstance(target, Target), "a part of the model is missing")
     require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
     require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
@@ -88,7 +88,7 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
 
 
 def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
-    """Refuse what a file says of weighed splits, and the cuts that they would be split on, if they are none."""
+    """Refuse an outline of a split prior that is malformed, or scales that do not fit it."""
     require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
     require(outline.over in ("feature", "cell"), "the split prior is over nothing known")
     require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs nothing known")

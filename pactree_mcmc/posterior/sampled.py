@@ -484,5 +484,5 @@ class Draws(NamedTuple):
 
 
 def draws_of(posterior: SampledPosterior) -> Draws:
-    """What a file keeps of the draws."""
+    """Returns the part of a posterior that files keep."""
     return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Record:
-    """One record; its fields are attributes."""
+    """One record, its fields as attributes."""
 
     def __init__(self, fields: Any) -> None:
         self.__dict__.update(fields)

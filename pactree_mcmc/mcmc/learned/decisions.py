@@ -53,7 +53,7 @@ _decisions = struct(Decisions)
 
 
 def new_decisions(n_cells: int) -> Decisions:
-    """Room for so many cells."""
+    """Returns empty arrays for this number of cells."""
     n_splits = int(n_cells * SAMPLED)
     return Decisions(
         np.zeros(n_cells, dtype=np.int64),

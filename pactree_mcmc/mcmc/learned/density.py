@@ -60,7 +60,7 @@ LEARNT = 1.0 - DEFENCE - EVENLY
 
 @jit
 def known(model: Lowered, state: ChainState, node: int) -> int:
-    """See that what the density needs of a splittable node to split it is kept; where."""
+    """Makes sure that what the density needs to split a splittable node is kept, and returns its place."""
     here, row = state.node[node], row_of(state, node)
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64 + row)
     place = (at ^ (at >> 32)) & (len(state.guide) - 1)
@@ -83,7 +83,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def asked(model: Lowered, state: ChainState, node: int) -> int:
-    """See that all the density needs of a splittable node is kept; where."""
+    """Makes sure that all that the density needs of a splittable node is kept, and returns its place."""
     place = known(model, state, node)
     if state.guide[place].asked == 0:
         _weigh_splits(model, state, node, place)
@@ -271,7 +271,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 def draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
 ) -> tuple[Split, float]:
-    """A split on feature ``k``; the log of its probability among all splits. ``place``: as `known` says."""
+    """Draws a split on feature ``k``; returns it and its log probability among all splits. ``place`` as by `known`."""
     n, rule = fill_bins(model, state, node, k), model.split_prior
     rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
     n_splits, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0

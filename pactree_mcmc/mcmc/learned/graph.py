@@ -74,7 +74,7 @@ def place_of(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def piece_of(state: ChainState, node: int) -> int:
-    """The piece of a splittable node; negative: none."""
+    """Returns the piece of a splittable node, or a negative number if there is none."""
     if state.graph.used[N_PIECES] == 0:
         return np.int64(NONE)
     return place_of(state.graph, state.node[node].hash, state.node[node].depth)
@@ -82,7 +82,7 @@ def piece_of(state: ChainState, node: int) -> int:
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """The link of piece ``at`` for a split, its categories as `sides_of` has them; -1: none."""
+    """Returns the link of piece ``at`` for a split, its categories as `sides_of` has them, or -1 if there is none."""
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
@@ -104,7 +104,7 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
 
 @jit
 def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
-    """The link of piece ``at`` for the split of an internal node; -1: none."""
+    """Returns the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
     here = state.node[node]
     return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
 
@@ -210,7 +210,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """What g decides, and the log of its probability."""
+    """Draws a decision from g, and returns it and the log of its probability."""
     guide = state.guide[known(model, state, node)]
     log_split, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_split)):
@@ -392,7 +392,7 @@ def join(graph: Any, other: Any) -> None:
 
 
 def roomy(graph: Graph, n_pieces: int, n_links: int) -> Graph:
-    """A copy with room for so many pieces and links."""
+    """Returns a copy with room for these numbers of pieces and links."""
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))

@@ -66,7 +66,7 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Note the pieces of a block and the nodes between them, from left to right; 0 where the move is off."""
+    """Notes the pieces of a block and the nodes between them, from left to right; returns their number, or 0."""
     here, rule, at = state.node[top], model.split_prior, state.pieces
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
@@ -154,7 +154,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Put a subtree ``by`` levels deeper; its log prior there but for its splits."""
+    """Moves a subtree ``by`` levels down, and returns its log prior there without its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += sink_node(model, state, node, by)

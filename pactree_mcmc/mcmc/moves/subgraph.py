@@ -73,7 +73,7 @@ def draw_below(
     chosen: int,
     at: int,
 ) -> tuple[float, int]:
-    """Log Zhat of a leaf; a subtree drawn from it stands in ``state.drawn`` from ``at`` on; how many nodes that has.
+    """Returns log Zhat of a leaf, and the size of a subtree drawn from it, which ``state.drawn`` has from ``at`` on.
 
     ``retained`` is the node of the present tree that holds the cell, NONE: none; ``chosen`` the first free place of
     ``state.branch``.

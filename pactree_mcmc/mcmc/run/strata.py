@@ -38,7 +38,7 @@ LEAST = 1e-4
 
 @jit
 def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
-    """Log weights of trees with ``feature`` at the root into ``out[done:]``; how many are done when room runs out."""
+    """Writes log weights of trees with ``feature`` at the root into ``out[done:]``; returns how many are done."""
     model, state = walk.model, walk.state
     root = np.int64(0)
     for i in range(done, len(out)):
@@ -54,7 +54,7 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
 
 @jit
 def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
-    """Grow a tree with ``feature`` at the root from the leaf ``top``; its log weight, -inf where it gets too large."""
+    """Grows a tree with ``feature`` at its root from the leaf ``top``; returns its log weight, -inf if too large."""
     place = asked(model, state, np.int64(0))
     split, log_g = draw_split_of(rng, model, state, top, place, feature)
     log_g -= log(state.fractions[place, feature])

@@ -55,7 +55,7 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """See that the table of a cell that only feature ``k`` parts is kept; its codes, 0 where there is no table."""
+    """Makes sure that the table of a cell that only feature ``k`` parts is kept; returns its number of codes."""
     of, here = state.line_of[HEADER], state.node[node]
     if of[OF_HASH] != here.hash or of[OF_DEPTH] != here.depth or of[OF_SCAN] != state.count[SCAN]:
         of[OF_HASH], of[OF_DEPTH], of[OF_SCAN] = here.hash, here.depth, state.count[SCAN]
@@ -68,7 +68,7 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Note the codes of a line, the rows before each, and the statistics of each into ``bins``; how many codes.
+    """Notes the codes of a line, the rows before each, and in ``bins`` the statistics of each; returns their number.
 
     Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
     """
@@ -236,7 +236,7 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: 
 
 @jit
 def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
-    """Weights by which the cut of a run at level ``d`` is drawn into ``gains``; their sum is returned."""
+    """Writes the weights by which the cut of a run at level ``d`` is drawn into ``gains``, and returns their sum."""
     weigh_cuts(state, i, j, first, last)
     weight, total = state.gains, 0.0
     left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)

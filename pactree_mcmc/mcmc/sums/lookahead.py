@@ -101,7 +101,7 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """How many splits on an admissible feature are tried; those that leave too few rows, or weigh 0, too."""
+    """Returns the number of splits tried on an admissible feature, also those with too few rows or weight 0."""
     rule = model.split_prior
     if parts_rows(rule) and not has_empty_sides(rule) and rule.feature[k].nominal:
         return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
@@ -113,7 +113,7 @@ def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
-    """Log terms of the two-level sum of a leaf into ``state.terms``, split by split; how many."""
+    """Writes the log terms of the two-level sum of a leaf into ``state.terms``, and returns their number."""
     n = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
@@ -153,7 +153,7 @@ def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def _split(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Split:
-    """Split number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows or weighs 0."""
+    """Returns split number ``i`` on feature ``k``, with ``log_rule`` -inf if it leaves too few rows or has weight 0."""
     rule = model.split_prior
     cut, categories = np.int64(0), np.int64(-1)
     if follows_design(rule):
