@@ -25,7 +25,8 @@ from .compare import Comparison, compare
 from .design_counts import DesignCounts
 from .exploring import TreesWithin
 from .graph.cells import CellGraph, Intractable, build_graph
-from .posterior import BestTrees, CellProbabilities, ExactPosterior
+from .posterior import BestTrees, ExactPosterior
+from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
 from .solving import solve
 from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting

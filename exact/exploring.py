@@ -15,7 +15,7 @@ from pactree_mcmc.posterior.summaries.credible_set import CredibleSet, check_mas
 from pactree_mcmc.posterior.summaries.exploring import ExploresTrees
 from pactree_mcmc.tree.tree import Tree
 
-from .graph.build import UPPER_BITS
+from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
 from .graph.row_sets import RowSets, row_sets
 from .recursion.k_best import rank_trees
@@ -270,5 +270,5 @@ class ExploresGraph(ExploresTrees):
         k = int(columns.source[c])
         if columns.categories[k] is not None:
             return Condition(k, 0.0, split, False, left)
-        threshold = self.model.scales[c].threshold(np.array([split >> UPPER_BITS]), np.array([split & 0xFFFFFFFF]))
-        return Condition(k, float(threshold[0]), -1, c < columns.n_features, left)
+        threshold = float(self.model.scales[c].threshold(*unpack_cuts(split))[0])
+        return Condition(k, threshold, -1, c < columns.n_features, left)

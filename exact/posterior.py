@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import Seed, check_count, read_generator, read_numbers
+from pactree_mcmc.core.checks import Seed, check_count, read_numbers
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
-from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
-from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.divergence import as_divergence
-from pactree_mcmc.posterior.predictive import BLOCK
-from pactree_mcmc.posterior.sampled import SampledPosterior, refuse_by_row, spread, spread_by_row
-from pactree_mcmc.table.coding import DyadicScale, Scale
+from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
@@ -34,27 +28,18 @@ from .answers import (
     size_distribution,
 )
 from .exploring import ExploresGraph
-from .graph.boxes import UPPER_BITS
+from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, by_feature
-from .graph.packed import WithPackedGraph, pack_graph
-from .recursion.draws import as_draws, grow
-from .recursion.inside_outside import Occurrences, Router, average_rows, share_rows
+from .graph.packed import pack_graph
+from .predicting import CellProbabilities, PredictsFromGraph
+from .recursion.draws import DrawsIndependently, as_draws, grow
+from .recursion.inside_outside import Occurrences
 from .recursion.k_best import rank_trees
-from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .recursion.terms import by_slot, with_terms
 from .semirings.algebras import Best, BestBySize, LogSum
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class CellProbabilities(NamedTuple):
-    """Expected number of times that each cell of the graph occurs in a tree; for a cell with rows, its probability."""
-
-    leaf: np.ndarray
-    """(n_cells,): as a leaf."""
-    split: np.ndarray
-    """(n_cells,): split."""
 
 
 class BestTrees(NamedTuple):
@@ -65,16 +50,7 @@ class BestTrees(NamedTuple):
     """(k,): log prior plus log score of each, nats."""
 
 
-class Placed(NamedTuple):
-    """New rows by coordinate."""
-
-    x: np.ndarray
-    """(n, q) float64 numbers."""
-    codes: np.ndarray
-    """(n, q) int64; zeros where splits are local, whose thresholds depend on the cell, and for nominal features."""
-
-
-class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
+class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     """The posterior over all trees of a model, returned by `solve`.
 
     Attributes
@@ -303,7 +279,7 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         stop = float(np.exp(graph.log_stop[0] - self.log_inside[0]))
         if graph.log_split[0] == -np.inf:
             return {None: stop}
-        left, right = (self._slots_below_root(c[edges]) for c in (graph.left, graph.right))
+        left, right = (graph.slots_at(c[edges], 1) for c in (graph.left, graph.right))
         log_fraction = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
         return self.name_root_pmf(stop, np.exp(log_fraction - self.log_inside[0]))
 
@@ -317,14 +293,10 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
             if model.columns.categories[k] is not None:
                 key: RootKey = (k, model.columns.label_set(k, split))
             else:
-                cut, upper = np.array([split >> UPPER_BITS]), np.array([split & 0xFFFFFFFF])
-                key = ordered_key(model, k, float(model.scales[c].threshold(cut, upper)[0]), c < model.n_features)
+                threshold = float(model.scales[c].threshold(*unpack_cuts(split))[0])
+                key = ordered_key(model, k, threshold, c < model.n_features)
             out[key] = out.get(key, 0.0) + probability
         return out
-
-    def _slots_below_root(self, cells: np.ndarray) -> np.ndarray:
-        graph = self.graph
-        return graph.first_slot[cells] + 1 - graph.depth[cells] if graph.layered else cells
 
     def cell_probabilities(self) -> CellProbabilities:
         """Returns leaf and split probabilities of every cell of ``graph``."""
@@ -349,14 +321,6 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         """Expected number of times that each split of ``graph`` occurs in a tree of the posterior, (n_edges,)."""
         return self._occurrences.split.copy()
 
-    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
-        """``n`` independent trees from the posterior."""
-        if check_count("n", n, 0) == 0:
-            return []
-        draws = self.sample(n, rng)
-        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
-        return [made[int(t)] for t in draws.tree_of_draw[0]]
-
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Independent draws as a SampledPosterior of one chain.
 
@@ -379,115 +343,9 @@ class ExactPosterior(WithPackedGraph, ExploresGraph, Posterior):
         """The trees that the semiring chooses, as draws of one chain."""
         return as_draws(self.model, self.graph, grow(self.model, self.graph, semiring, wanted, rng))
 
-    @cached_property
-    def cell_values(self) -> np.ndarray:
-        """The prediction of each cell as a leaf, (n_cells, d)."""
-        refuse_by_row(self.model)
-        return np.ascontiguousarray(self.model.leaf.value(self.graph.stats, self.model.target))
-
-    @cached_property
-    def _router(self) -> Router:
-        """The data that determine to which side of a split a row goes."""
-        model = self.model
-        local = told(parts_rows, model.split_prior)
-        lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
-        highs = [s.high if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
-        offset = np.concatenate([[0], np.cumsum([len(a) for a in lows])[:-1]]).astype(np.int64)
-        low, high = np.concatenate([*lows, [0.0]]), np.concatenate([*highs, [0.0]])
-        return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal[model.columns.source])
-
-    @cached_property
-    def _paths(self) -> DyadicPaths | TreePaths:
-        """Prediction on a fixed design."""
-        return self._paths_to(self.cell_values)
-
-    def _paths_to(self, by_cell: np.ndarray) -> DyadicPaths | TreePaths:
-        kind = DyadicPaths if told(takes_turns, self.model.split_prior) else TreePaths
-        leaf, split = self.cell_probabilities()
-        return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
-
-    @property
-    def _stats_by_place(self) -> np.ndarray:  # type: ignore[override]
-        return self.graph.stats
-
-    def _values(self, X: np.ndarray) -> np.ndarray:
-        if self.model.leaf.x_columns is not None:
-            return self._values_by_row(X)[0]
-        return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
-
-    def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Returns the posterior means (n, d) of the values (n_cells, d) of the cells that rows of numbers reach."""
-        if is_fixed_design(self.model):
-            return self._paths_to(np.ascontiguousarray(by_cell))(X)
-        return average_rows(
-            self._packed, self.log_inside, self._router, *self._placed(X), np.ascontiguousarray(by_cell)
-        )
-
-    def _placed(self, X: np.ndarray) -> Placed:
-        """Rows of numbers (n, p) as `average_rows` takes them."""
-        X = self.model.columns.in_coordinates(X)
-        codes = np.zeros(X.shape, dtype=np.int64)
-        if not self._router.local:
-            for c, scale in enumerate(self.model.scales):
-                if not self._router.nominal[c]:
-                    x = X[:, c]
-                    codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
-        return Placed(X, codes)
-
-    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
-        cells = np.arange(self.graph.n_cells)
-        return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
-
-    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        placed, start = self._placed(X), 0
-        while start < len(X):
-            mix = Mixture(*share_rows(self._packed, self.log_inside, self._router, *placed, start, BLOCK))
-            rows = slice(start, start + len(mix.first) - 1)
-            yield rows, mix
-            start = rows.stop
-
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         draws = self.sample(n, rng)
         return draws, draws.tree_of_draw[0]
-
-    def predict_std_over_trees(self, X: Any) -> np.ndarray:
-        """Returns the standard deviation, over all trees, of the prediction of a tree: how much the trees disagree.
-
-        It includes neither the noise nor the uncertainty of the mean of a leaf; for the standard deviation of a new y
-        see `predict_std_new_y`.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As the model's.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, K) for class probabilities
-            Standard deviation of the predictive mean of the leaf, or of its class probabilities.
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns.
-
-        Notes
-        -----
-        A row is in exactly one leaf, so the square of its value is again a sum over leaves: one downward pass, as for
-        `predict`. Values are taken relative to that of the root; accurate to about 1e-8 of their range.
-        """
-        numbers = self.model.columns.numbers(X)
-        if self.model.leaf.x_columns is not None:
-            return spread_by_row(*self._values_by_row(numbers))
-        return spread(self.model, partial(self._averages, numbers), self.cell_values)
-
-    def to_arviz(
-        self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
-    ) -> Any:
-        """Returns ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
-        rng = read_generator(rng)
-        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
-        return self.sample(draws, rng).to_arviz(rng=rng, **given)
 
     def summary(self) -> pd.DataFrame:
         """Returns a DataFrame of log_evidence, n_leaves, and the number of leaves and log joint of the most probable

@@ -1,25 +1,63 @@
-"""Boxes of cells and the splits of ordered features as numbers: what the builder of the graph computes with."""
+"""Splits as numbers, the boxes of cells, and the points that lie in them: what the builder of the graph computes with.
+
+A split of an ordered feature is one integer, of the largest code going left (the cut) and the next code that occurs;
+one of a nominal feature is the bits of the categories going left. Only the functions here know how they are packed.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.bits import n_bits
+from pactree_mcmc.core.bits import all_bits, n_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.split_prior.geometry import follows_design, is_weighted, parts_rows
 
+from .work import FEATURE, LEFT, PARENT, SIDE, SPLIT
+
 UPPER_BITS = 32
+UPPER_MASK = (1 << UPPER_BITS) - 1
+CUT_MASK = ~UPPER_MASK
+"""The bits of an ordered split that hold the cut, which alone identifies it."""
 
 
 @jit
 def pack_cut(cut: int, upper: int) -> int:
-    """An ordered split as one integer; ``cut >> 32`` gives back the cut, -1 too."""
+    """Returns an ordered split as one integer; the cut may be -1."""
     return (cut << UPPER_BITS) | upper
 
 
 @jit
+def cut_of(split: int) -> int:
+    """Returns the cut of an ordered split."""
+    return split >> UPPER_BITS
+
+
+@jit
+def upper_of(split: int) -> int:
+    """Returns the next code of an ordered split."""
+    return split & UPPER_MASK
+
+
+def pack_cuts(cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """`pack_cut` of arrays, outside compiled code."""
+    return (cut << UPPER_BITS) | upper
+
+
+def unpack_cuts(split: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the cuts and next codes of one ordered split or of an array, as arrays, outside compiled code."""
+    split = np.atleast_1d(split)
+    return split >> UPPER_BITS, split & UPPER_MASK
+
+
+@jit
+def sends_left(split: int, code: int, nominal: bool) -> bool:
+    """Whether a split sends a code to the left."""
+    return (split >> code) & 1 == 1 if nominal else code <= cut_of(split)
+
+
+@jit
 def is_relative(rule: Any, rows: int) -> bool:
-    """Whether splits of a cell of so many rows are counted from the low end of its box: empty ones, all alike."""
+    """Whether splits of a cell with this number of rows are counted from the low end of its box, as in empty cells."""
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 
 
@@ -28,7 +66,7 @@ def relative(model: Any, work: Any, k: int, split: int) -> int:
     """A split of an empty cell, counted from the low end of whatever box it has on the way there."""
     box = work.scratch.box
     if not model.split_prior.feature[k].nominal:
-        cut = (split >> UPPER_BITS) - span(model, work, k)[0]
+        cut = cut_of(split) - span(model, work, k)[0]
         return pack_cut(cut, cut + 1)
     out, place, mask = np.int64(0), 0, box[k, 0]
     while mask:
@@ -69,8 +107,80 @@ def width(model: Any, work: Any, k: int) -> int:
 
 
 @jit
+def widest_box(model: Any, work: Any) -> None:
+    """Sets the box in the scratch to that of the root."""
+    box, feature = work.scratch.box, model.split_prior.feature
+    for k in range(len(feature)):
+        box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
+        box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
+
+
+@jit
+def narrow_box(model: Any, work: Any, k: int, split: int, side: int) -> None:
+    """Narrows the box in the scratch to one side of a split."""
+    box = work.scratch.box
+    if model.split_prior.feature[k].nominal:
+        box[k, 0] &= split if side == LEFT else ~split
+    elif side == LEFT:
+        box[k, 1] = min(box[k, 1], cut_of(split) + 1)
+    else:
+        box[k, 0] = max(box[k, 0], cut_of(split) + 1)
+
+
+@jit
+def find_members(model: Any, work: Any, cell: int) -> int:
+    """Writes box and points of a cell, by the splits that first led to it, into the scratch; returns their number."""
+    points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
+    feature, here = model.split_prior.feature, cell
+    widest_box(model, work)
+    while cells.origin[PARENT, here] >= 0:
+        k, split, side = cells.origin[FEATURE, here], cells.origin[SPLIT, here], cells.origin[SIDE, here]
+        narrow_box(model, work, k, split, side)
+        here = cells.origin[PARENT, here]
+    if cells.rows[cell] == 0:
+        return 0
+    best, begin, end = 0, 0, len(points.rows)
+    asked, n_asked = np.empty(len(feature), dtype=np.int64), 0
+    for k in range(len(feature)):
+        if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
+            asked[n_asked] = k
+            n_asked += 1
+        if not feature[k].nominal and (box[k, 0] > 0 or box[k, 1] < feature[k].n_codes):
+            first, last = _place(points, k, box[k, 0]), _place(points, k, box[k, 1])
+            if last - first < end - begin:
+                best, begin, end = k, first, last
+    n = 0
+    for j in range(begin, end):
+        i = points.order[best, j]
+        inside = True
+        for j_asked in range(n_asked):
+            k = asked[j_asked]
+            code = points.codes[k, i]
+            inside &= (box[k, 0] >> code) & 1 == 1 if feature[k].nominal else box[k, 0] <= code < box[k, 1]
+            if not inside:
+                break
+        if inside:
+            members[n] = i
+            n += 1
+    return n
+
+
+@jit
+def _place(points: Any, k: int, code: int) -> int:
+    """First place in the order of feature ``k`` whose code is at least ``code``."""
+    low, high = 0, points.order.shape[1]
+    while low < high:
+        middle = (low + high) // 2
+        if points.codes[k, points.order[k, middle]] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
 def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Hash of the box in the scratch; of its widths alone if it is empty."""
+    """Returns the hash of the box in the scratch, or of its widths alone if the cell is empty."""
     box, feature = work.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
     for k in range(box.shape[0]):

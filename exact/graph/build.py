@@ -32,7 +32,20 @@ from pactree_mcmc.model.split_prior.weights import (
     weight_of_part,
 )
 
-from .boxes import UPPER_BITS, box_hash, is_relative, mix, pack_cut, relative, span, width
+from .boxes import (
+    box_hash,
+    find_members,
+    is_relative,
+    mix,
+    narrow_box,
+    pack_cut,
+    relative,
+    sends_left,
+    span,
+    widest_box,
+    width,
+)
+from .work import FEATURE, LEFT, PARENT, RIGHT, SIDE, SPLIT
 
 N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
 ADD, ADD_WANTED, FIND = range(3)
@@ -40,8 +53,6 @@ ADD, ADD_WANTED, FIND = range(3)
 UNKNOWN = -1
 """Number of a cell that is not there."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS = range(4)
-PARENT, FEATURE, SPLIT, SIDE = range(4)
-LEFT, RIGHT = range(2)
 MAX_NOMINAL_SPLITS = 1 << 20
 
 
@@ -56,13 +67,9 @@ def build(model: Any, work: Any) -> int:
         cells.first_edge[cell] = count[N_EDGES]
         if cells.depth[cell] < model.prior.depth_limit:
             n_members = find_members(model, work, cell)
-            ways = bound_n_splits(model, work, n_members, cell)
-            if ways > MAX_NOMINAL_SPLITS:
-                return TOO_MANY_SPLITS
-            if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
-                return MORE_CELLS
-            if count[N_EDGES] + ways > len(work.edges.left):
-                return MORE_EDGES
+            status = room(work, bound_n_splits(model, work, n_members, cell))
+            if status != FINISHED:
+                return status
             expand(model, work, cell, n_members)
         count[NEXT] += 1
         cells.first_edge[count[NEXT]] = count[N_EDGES]
@@ -70,23 +77,30 @@ def build(model: Any, work: Any) -> int:
 
 
 @jit
+def room(work: Any, ways: int) -> int:
+    """Whether there is room for the splits of a cell and all they may lead to."""
+    count, cells = work.scratch.count, work.cells
+    if ways > MAX_NOMINAL_SPLITS:
+        return TOO_MANY_SPLITS
+    if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
+        return MORE_CELLS
+    if count[N_EDGES] + ways > len(work.edges.left):
+        return MORE_EDGES
+    return FINISHED
+
+
+@jit
 def add_root(model: Any, work: Any) -> None:
     """Add the cell of all points."""
-    points, scratch, feature = work.points, work.scratch, model.split_prior.feature
-    scratch.side_rows[LEFT] = 0
-    for word in range(2):
-        scratch.side_key[LEFT, word] = 0
-    for j in range(points.stats.shape[1]):
-        scratch.side_stats[LEFT, j] = 0.0
+    points, scratch = work.points, work.scratch
+    _clear_sides(work)
     for i in range(len(points.rows)):
         _add_to_side(work, LEFT, i)
-    for k in range(len(feature)):
-        scratch.box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
-        scratch.box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
+    widest_box(model, work)
     size = scratch.side_rows[LEFT]
     if not parts_rows(model.split_prior):
         size = 0
-        for k in range(len(feature)):
+        for k in range(len(model.split_prior.feature)):
             size += width(model, work, k)
     find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
 
@@ -113,9 +127,9 @@ def find_or_add(
     split: int,
     size: int,
 ) -> int:
-    """Number of the cell with this hash; a new cell takes its statistics from ``side`` of the scratch.
+    """Returns the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
 
-    UNKNOWN where it is not there and none is to be added.
+    Returns UNKNOWN if the cell is not there and no cells are added.
     """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
     if model.split_prior.by_depth and parent >= 0:
@@ -142,66 +156,6 @@ def find_or_add(
         cells.stats[new, j] = scratch.side_stats[side, j]
     cells.score[new] = leaf_score(model.leaf, cells.stats, new)
     return new
-
-
-@jit
-def find_members(model: Any, work: Any, cell: int) -> int:
-    """Box and points of a cell into the scratch, from the splits that first led to it; the number of points."""
-    points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
-    feature = model.split_prior.feature
-    for k in range(len(feature)):
-        box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
-        box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
-    here = cell
-    while cells.origin[PARENT, here] >= 0:
-        k, split = cells.origin[FEATURE, here], cells.origin[SPLIT, here]
-        left = cells.origin[SIDE, here] == LEFT
-        if feature[k].nominal:
-            box[k, 0] &= split if left else ~split
-        elif left:
-            box[k, 1] = min(box[k, 1], (split >> UPPER_BITS) + 1)
-        else:
-            box[k, 0] = max(box[k, 0], (split >> UPPER_BITS) + 1)
-        here = cells.origin[PARENT, here]
-    if cells.rows[cell] == 0:
-        return 0
-    best, begin, end = 0, 0, len(points.rows)
-    asked, n_asked = np.empty(len(feature), dtype=np.int64), 0
-    for k in range(len(feature)):
-        if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
-            asked[n_asked] = k
-            n_asked += 1
-        if not feature[k].nominal and (box[k, 0] > 0 or box[k, 1] < feature[k].n_codes):
-            first, last = _place(points, k, box[k, 0]), _place(points, k, box[k, 1])
-            if last - first < end - begin:
-                best, begin, end = k, first, last
-    n = 0
-    for j in range(begin, end):
-        i = points.order[best, j]
-        inside = True
-        for j_asked in range(n_asked):
-            k = asked[j_asked]
-            code = points.codes[k, i]
-            inside &= (box[k, 0] >> code) & 1 == 1 if feature[k].nominal else box[k, 0] <= code < box[k, 1]
-            if not inside:
-                break
-        if inside:
-            members[n] = i
-            n += 1
-    return n
-
-
-@jit
-def _place(points: Any, k: int, code: int) -> int:
-    """First place in the order of feature ``k`` whose code is at least ``code``."""
-    low, high = 0, points.order.shape[1]
-    while low < high:
-        middle = (low + high) // 2
-        if points.codes[k, points.order[k, middle]] < code:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @jit
@@ -250,7 +204,7 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
-    """Whether a cell can be split; no edge is added."""
+    """Whether a cell can be split. Adds no edge."""
     rule, count = model.split_prior, work.scratch.count
     before = count[N_EDGES]
     for k in range(len(rule.feature)):
@@ -296,7 +250,7 @@ def _clear_sides(work: Any) -> None:
 
 @jit
 def tabulate(work: Any, n_members: int, k: int) -> int:
-    """Sums over the cell's points by code of feature ``k``, codes ascending; the number of codes."""
+    """Sums the cell's points by code of feature ``k``, codes ascending, and returns the number of codes."""
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = work.points, work.scratch
     codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
@@ -385,7 +339,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
 
 @jit
 def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """What all cuts of an ordered feature, from way ``first`` to ``last - 1``, have in common for their weight."""
+    """Returns what the weights of the cuts of an ordered feature, ways ``first`` to ``last - 1``, have in common."""
     rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
     low, high = span(model, work, k)
     ways = last - first
@@ -402,7 +356,7 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
 
 @jit
 def _sum_from_right(work: Any, n: int) -> None:
-    """All codes on the right side; statistics from each code on, summed rather than subtracted, into ``suffix``."""
+    """Puts all codes on the right, and sums (not subtracts) the statistics from each code on into ``suffix``."""
     scratch = work.scratch
     _clear_sides(work)
     for j in range(n):
@@ -443,8 +397,7 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
             split = spread_bits(parted, 1 + 2 * way)
         _clear_sides(work)
         for j in range(n):
-            left = (split >> scratch.codes[j]) & 1 == 1
-            _add_code_to_side(work, LEFT if left else RIGHT, scratch.codes[j])
+            _add_code_to_side(work, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])
         rows_left, rows_right = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
         if min(rows_left, rows_right) < least_rows(rule):
             continue
@@ -456,7 +409,7 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
 
 @jit
 def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Add a split whose two sides are summed in the scratch; its weight takes the place of R for now."""
+    """Adds a split whose two sides are summed in the scratch, its weight for now in the place of R."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = edges.right[e] = UNKNOWN
@@ -493,12 +446,7 @@ def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> i
     old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
     n_coordinates = 2 if rule.feature[k].twin != k else 1
     before = width(model, work, k)
-    if rule.feature[k].nominal:
-        scratch.box[k, 0] &= split if side == LEFT else ~split
-    elif side == LEFT:
-        scratch.box[k, 1] = (split >> UPPER_BITS) + 1
-    else:
-        scratch.box[k, 0] = (split >> UPPER_BITS) + 1
+    narrow_box(model, work, k, split, side)
     size = cells.size[cell] - n_coordinates * (before - width(model, work, k))
     word0, word1 = box_hash(model, work, is_relative(rule, scratch.side_rows[side]))
     child = find_or_add(model, work, word0, word1, side, cell, k, split, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, 
 
 from . import build as _builder
 from .bounds import least_cells
-from .boxes import UPPER_BITS
+from .boxes import unpack_cuts
 from .dyadic import build_dyadic
 from .fits import settings_that_fit
 from .fixed import build_fixed
@@ -98,6 +98,10 @@ class CellGraph(NamedTuple):
                 )
         if np.any(np.diff(self.first_slot) < 1) or (not self.layered and self.n_slots != n):
             raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
+
+    def slots_at(self, cells: Any, depth: int) -> Any:
+        """Slots of cells that lie at one depth."""
+        return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
 
     @property
     def n_cells(self) -> int:
@@ -374,6 +378,7 @@ def _path(model: TreeModel, parts: dict[str, np.ndarray], cell: int) -> list[Ans
         e = int(np.argmax(((parts["left"] == cell) | (parts["right"] == cell)) & (parent != cell)))
         c, split, left = int(parts["feature"][e]), int(parts["split"][e]), int(parts["left"][e]) == cell
         if c < len(model.scales):  # the first split of a graph of stages selects the stage
-            out.append(Answer(c, split >> UPPER_BITS, split & 0xFFFFFFFF, split, left))
+            cut, upper = unpack_cuts(split)
+            out.append(Answer(c, int(cut[0]), int(upper[0]), split, left))
         cell = int(parent[e])
     return out[::-1]

@@ -14,7 +14,7 @@ from pactree_mcmc.model.leaf.compiled import add_scores_into
 from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
-from .boxes import UPPER_BITS
+from .boxes import pack_cuts
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
@@ -30,13 +30,12 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
     has_edge = np.zeros(len(kept), dtype=np.int64)
     has_edge[number[split]] = 1
     feature, cut = design.feature[split], design.cut[split]
-    packed_cut = (cut << UPPER_BITS) | (cut + 1)
     return {
         "first_edge": np.concatenate([[0], np.cumsum(has_edge)]),
         "left": number[split + 1],
         "right": number[design.right[split]],
         "feature": feature.astype(np.int32),
-        "split": np.where(model.columns.is_nominal[feature], design.categories[split], packed_cut),
+        "split": np.where(model.columns.is_nominal[feature], design.categories[split], pack_cuts(cut, cut + 1)),
         "log_rule": np.zeros(len(split)),
         "rows": rows[kept],
         "stats": stats[kept],

@@ -9,7 +9,7 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.posterior.space.cells import number_words, rows_looked_at
 
-from .build import UPPER_BITS
+from .boxes import sends_left
 
 if TYPE_CHECKING:
     from pactree_mcmc.model import TreeModel
@@ -110,8 +110,7 @@ def hash_cells(
         k, asked = feature[e], split[e]
         for i in range(start, stop):
             moved = order[i]
-            code = codes[k, moved]
-            yes = (asked >> code) & 1 == 1 if nominal[k] else code <= asked >> UPPER_BITS
+            yes = sends_left(asked, np.int64(codes[k, moved]), nominal[k])
             order[i] = order[middle]
             order[middle] = moved
             middle += 1 if yes == (side[child] == LEFT) else 0

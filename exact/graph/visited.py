@@ -19,13 +19,12 @@ from pactree_mcmc.model.split_prior.geometry import parts_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
 
-from .boxes import UPPER_BITS, is_relative, moved_bits, span
+from .boxes import CUT_MASK, cut_of, find_members, is_relative, moved_bits, pack_cut, pack_cuts, sends_left, span
 from .build import (
     ADD,
     ADD_WANTED,
     FIND,
     FINISHED,
-    MAX_NOMINAL_SPLITS,
     MODE,
     MORE_CELLS,
     MORE_EDGES,
@@ -33,13 +32,12 @@ from .build import (
     N_EDGES,
     N_WANTED,
     NEXT,
-    TOO_MANY_SPLITS,
     UNKNOWN,
     add_root,
     bound_n_splits,
     expand,
-    find_members,
     has_split,
+    room,
 )
 from .cells import (
     CellGraph,
@@ -57,8 +55,6 @@ from .work import Edges, Work
 
 NONE = -1
 FEATURE, SPLIT, BITS, EDGE = range(4)
-ORDERED_BITS = -(1 << UPPER_BITS)
-"""Bits of a packed cut that identify the split, without the next code."""
 
 
 class Passing(NamedTuple):
@@ -186,7 +182,7 @@ def _passing_of(trees: CodedTrees) -> Passing:
     parent = np.full(len(number), NONE, dtype=np.int64)
     left, right = number + 1, first + trees.right
     parent[left[inner]] = parent[right[inner]] = number[inner]
-    split = np.where(trees.categories >= 0, trees.categories, (trees.cut << UPPER_BITS) | trees.upper)
+    split = np.where(trees.categories >= 0, trees.categories, pack_cuts(trees.cut, trees.upper))
     return Passing(
         trees.feature.astype(np.int64),
         split,
@@ -236,7 +232,7 @@ def follow(model: Any, work: Any, passing: Any, visits: Any) -> int:
             continue
         n_members = find_members(model, work, cell)
         ways = bound_n_splits(model, work, n_members, cell)
-        status = _room(work, ways)
+        status = room(work, ways)
         if status != FINISHED:
             return status
         visits.of_size[visits.size[0]] = visits.next_cell[cell]
@@ -247,19 +243,6 @@ def follow(model: Any, work: Any, passing: Any, visits: Any) -> int:
             visits.next_cell[new] = visits.of_size[cells.size[new]]
             visits.of_size[cells.size[new]] = new
         _go_down(work, passing, visits, cell)
-    return FINISHED
-
-
-@jit
-def _room(work: Any, ways: int) -> int:
-    """Whether there is room for the splits of a cell and all they may lead to."""
-    count, cells = work.scratch.count, work.cells
-    if ways > MAX_NOMINAL_SPLITS:
-        return TOO_MANY_SPLITS
-    if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
-        return MORE_CELLS
-    if count[N_EDGES] + ways > len(work.edges.left):
-        return MORE_EDGES
     return FINISHED
 
 
@@ -306,8 +289,7 @@ def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
     """How many of the points of a cell a split sends left."""
     nominal, n = model.split_prior.feature[k].nominal, 0
     for j in range(n_members):
-        code = work.points.codes[k, work.scratch.members[j]]
-        n += (split >> code) & 1 == 1 if nominal else code <= split >> UPPER_BITS
+        n += sends_left(split, work.points.codes[k, work.scratch.members[j]], nominal)
     return n
 
 
@@ -321,13 +303,13 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
     if rows == 0 and local:
         return np.int64(0), np.int64(0)
     if not rule.feature[k].nominal:
-        cut = split >> UPPER_BITS
+        cut = cut_of(split)
         if is_relative(rule, rows):
             cut += span(model, work, k)[0] - _low_on_way(rule, passing, node, k)
         elif local:
             n_left = _n_left(model, work, k, split, n_members)
             cut = np.int64(-1) if n_left == 0 else rule.feature[k].n_codes - 1 if n_left == n_members else cut
-        return cut << UPPER_BITS, np.int64(ORDERED_BITS)
+        return pack_cut(cut, np.int64(0)), np.int64(CUT_MASK)
     present = box[k, 0]
     if local:
         present = np.int64(0)
@@ -349,7 +331,7 @@ def _low_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
     while passing.parent[here] != NONE:
         up = passing.parent[here]
         if (passing.feature[up] == k or passing.feature[up] == rule.feature[k].twin) and passing.right[up] == here:
-            low = max(low, (passing.split[up] >> UPPER_BITS) + 1)
+            low = max(low, cut_of(passing.split[up]) + 1)
         here = up
     return low
 
@@ -409,7 +391,7 @@ def look_beside(model: Any, work: Any, visits: Any, n_visited: int, mode: int) -
         cell = count[NEXT]
         n_members = find_members(model, work, cell)
         ways = bound_n_splits(model, work, n_members, cell)
-        status = _room(work, ways)
+        status = room(work, ways)
         if status != FINISHED:
             return status
         if cell < n_visited:
@@ -453,7 +435,7 @@ def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int
         cell = which[count[NEXT]]
         n_members = find_members(model, work, cell)
         ways = bound_n_splits(model, work, n_members, cell)
-        status = _room(work, ways)
+        status = room(work, ways)
         if status != FINISHED:
             return status
         known = count[N_CELLS]

@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+PARENT, FEATURE, SPLIT, SIDE = range(4)
+"""Rows of `Cells.origin`."""
+LEFT, RIGHT = range(2)
+
 
 class Points(NamedTuple):
     """Distinct rows of codes."""
@@ -53,7 +57,7 @@ class Edges(NamedTuple):
     feature: np.ndarray
     """(cap,) int32."""
     split: np.ndarray
-    """(cap,) int64: ``cut << 32 | upper``, or the bits of the categories going left."""
+    """(cap,) int64: cut and next code, as `boxes.pack_cut` packs them, or the bits of the categories going left."""
     log_rule: np.ndarray
     """(cap,) float64: log R(split | cell)."""
 

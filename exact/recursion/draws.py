@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.checks import read_generator
+from pactree_mcmc.core.checks import Seed, check_count, read_generator
 from pactree_mcmc.core.compile.structs import pack
 from pactree_mcmc.model import TreeModel
+from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.joining import join_independent
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
+from pactree_mcmc.tree.tree import Tree
 
-from ..graph.boxes import UPPER_BITS
+from ..graph.boxes import unpack_cuts
 from ..graph.cells import CellGraph
 from ..graph.packed import pack_graph
 from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, Grown, grow_trees
@@ -32,7 +35,7 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosteri
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
     ordered = (feature != LEAF) & ~nominal
-    cut, upper = np.where(ordered, [split >> UPPER_BITS, split & 0xFFFFFFFF], 0)
+    cut, upper = np.where(ordered, unpack_cuts(split), 0)
     rows = graph.rows[cell]
     rows_left = np.append(rows[1:], 0)
     trees = CodedTrees(
@@ -46,3 +49,27 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosteri
     )
     log_prior = grown.log_prior + model.prior_tables.log_constant
     return join_independent(model, trees, graph.stats[cell], log_prior, grown.log_score)
+
+
+class DrawsIndependently(Posterior):
+    """Base of the exact posteriors: what follows from independent draws, which `sample` makes."""
+
+    @abstractmethod
+    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
+        """Independent draws as a SampledPosterior of one chain."""
+
+    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
+        """``n`` independent trees from the posterior."""
+        if check_count("n", n, 0) == 0:
+            return []
+        draws = self.sample(n, rng)
+        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
+        return [made[int(t)] for t in draws.tree_of_draw[0]]
+
+    def to_arviz(
+        self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+    ) -> Any:
+        """Returns ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
+        rng = read_generator(rng)
+        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
+        return self.sample(draws, rng).to_arviz(rng=rng, **given)

@@ -9,7 +9,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.table.coding import LARGEST
 from pactree_mcmc.tree.arrays import LEAF
 
-from ..graph.boxes import UPPER_BITS, is_relative
+from ..graph.boxes import cut_of, is_relative, pack_cut, upper_of
 from ..graph.packed import children, slot_below
 from ..semirings.algebras import add_split, choose, fraction, leaf, store
 from ..semirings.exponential import exp_down
@@ -173,16 +173,16 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
             if nominal:
                 low &= nodes[parent, SPLIT] if nodes[here, IS_LEFT] else ~nodes[parent, SPLIT]
             elif nodes[here, IS_LEFT] == 0:
-                low = max(low, (nodes[parent, SPLIT] >> UPPER_BITS) + 1)
+                low = max(low, cut_of(nodes[parent, SPLIT]) + 1)
         here = parent
     if nominal:
         return spread_bits(low, split)
-    cut = (split >> UPPER_BITS) + low
-    return (cut << UPPER_BITS) | (cut + 1)
+    cut = cut_of(split) + low
+    return pack_cut(cut, cut + 1)
 
 
 class Router(NamedTuple):
-    """What tells on which side of a split a new row of numbers lies."""
+    """The data that determine to which side of a split a new row of numbers goes."""
 
     local: bool
     """Thresholds lie midway between neighbouring values in the cell; else a row's codes decide."""
@@ -200,13 +200,13 @@ class Router(NamedTuple):
 
 @jit
 def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, answers yes to split ``e`` of ``cell``."""
+    """Whether a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
     k, split = graph.feature[e], graph.split[e]
     if router.nominal[k]:
         if row[k] < 0.0:
             return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
         return (split >> np.int64(row[k])) & 1 == 1
-    cut, upper = split >> UPPER_BITS, split & 0xFFFFFFFF
+    cut, upper = cut_of(split), upper_of(split)
     if row[k] != row[k]:
         return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
     if not router.local:

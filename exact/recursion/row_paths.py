@@ -57,18 +57,15 @@ def path_probabilities(
 def _steps(graph: CellGraph, log_inside: np.ndarray, place: Place, probability: float) -> list[tuple[Place, float]]:
     """Cells that a split of the cell at ``place`` leads to, with the probability that the tree passes there."""
     cell, depth = place
-    here = _slot(graph, cell, depth)
+    here = graph.slots_at(cell, depth)
     edges = slice(int(graph.first_edge[cell]), int(graph.first_edge[cell + 1]))
     if graph.log_split[here] == -np.inf or edges.start == edges.stop:
         return []
     left, right = graph.left[edges], graph.right[edges]
     log_fraction = graph.log_split[here] + graph.log_rule[edges] - log_inside[here]
-    log_fraction = log_fraction + log_inside[_slot(graph, left, depth + 1)] + log_inside[_slot(graph, right, depth + 1)]
+    for side in (left, right):
+        log_fraction = log_fraction + log_inside[graph.slots_at(side, depth + 1)]
     fraction = (probability * np.exp(log_fraction)).tolist()
     return [
         ((c, depth + 1), p) for side in (left, right) for c, p in zip(side.tolist(), fraction, strict=True) if p > 0.0
     ]
-
-
-def _slot(graph: CellGraph, cell: np.ndarray | int, depth: int) -> np.ndarray | int:
-    return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, inf, log, log1p
+from math import inf, log, log1p
 from typing import Any, overload
 
 import numpy as np
 
 from ..core.checks import check_flag, check_number, in_words, read_numbers
 from ..core.compile.jit import jit
+from ..core.logsum import log_sum
 from ..core.special import gammaln
 from .bound import check_errors
 
@@ -164,18 +165,15 @@ def _kl_end(p: float, complexity: float, far: float) -> float:
 @jit
 def _tail_end(log_n_splits: np.ndarray, n: int, log_delta: float) -> float:
     """Risk q at which ``sum over k of exp(log_n_splits[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
-    low, high = 0.0, 1.0
+    low, high, term = 0.0, 1.0, np.empty(len(log_n_splits))
     for _ in range(HALVINGS):
         q = (low + high) / 2.0
         if q <= 0.0 or q >= 1.0:
             break
-        log_q, log_rest, largest = log(q), log1p(-q), -inf
+        log_q, log_rest = log(q), log1p(-q)
         for k in range(len(log_n_splits)):
-            largest = max(largest, log_n_splits[k] + k * log_q + (n - k) * log_rest)
-        total = 0.0
-        for k in range(len(log_n_splits)):
-            total += exp(log_n_splits[k] + k * log_q + (n - k) * log_rest - largest)
-        if largest + log(total) >= log_delta:
+            term[k] = log_n_splits[k] + k * log_q + (n - k) * log_rest
+        if log_sum(term, len(term)) >= log_delta:
             low = q
         else:
             high = q

@@ -19,7 +19,8 @@ from ..model.split_prior.custom_splits import SplitsOutline
 from ..posterior.joining import join_chains
 from ..posterior.sampled import Draws, SampledPosterior, draws_of
 from .require import Nonsense
-from .validate import check_course, check_draws, check_outline, check_parts, check_run, check_splits_outline
+from .validate import check_course, check_draws, check_run
+from .validate_model import check_outline, check_parts, check_splits_outline
 
 
 def load(

@@ -1,4 +1,4 @@
-"""Whether what a file says makes sense: compiled code trusts the shapes and ranges of these arrays."""
+"""Whether the trees and chains of a file make sense: compiled code trusts the shapes and ranges of these arrays."""
 
 from __future__ import annotations
 
@@ -26,17 +26,9 @@ from ..mcmc.state.records import (
     NODE,
     ROWS,
 )
-from ..model import FixedTree, GridCuts, LocalCuts, TreeModel
-from ..model.data import Units, number_target, summed_units
-from ..model.leaf.base import Leaf
-from ..model.leaf.custom import LeafOutline
-from ..model.leaf.target import Target
-from ..model.model import ModelParts
-from ..model.split_prior.base import MAX_LEVELS, SplitPrior
-from ..model.split_prior.custom_splits import SplitsOutline
-from ..table.coding import DyadicScale, Scale
-from ..table.columns import MAX_CATEGORIES, Columns
-from ..table.values import KINDS
+from ..model import TreeModel
+from ..model.data import Units
+from ..table.columns import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, require
@@ -47,170 +39,8 @@ ROUNDING = 1e-6
 """Of a sum over all rows, by which the sum over some may be off."""
 
 
-def check_parts(parts: ModelParts) -> None:
-    """Refuse parts that make no model."""
-    n, p = parts.n_rows, parts.n_features
-    kinds: tuple[tuple[Any, type], ...]
-    kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
-    kinds += ((parts.split_prior, SplitPrior), (parts.leaf, Leaf), (n, int), (p, int), (parts.scales, list))
-    require([isinstance(value, kind) for value, kind in kinds], "a part of the model is missing")
-    require(hasattr(parts.tree_prior, "log_stop"), "the tree prior is none")
-    columns, target = parts.columns, parts.target
-    require(len(columns.names) == len(columns.categories) == p >= 1, "the columns are not those of the table")
-    require([type(name) is str for name in columns.names], "a column has no name")
-    require([type(k) is int and 0 <= k < p for k in columns.twins], "a twin is of no column")
-    require(len(set(columns.twins)) == len(columns.twins), "a column has two twins")
-    require(type(columns.kinds) is tuple and len(columns.kinds) in (0, p), "the columns have no kinds")
-    require([kind in KINDS for kind in columns.kinds], "a column is of an unknown kind")
-    require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
-    for categories in columns.categories:
-        require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
-    classifier = target.classes is not None
-    require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
-    outputs = parts.leaf.y_columns
-    array_of(target.values, "i" if classifier else "f", (n, outputs) if outputs > 1 else (n,), "y")
-    _check_regressors(parts)
-    if target.classes is not None:
-        require(target.classes.ndim == 1, "classes has another shape")
-        between(target.values, 0, len(target.classes), "y")
-    numbers = [target.center, target.variance]
-    require(np.isfinite(target.values).all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
-    if target.weight is not None:
-        array_of(target.weight, "f", (n,), "sample_weight")
-        require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")
-    if target.estimation is not None:
-        array_of(target.estimation, "b", (n,), "estimation")
-    q = p + len(columns.twins)
-    require(len(parts.scales) == q, "there is a coordinate too many or too few")
-    for k, scale in enumerate(parts.scales):
-        _check_scale(scale, columns.categories[columns.source[k]])
-    _check_units(parts, q, len(target.values))
-    _check_bound(parts)
-
-
-def _check_regressors(parts: ModelParts) -> None:
-    """Refuse columns of X that the leaf does not look at, or lacks."""
-    given, wanted = parts.target.regressors, parts.leaf.x_columns
-    require((given is None) == (wanted is None), "the leaf looks at other columns")
-    if given is not None:
-        array_of(given, "f", (parts.n_rows, len(wanted)), "regressors")
-        require(np.isfinite(given), "a regressor is not finite")
-        parts.columns.ordered_places("x_columns", wanted)
-
-
-def check_outline(outline: LeafOutline, target: Target) -> None:
-    """Refuse what a file says of a leaf, and the data it would be applied to, if they are none."""
-    require(isinstance(target, Target), "a part of the model is missing")
-    require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
-    require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
-    for what in ("params", "stats", "scores"):
-        array_of(getattr(outline, what), "f", (-1, -1) if what == "stats" else (-1,), what)
-    array_of(target.values, "i" if outline.classes else "f", (-1, -1) if outline.y_columns > 1 else (-1,), "y")
-    require(np.isfinite(target.values).all() and len(target.values) >= 1, "y is not finite")
-    if target.regressors is not None:
-        array_of(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
-    if target.classes is not None:
-        between(target.values, 0, len(target.classes), "y")
-
-
-def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
-    """Refuse what a file says of weighed splits, and the cuts that they would be split on, if they are none."""
-    require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
-    require(outline.over in ("feature", "cell"), "the split prior is over nothing known")
-    require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs nothing known")
-    for what in ("params", "weights"):
-        array_of(getattr(outline, what), "f", (-1,), what)
-    require(isinstance(columns, Columns) and isinstance(scales, list), "a part of the model is missing")
-    require(len(scales) == len(columns.categories), "there is a coordinate too many or too few")
-    for scale, categories in zip(scales, columns.categories, strict=True):
-        require(isinstance(scale, Scale), "a scale is none")
-        _check_scale(scale, categories)
-
-
-def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
-    if isinstance(scale, DyadicScale):
-        finite = np.isfinite([scale.lower, scale.upper]).all()
-        require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
-        require(type(scale.levels) is int and categories is None, "a scale has no range")
-        return
-    require(isinstance(scale, Scale) and type(scale.n_codes) is int, "a scale is none")
-    for ends in (scale.cuts, scale.low, scale.high):
-        array_of(ends, "f", (-1,), "a scale")
-        require(~np.isnan(ends), "a scale holds NaN")
-        require(ends[1:] >= ends[:-1], "a scale does not rise")
-    if categories is not None:
-        require(scale.n_codes == len(categories) and len(scale.cuts) == 0, "a scale is of other categories")
-        return
-    require(scale.n_codes == len(scale.cuts) + 1, "a scale has other cuts")
-    require(len(scale.low) == len(scale.high) and len(scale.low) in (0, scale.n_codes), "a scale has other ends")
-
-
-def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
-    units, leaf = parts.units, parts.leaf
-    array_of(units.codes, "u", (q, -1), "codes")
-    m = units.n_units
-    require(m >= 1 and units.codes.flags.c_contiguous, "there are no units")
-    for codes, scale in zip(units.codes, parts.scales, strict=True):
-        between(codes, 0, scale.n_codes, "a code")
-    require(units.counts is leaf.is_classifier, "the statistics are of another leaf")
-    n_stats = int(leaf.n_stats(parts.target))
-    array_of(units.label, "u", (m if units.counts else 1,), "label")
-    require(units.label.dtype == np.uint16 and units.weight.dtype == np.float64, "a unit is of another type")
-    if units.counts:
-        between(units.label, 0, n_stats, "a label")
-    require(units.weight_all in (0, -1) and units.rows_all in (0, -1), "the units are marked otherwise")
-    array_of(units.weight, "f", (m if units.weight_all else 1,), "weight")
-    require(np.isfinite(units.weight) & (units.weight >= 0.0), "a weight is out of range")
-    array_of(units.rows, "i", (m if units.rows_all else 1,), "rows")
-    require(units.rows.dtype == np.int32, "rows is of another type")
-    between(units.rows, 1, parts.n_rows + 1, "a number of rows")
-    array_of(units.moments, "f", (2, 1) if units.counts else (n_stats - 1, m), "moments")
-    require(np.isfinite(units.moments), "a moment is not finite")
-    rows = int(units.rows.sum()) if units.rows_all else m
-    require(rows == parts.n_rows == n_values, "the units are not those of the rows")
-    of_row = parts.unit_of_row
-    if of_row is None:
-        require(m == parts.n_rows, "the units are not those of the rows")
-    else:
-        array_of(of_row, "i", (parts.n_rows,), "unit_of_row")
-        between(of_row, 0, m, "a unit")
-        present, first = np.unique(of_row, return_index=True)
-        require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
-    _check_sums(parts)
-
-
-def _check_sums(parts: ModelParts) -> None:
-    """Refuse units that do not hold the sums of their rows: tables of scores are as long as these weights say."""
-    units, target = parts.units, parts.target
-    again = summed_units(units.codes, parts.unit_of_row, parts.leaf, target)
-    for name in ("label", "weight", "weight_all", "rows", "rows_all"):
-        require(np.array_equal(getattr(units, name), getattr(again, name)), "the units are not those of the rows")
-    scale = 1e-6 * np.abs(again.moments).max(axis=1, keepdims=True)
-    require(np.abs(units.moments - again.moments) <= scale, "the units are not those of the rows")
-    if target.classes is None:
-        counted = number_target(target.values, target.weight, target.estimation)
-        told, found = (target.center, target.variance), (counted.center, counted.variance)
-        require(np.allclose(told, found, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
-
-
-def _check_bound(parts: ModelParts) -> None:
-    """Refuse parts that do not go together: lowered once, they say so themselves."""
-    model = TreeModel.from_parts(parts)
-    parts.split_prior.weights(parts.n_features)
-    if model.shape is not None:
-        assert isinstance(parts.split_prior, FixedTree)
-        tree = parts.split_prior.tree
-        require(tree.feature < parts.n_features, "the fixed tree has about other features")
-        nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
-        require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree has otherwise")
-    lowered = model.lowered
-    for table in ("log_split", "log_stop", "log_forced"):
-        require(~np.isnan(lowered.prior.table[table]), "the tree prior is not finite")
-    require(np.isfinite(lowered.leaf.params), "a parameter of the leaf is not finite")
-
-
 def check_draws(draws: Any, model: TreeModel) -> None:
-    """Refuse trees that would lead out of their arrays, and numbers that are none."""
+    """Refuse trees that would lead out of their arrays, and values that are not numbers."""
     trees = draws.trees
     require(isinstance(trees, CodedTrees), "the trees are none")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
@@ -257,7 +87,7 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
 
 
 def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
-    """Refuse draws of feature weights where there are none, or numbers that are none."""
+    """Refuse draws of feature weights under a prior without them, and values that are not numbers."""
     drawn = model.split_prior.drawn_weights is not None
     require((weights is not None) == drawn, "the feature weights are of another prior")
     if weights is not None:
@@ -399,7 +229,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
 
 
 def check_kernel(kernel: Any) -> None:
-    """Refuse a mixture that is none."""
+    """Refuse a kernel that is not a mixture of known moves."""
     require(isinstance(kernel, Kernel) and isinstance(kernel.names, tuple), "the kernel is none")
     require(isinstance(kernel.own, tuple), "the kernel is none")
     for move in kernel.own:

@@ -41,20 +41,19 @@ def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start:
         for i in range(start, stop):
             u = order[i]
             stats[row, label[u]] += weight[u & weight_all]
-    elif len(moments) == 2:
-        total, first, second = stats[row, 0], stats[row, 1], stats[row, 2]
-        for i in range(start, stop):
-            u = order[i]
-            total += weight[u & weight_all]
-            first += moments[0, u]
-            second += moments[1, u]
-        stats[row, 0], stats[row, 1], stats[row, 2] = total, first, second
     else:
-        for i in range(start, stop):
-            u = order[i]
-            stats[row, 0] += weight[u & weight_all]
-            for j in range(len(moments)):
-                stats[row, j + 1] += moments[j, u]
+        # three moments at a time, in local names: a place in an array is read and written again for every unit
+        before, last = stats[row, 0], len(moments) - 1
+        for j in range(0, len(moments), 3):
+            j1, j2 = min(j + 1, last), min(j + 2, last)
+            total, first, second, third = before, stats[row, j + 1], stats[row, j1 + 1], stats[row, j2 + 1]
+            for i in range(start, stop):
+                u = order[i]
+                total += weight[u & weight_all]
+                first += moments[j, u]
+                second += moments[j1, u]
+                third += moments[j2, u]
+            stats[row, 0], stats[row, j + 1], stats[row, j1 + 1], stats[row, j2 + 1] = total, first, second, third
 
 
 @jit

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.special import expit, fdtrc, logsumexp, stdtrit
+from ..core.logsum import log_mean
+from ..core.special import expit, fdtrc, stdtrit
 from ..files.encoding import kept
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
@@ -123,7 +124,7 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     if log_mass is not None and all(report.betas[-1] == 0.0 for report in reports):
         found = [_ratio_and_gain(report) for report in reports]
         each, gain, overlap = (np.array(part) for part in zip(*found, strict=True))
-        log_evidence = float(logsumexp(each) - math.log(len(each))) + log_mass
+        log_evidence = float(log_mean(each)) + log_mass
         if mass.log_mass is None:
             away = is_stump / is_stump.mean() - 1.0
             each, gain = each - away.mean(axis=1), gain - away

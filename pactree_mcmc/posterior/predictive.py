@@ -294,6 +294,37 @@ def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
     return Mixture(mix.place[taken], mix.weight[taken], first), same
 
 
+def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
+    """Standard deviation over trees of what rows reach: in one leaf each, so the square is a mean over leaves too.
+
+    ``averages`` means over trees, (n, d), of a table of values by leaf; ``value`` that table, (m, d).
+    """
+    value = value - value[0]
+    mean, square = np.split(averages(np.hstack([value, value**2])), 2, axis=1)
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return std[:, 0] if std.shape[1] == 1 and model.classes_ is None else std
+
+
+def spread_by_row(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """`spread` from what leaves that look at the row predict on average, and its square, (n, d)."""
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return std[:, 0] if std.shape[1] == 1 else std
+
+
+def has_values_by_leaf(model: TreeModel) -> bool:
+    """Whether a leaf predicts the same for all rows in it."""
+    return model.leaf.predicts and model.leaf.x_columns is None
+
+
+def refuse_by_row(model: TreeModel) -> None:
+    """Refuse leaves that predict for each row something else, where there is no row."""
+    if model.leaf.x_columns is not None:
+        raise ValueError(
+            f"{model.leaf!r} looks at columns of X, so a leaf predicts no one value; predict, predict_interval and "
+            "sample_predictive take rows."
+        )
+
+
 def refuse_loss(model: TreeModel) -> None:
     """Refuse a loss, which has no distribution of y."""
     if not model.leaf.has_likelihood:

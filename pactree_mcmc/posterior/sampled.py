@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from .base import Posterior
 from .divergence import as_divergence, same_trees
 from .evidence import Tempering, bridges
 from .inference_data import as_datasets, summary, to_arviz
-from .predictive import BLOCK
+from .predictive import BLOCK, has_values_by_leaf, refuse_by_row, spread, spread_by_row
 from .summaries.exploring import ExploresDraws
 
 if TYPE_CHECKING:
@@ -460,37 +460,6 @@ class SampledPosterior(ExploresDraws, Posterior):
         )
 
 
-def spread(model: TreeModel, averages: Callable[[np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
-    """Standard deviation over trees of what rows reach: in one leaf each, so the square is a mean over leaves too.
-
-    ``averages`` means over trees, (n, d), of a table of values by leaf; ``value`` that table, (m, d).
-    """
-    value = value - value[0]
-    mean, square = np.split(averages(np.hstack([value, value**2])), 2, axis=1)
-    std = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return std[:, 0] if std.shape[1] == 1 and model.classes_ is None else std
-
-
-def spread_by_row(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """`spread` from what leaves that look at the row predict on average, and its square, (n, d)."""
-    std = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return std[:, 0] if std.shape[1] == 1 else std
-
-
-def has_values_by_leaf(model: TreeModel) -> bool:
-    """Whether a leaf predicts the same for all rows in it."""
-    return model.leaf.predicts and model.leaf.x_columns is None
-
-
-def refuse_by_row(model: TreeModel) -> None:
-    """Refuse leaves that predict for each row something else, where there is no row."""
-    if model.leaf.x_columns is not None:
-        raise ValueError(
-            f"{model.leaf!r} looks at columns of X, so a leaf predicts no one value; predict, predict_interval and "
-            "sample_predictive take rows."
-        )
-
-
 def fractions(amount: np.ndarray) -> np.ndarray:
     """Amounts >= 0 over their sum; zeros if there are no others."""
     return amount / max(amount.sum(), np.finfo(np.float64).tiny)
@@ -515,5 +484,5 @@ class Draws(NamedTuple):
 
 
 def draws_of(posterior: SampledPosterior) -> Draws:
-    """What a file keeps of the draws."""
+    """Returns the part of a posterior that files keep."""
     return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})

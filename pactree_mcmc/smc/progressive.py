@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
-from ..core.special import logsumexp
+from ..core.logsum import log_mean
 from ..mcmc.kernel import check_even, read_kernel
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
@@ -311,7 +311,7 @@ def _joined_evidence(
     if log_mass is None:
         return None, None
     each = by_stage[:, -1]
-    mean = float(logsumexp(each) - math.log(len(each)))
+    mean = float(log_mean(each))
     if mass.log_mass is None:
         each = each - stump_fraction / fraction
     return mean + log_mass, pooled_error(each, 0.0, 1)

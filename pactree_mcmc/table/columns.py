@@ -131,18 +131,6 @@ class Columns:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
         return frozenset(c for j, c in enumerate(categories.tolist()) if mask >> j & 1)
 
-    def mask_of(self, feature: int, labels: Iterable[Any]) -> int:
-        """Bits of the categories ``labels`` of a nominal ``feature``."""
-        categories = self.categories[feature]
-        if categories is None:
-            raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
-        known = categories.tolist()
-        labels = list(labels)
-        unknown = [c for c in labels if c not in known]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is not a category of {self.names[feature]!r}; allowed: {known}.")
-        return sum(1 << known.index(c) for c in set(labels))
-
     def numbers(self, X: Any) -> np.ndarray:
         """Table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
 

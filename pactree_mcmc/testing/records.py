@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Record:
-    """One record; its fields are attributes."""
+    """One record, its fields as attributes."""
 
     def __init__(self, fields: Any) -> None:
         self.__dict__.update(fields)
@@ -42,20 +42,3 @@ def with_records(group: Any) -> Any:
         return Records(value) if isinstance(value, np.ndarray) and value.dtype.names else value
 
     return group._replace(**{name: replaced(getattr(group, name)) for name in group._fields})
-
-
-class Copies:
-    """Plain copies of an array's records, each made when first asked for."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array.view(np.ndarray)
-        self.made: dict[int, Record] = {}
-
-    def __getitem__(self, i: int) -> Record:
-        if i not in self.made:
-            self.made[i] = Record(zip(self.array.dtype.names, self.array[i].item(), strict=True))
-        return self.made[i]
-
-    def first(self, n: int, name: str) -> list:
-        """A field of the first ``n`` records, as a list."""
-        return self.array[name][:n].tolist()

@@ -12,7 +12,8 @@ from pactree_mcmc import certificates as pc
 from pactree_mcmc.posterior.certificate import losses, refuse_if_seen
 from pactree_mcmc.tree.arrays import leaf_values
 from tests.problems.drawn import random_problem
-from tests.reference.enumeration import Reference, leaf_of, predictive, sample
+from tests.reference.enumeration import Reference, leaf_of
+from tests.reference.leaf_scores import predictive, sample
 
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 

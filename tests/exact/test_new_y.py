@@ -11,12 +11,13 @@ from scipy import stats
 
 import exact
 import pactree_mcmc as pt
-from exact import posterior as exact_posterior
+from exact import predicting
 from exact.posterior import ExactPosterior
 from pactree_mcmc.posterior.predictive import Predictive
 from tests.problems.drawn import random_problem
 from tests.problems.everyday import everyday
-from tests.reference.enumeration import Reference, enumerate_trees, gamma_parameters, leaf_of, moments
+from tests.reference.enumeration import Reference, enumerate_trees, leaf_of
+from tests.reference.leaf_scores import gamma_parameters, moments
 
 GRAPHS = ["local", "grid", "dyadic", "fixed"]
 LEAVES = ["nig", "known", "poisson"]
@@ -134,7 +135,7 @@ def test_blocks_do_not_matter(monkeypatch):
     truth = exact.solve(model)
     whole = truth.predict_interval(X)
     assert np.allclose(np.concatenate([truth.predict_interval(row[None]) for row in X]), whole)
-    monkeypatch.setattr(exact_posterior, "BLOCK", 7)
+    monkeypatch.setattr(predicting, "BLOCK", 7)
     assert np.allclose(truth.predict_interval(X), whole)
 
 

@@ -13,7 +13,7 @@ from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.files.store import digest, read, write
 from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.require import Nonsense
-from pactree_mcmc.loading.validate import check_parts
+from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import NODE
 from tests.problems.runs import assert_same, draw
 

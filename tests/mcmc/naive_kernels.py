@@ -2,7 +2,8 @@
 
 import math
 
-from tests.reference.enumeration import LEAF, admissible_splits, child_cells, root_cell, score
+from tests.reference.enumeration import LEAF, admissible_splits, child_cells, root_cell
+from tests.reference.leaf_scores import score
 
 
 def nodes(problem, tree):

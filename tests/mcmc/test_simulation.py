@@ -13,7 +13,8 @@ import pactree_mcmc as pt
 from tests.problems.drawn import random_problem
 from tests.problems.models import build_model
 from tests.problems.trees import library_tree
-from tests.reference.enumeration import LEAF, Problem, child_cells, enumerate_trees, leaf_of, predictive, root_cell
+from tests.reference.enumeration import LEAF, Problem, child_cells, enumerate_trees, leaf_of, root_cell
+from tests.reference.leaf_scores import predictive
 
 Z_LIMIT = 5.0
 P_LIMIT = 1e-6
@@ -142,9 +143,7 @@ def key_of(model, tree):
 def check_distribution(problem, model, n, rng):
     """The frequencies of ``n`` simulated trees are those of the enumerated prior (chi-square, rare trees pooled)."""
     trees = enumerate_trees(problem)
-    expected = {
-        key_of(model, library_tree(pt, problem, t, model.columns.mask_of)): np.exp(prior) for t, prior, _ in trees
-    }
+    expected = {key_of(model, library_tree(pt, problem, t, model.columns)): np.exp(prior) for t, prior, _ in trees}
     total, seen = sum(expected.values()), dict.fromkeys(expected, 0)
     for _ in range(n):
         seen[key_of(model, pt.simulate(model, rng)[0])] += 1

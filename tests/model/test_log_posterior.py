@@ -40,7 +40,7 @@ def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
     parts = {"split_prior": split_prior, "tree_prior": tree_prior, "leaf": leaf}
     problem, model = random_problem(rng, **parts, max_trees=80)
     for nested, log_prior, log_score in enumerate_trees(problem):
-        tree = library_tree(pt, problem, nested, model.columns.mask_of)
+        tree = library_tree(pt, problem, nested, model.columns)
         assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
         assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
@@ -52,7 +52,7 @@ def test_every_tree_under_splits_of_ones_own(split_prior, seed):
     rng = np.random.default_rng([OWN_SPLITS.index(split_prior), seed, 20_261])
     problem, model = random_problem(rng, split_prior=split_prior, max_trees=80)
     for nested, log_prior, log_score in enumerate_trees(problem):
-        tree = library_tree(pt, problem, nested, model.columns.mask_of)
+        tree = library_tree(pt, problem, nested, model.columns)
         assert model.log_prior(tree) == pytest.approx(log_prior, abs=1e-9), nested
         assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
 

@@ -8,6 +8,7 @@ import pactree_mcmc as pt
 from exact.exploring import ExploresGraph
 from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.space.cells import Cells, number_cells
+from tests.problems.trees import mask_of
 
 from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities, table
 
@@ -140,7 +141,7 @@ def test_words_say_each_feature_once():
         {"size": X[:, 0], "gap": X[:, 1], "colour": np.array(["red", "green", "blue"])[X[:, 2].astype(int)]}
     )
     model = pt.TreeModel(frame, X[:, 0] > 1, missing="branch")
-    red_green = model.columns.mask_of(2, ["red", "green"])
+    red_green = mask_of(model.columns, 2, ["red", "green"])
     tree = pt.Tree(
         [0, 0, -1, 1, -1, -1, 2, -1, -1],
         [1.5, 0.5, 0, 0.5, 0, 0, 0, 0, 0],

@@ -7,9 +7,9 @@ from pactree_mcmc.table.coding import LARGEST
 from tests.reference.enumeration import LEAF, child_cells, missing_last, root_cell
 
 
-def library_tree(package, problem, tree, mask_of=None):
-    """A nested tuple as a Tree; ``mask_of(feature, labels)`` gives the bits of categories, by default as sorted."""
-    mask_of = mask_of or partial(_bits, problem)
+def library_tree(package, problem, tree, columns=None):
+    """A nested tuple as a Tree; the categories by the model's ``columns``, by default as sorted."""
+    bits_of = partial(_bits, problem) if columns is None else partial(mask_of, columns)
     nodes = []
 
     def add(subtree):
@@ -21,7 +21,7 @@ def library_tree(package, problem, tree, mask_of=None):
         add(left)
         threshold, bits, missing_left = rule, -1, False
         if isinstance(rule, frozenset):
-            threshold, bits = 0.0, mask_of(k, rule)
+            threshold, bits = 0.0, bits_of(k, rule)
         elif isinstance(rule, tuple):
             threshold, missing_left = min(max(rule[0], -LARGEST), LARGEST), rule[1] == "left"
         nodes[here] = [k, threshold, here + 1, len(nodes), bits, missing_left]
@@ -29,6 +29,12 @@ def library_tree(package, problem, tree, mask_of=None):
 
     add(tree)
     return package.Tree(*zip(*nodes, strict=True))
+
+
+def mask_of(columns, feature, labels):
+    """Bits of the categories ``labels`` of a nominal feature of a model's columns."""
+    known = columns.categories[feature].tolist()
+    return sum(1 << known.index(label) for label in labels)
 
 
 def _bits(problem, k, labels):

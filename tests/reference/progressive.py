@@ -3,7 +3,8 @@
 import math
 from dataclasses import replace
 
-from tests.reference.enumeration import Reference, sample
+from tests.reference.enumeration import Reference
+from tests.reference.leaf_scores import sample
 
 
 def stages(problem, order=None):

@@ -6,7 +6,8 @@ from itertools import accumulate
 import pytest
 from scipy import stats
 
-from tests.reference.enumeration import LEAF, Cell, Problem, Reference, enumerate_trees, leaf_of, root_cell, score
+from tests.reference.enumeration import LEAF, Cell, Problem, Reference, enumerate_trees, leaf_of, root_cell
+from tests.reference.leaf_scores import score
 
 INF = math.inf
 DIRICHLET = {"kind": "dirichlet", "alpha": 1.0}

@@ -12,18 +12,18 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.target import Target
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.model.unit_stats import UnitStats
-from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import mean_products, occurrences, size_distribution
-from ...graph.boxes import UPPER_BITS
+from ...graph.boxes import unpack_cuts
 from ...graph.cells import CellGraph, Intractable, build_graph, by_feature, refuse_not_finite
 from ...graph.limits import check_cells
 from ...graph.packed import WithPackedGraph, pack_graph
-from ...posterior import CellProbabilities, ExactPosterior, Placed
-from ...recursion.draws import as_draws
+from ...posterior import ExactPosterior
+from ...predicting import CellProbabilities, Placed
+from ...recursion.draws import DrawsIndependently, as_draws
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
 from ...recursion.paths import is_fixed_design
 from ...semirings.algebras import LogSum
@@ -140,7 +140,7 @@ def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     return out
 
 
-class ProgressiveMixture(WithPackedGraph, Posterior):
+class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
@@ -323,14 +323,6 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         """The most probable tree at the last stage, given all of the model's S."""
         return ExactPosterior(self.model, self.graph).map_tree()
 
-    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
-        """``n`` independent trees, each from a stage drawn uniformly."""
-        if check_count("n", n, 0) == 0:
-            return []
-        draws = self.sample(n, rng)
-        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
-        return [made[int(t)] for t in draws.tree_of_draw[0]]
-
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
 
@@ -377,14 +369,6 @@ class ProgressiveMixture(WithPackedGraph, Posterior):
         score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
         return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
-    def to_arviz(
-        self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
-    ) -> Any:
-        """``draws`` independent draws for ArviZ, as `SampledPosterior.to_arviz` lays them out."""
-        rng = read_generator(rng)
-        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
-        return self.sample(draws, rng).to_arviz(rng=rng, **given)
-
     def __repr__(self) -> str:
         return (
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
@@ -419,7 +403,7 @@ def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed)
             out[:, c] = x
         elif router.local:
             asked = np.unique(graph.split[graph.feature == c])
-            cuts = np.unique(model.scales[c].threshold(asked >> UPPER_BITS, asked & 0xFFFFFFFF))
+            cuts = np.unique(model.scales[c].threshold(*unpack_cuts(asked)))
             out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
         else:
             out[:, c] = np.where(np.isnan(x), -1, placed.codes[:, c])

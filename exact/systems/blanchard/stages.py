@@ -18,6 +18,7 @@ from pactree_mcmc.model.leaf.compiled import leaf_score
 from pactree_mcmc.model.unit_stats import UnitStats, add_unit
 
 from ...answers import log_sums
+from ...graph.boxes import sends_left
 from ...graph.cells import CellGraph
 
 
@@ -87,8 +88,7 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
             k, split, at_left, at_right = graph.feature[e], graph.split[e], first[left], first[right]
             for at in range(first[cell], first[cell + 1]):
                 i = place[at]
-                code = np.int64(codes[k, i])
-                if (split >> code) & 1 == 1 if nominal[k] else code <= split >> 32:
+                if sends_left(split, np.int64(codes[k, i]), nominal[k]):
                     if to_left:
                         place[at_left] = i
                         at_left += 1
@@ -189,7 +189,7 @@ def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
-    below = [graph.first_slot[c] + 2 - graph.depth[c] if graph.layered else c for c in (graph.left, graph.right)]
+    below = [graph.slots_at(c, 2) for c in (graph.left, graph.right)]
     value = graph.log_rule[edges] + log_inside[below[0][edges]] + log_inside[below[1][edges]]
     return stop, np.exp(value + (graph.log_split[root] - log_inside[root])[:, None]).mean(axis=0)
 

@@ -10,7 +10,8 @@ import numpy as np
 from ...core.checks import check_type
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
-from ...posterior.sampled import SampledPosterior, has_values_by_leaf
+from ...posterior.predictive import has_values_by_leaf
+from ...posterior.sampled import SampledPosterior
 from ...posterior.space.distances import spaced
 from ...posterior.space.paths import condition_of, in_words
 from ...posterior.space.scaling import classical_scaling

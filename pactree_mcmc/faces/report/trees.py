@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
-from ...posterior.sampled import has_values_by_leaf
+from ...posterior.predictive import has_values_by_leaf
 from ...posterior.space.cells import rows_looked_at
 from ...posterior.space.distances import row_counts, spaced
 from ...posterior.summaries.credible_set import CredibleSet

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.logsum import log_mean
 from ...core.special import logsumexp
 from ...mcmc.sampling import sample
 from ...model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
@@ -119,7 +120,7 @@ def left_out(post: SampledPosterior, power: float) -> float:
     The weights of the rows are ``power`` times what they count (Ionides 2008 for the cut).
     """
     left = rows_left_out(post, power, MOST_ROWS)
-    mean = logsumexp(-left.gained, axis=0) - np.log(len(left.gained))
+    mean = log_mean(-left.gained, axis=0)
     log_w = np.minimum(-left.gained, mean + 0.5 * np.log(len(left.gained)))
     each = logsumexp(log_w + left.density, axis=0) - logsumexp(log_w, axis=0)
     return float(np.average(each, weights=left.count))

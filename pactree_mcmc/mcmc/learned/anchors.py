@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.bits import goes_left
 from ...core.compile.jit import jit
+from ...core.logsum import log_add, log_sum
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_one_way
@@ -21,7 +22,6 @@ from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
 from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
 from ..state.splits import n_splits_of
 from ..state.terms import log_stop, prior_index
-from ..sums.lookahead import log_sum
 from ..sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
 from .terms import EVEN, LEARNED, WAY_BITS
 
@@ -31,7 +31,7 @@ LEAST_ODDS = -4.0
 
 @jit
 def n_steps(model: Lowered, state: ChainState, node: int, odds: float) -> int:
-    """How many anchors a cell may have at even steps; 0 where nothing is learned from them."""
+    """Returns the number of anchors that a cell may have at even steps, 0 where nothing is learned from them."""
     here = state.node[node]
     if has_one_way(model.split_prior) or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
         return 0
@@ -43,7 +43,7 @@ def n_steps(model: Lowered, state: ChainState, node: int, odds: float) -> int:
 
 @jit
 def place_anchors(model: Lowered, state: ChainState, node: int, place: int, n: int) -> float:
-    """Give the cell of ``node`` its anchors, up to ``n`` at even steps; the mean of what they open further down.
+    """Gives the cell of ``node`` its anchors, up to ``n`` at even steps, and returns the mean of their lookahead sums.
 
     ``state.sums`` holds the log sums of the features, the cell's guide those of all, and what the ways weigh is kept
     (`_terms.keep_ways`).
@@ -68,7 +68,7 @@ def _mixture(state: ChainState, place: int, learned: float, even: float) -> floa
 
 @jit
 def _sketch(model: Lowered, state: ChainState, node: int, place: int) -> int:
-    """Choose the features of the sketch, and bin the cell's units by them; how many features."""
+    """Chooses the features of the sketch, bins the cell's units by them, and returns the number of features."""
     p, m, here = len(model.split_prior.feature), np.int64(0), state.node[node]
     for k in range(p):
         fraction = _mixture(state, place, state.sums[LEARNED, k], state.sums[EVEN, k])
@@ -156,7 +156,7 @@ def _choose(model: Lowered, state: ChainState, node: int, place: int, n: int, n_
 
 @jit
 def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_features: int) -> float:
-    """What both children by anchor ``j`` open further down, by the sketch."""
+    """Returns the sum of the lookahead sums of both children of anchor ``j``, by the sketch."""
     k, cut, categories = state.anchors[place, j] >> WAY_BITS, state.anchor_cut[j], state.anchor_categories[j]
     sides, sketch, order, to = state.sketch_sides, state.sketch, state.order, state.side
     right = np.int64(N_SKETCHED * N_SKETCH_BINS)
@@ -186,7 +186,7 @@ def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features:
     index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.split_prior.min_leaf, 1)
     if rows < least:
         return log_stop(model, index, False, rows)
-    sums, n, largest = state.sketch_gains, np.int64(0), -inf
+    sums, n = state.sketch_gains, np.int64(0)
     below, above = state.sketch_below, state.sketch_above
     weights, beta = 0.0, state.beta[0]
     for f in range(n_features):
@@ -202,23 +202,17 @@ def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features:
             log_rule = log(feature_weight(model, state, node, k) / (used - 1))
             for b in range(used - 1):
                 sums[n] = log_rule + beta * (gains[b] - whole)
-                largest = max(largest, sums[n])
                 n += 1
-    total = 0.0
     for k in range(len(model.split_prior.feature)):
         if state.sums[EVEN, k] > -inf:
             weights += feature_weight(model, state, node, k)
-    for i in range(n):
-        total += exp(sums[i] - largest)
-    if n == 0:
-        return log_stop(model, index, True, rows)
-    split = model.prior.table[index].log_split + largest + log(total) - log(weights)
-    return log_sum(log_stop(model, index, True, rows), split)
+    stop = log_stop(model, index, True, rows)
+    return log_add(stop, model.prior.table[index].log_split + log_sum(sums, n) - log(weights)) if n > 0 else stop
 
 
 @jit
 def _sum_bins(state: ChainState, first: int, bins: int) -> int:
-    """Sums of the bins of a child up to each that holds something, and of those behind; how many hold something."""
+    """Sums the bins of a child up to each that is not empty, and those after it; returns the number of these bins."""
     below, above, used, side = state.sketch_below, state.sketch_above, np.int64(0), state.sketch_sides
     n_stats = side.shape[1]
     for b in range(bins):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.logsum import exp_sum
 from ...model.split_prior.geometry import follows_design
 from ..state.arrays import EXHAUSTED
 from ..state.lists import is_leaf
@@ -49,7 +50,7 @@ class Decisions(NamedTuple):
 
 
 def new_decisions(n_cells: int) -> Decisions:
-    """Room for so many cells."""
+    """Returns empty arrays for this number of cells."""
     n_splits = int(n_cells * SAMPLED)
     return Decisions(
         np.zeros(n_cells, dtype=np.int64),
@@ -138,15 +139,12 @@ def add_likelihood(
     q, total = terms.shape[1], 0.0
     z, mean = np.empty(np.max(last - first)), np.zeros(len(theta))
     for i in range(len(first)):
-        largest, norm = -np.inf, 0.0
         for r in range(first[i], last[i]):
             value = offset[r] + theta[q + feature[r]]
             for j in range(q):
                 value += theta[j] * terms[r, j]
             z[r - first[i]] = value
-            largest = max(largest, value)
-        for r in range(last[i] - first[i]):
-            norm += exp(z[r] - largest)
+        largest, norm = exp_sum(z, last[i] - first[i])
         total -= z[chosen[i] - first[i]] - largest - log(norm)
         for j in range(len(mean)):
             mean[j] = 0.0

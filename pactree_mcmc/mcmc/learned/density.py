@@ -18,6 +18,7 @@ import numpy as np
 
 from ...core.bits import goes_left, mixed
 from ...core.compile.jit import jit
+from ...core.logsum import log_sum
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
 from ..state.arrays import MOST_VALUES, ChainState
@@ -40,7 +41,6 @@ from .terms import (
     impurity,
     keep_ways,
     log_n_alike,
-    log_sum_features,
     log_sum_ways,
     logit,
     row_of,
@@ -60,7 +60,7 @@ LEARNT = 1.0 - DEFENCE - EVENLY
 
 @jit
 def known(model: Lowered, state: ChainState, node: int) -> int:
-    """See that what the density needs of a splittable node to split it is kept; where."""
+    """Makes sure that what the density needs to split a splittable node is kept, and returns its place."""
     here, row = state.node[node], row_of(state, node)
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64 + row)
     place = (at ^ (at >> 32)) & (len(state.guide) - 1)
@@ -73,7 +73,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
         guide.odds = guide.odds_ahead = _odds_by_one(model, state, node)
     else:
         _weigh_splits(model, state, node, place)
-        log_w = log_sum_features(state, GAIN, len(model.split_prior.feature)) - log(guide.weight)
+        log_w = log_sum(state.sums[GAIN], len(model.split_prior.feature)) - log(guide.weight)
         guide.odds = lookahead_odds(model, state, node, log_w)
         _look_ahead(model, state, node, place)
         _mix_features(model, state, node, place)
@@ -83,7 +83,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def asked(model: Lowered, state: ChainState, node: int) -> int:
-    """See that all the density needs of a splittable node is kept; where."""
+    """Makes sure that all that the density needs of a splittable node is kept, and returns its place."""
     place = known(model, state, node)
     if state.guide[place].asked == 0:
         _weigh_splits(model, state, node, place)
@@ -137,8 +137,8 @@ def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> N
                 state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
                 state.sums[EVEN, k] = log_rule + log_n_alike(state.alike, first, last)
     guide.weight, guide.asked = weights, 1
-    guide.log_learned = log_sum_features(state, LEARNED, p)
-    guide.log_even = log_sum_features(state, EVEN, p)
+    guide.log_learned = log_sum(state.sums[LEARNED], p)
+    guide.log_even = log_sum(state.sums[EVEN], p)
 
 
 @jit
@@ -178,8 +178,8 @@ def _look_ahead(model: Lowered, state: ChainState, node: int, place: int) -> Non
             state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], alike, first, end, 1.0)
             state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], alike, first, end, 1.0)
         last = k
-    guide.log_learned = log_sum_features(state, LEARNED, p)
-    log_w = log_sum_features(state, GAIN, p) - log(guide.weight) + mean
+    guide.log_learned = log_sum(state.sums[LEARNED], p)
+    log_w = log_sum(state.sums[GAIN], p) - log(guide.weight) + mean
     guide.odds_ahead = lookahead_odds(model, state, node, log_w)
 
 
@@ -271,7 +271,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 def draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
 ) -> tuple[Split, float]:
-    """A split on feature ``k``; the log of its probability among all splits. ``place``: as `known` says."""
+    """Draws a split on feature ``k``; returns it and its log probability among all splits. ``place`` as by `known`."""
     n, rule = fill_bins(model, state, node, k), model.split_prior
     rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
     n_splits, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0

@@ -16,7 +16,7 @@ errors at the edge of the graph are left. The sums are those of section 6 of the
 12.4, with what is missing guessed: the graph grows with every tree drawn in the last rounds of tuning, and is frozen.
 """
 
-from math import exp, inf, log, log1p
+from math import exp, inf, log
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from ...core.bits import mixed
 from ...core.compile.jit import jit
 from ...core.compile.structs import pack
+from ...core.logsum import log_add
 from ...model import Lowered
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
@@ -74,7 +75,7 @@ def place_of(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def piece_of(state: ChainState, node: int) -> int:
-    """The piece of a splittable node; negative: none."""
+    """Returns the piece of a splittable node, or a negative number if there is none."""
     if state.graph.used[N_PIECES] == 0:
         return np.int64(NONE)
     return place_of(state.graph, state.node[node].hash, state.node[node].depth)
@@ -82,7 +83,7 @@ def piece_of(state: ChainState, node: int) -> int:
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """The link of piece ``at`` for a split, its categories as `sides_of` has them; -1: none."""
+    """Returns the link of piece ``at`` for a split, its categories as `sides_of` has them, or -1 if there is none."""
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
@@ -104,7 +105,7 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
 
 @jit
 def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
-    """The link of piece ``at`` for the split of an internal node; -1: none."""
+    """Returns the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
     here = state.node[node]
     return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
 
@@ -159,7 +160,7 @@ def guess_piece(graph: Any, at: int) -> None:
     level = min(np.int64(piece.depth), np.int64(DENSITY_LEVELS - 1))
     for j in range(N_CELL_TERMS):
         z += graph.rule[level, j] * graph.terms[at, j]
-    piece.guess = piece.stop + (z + log1p(exp(-z)) if z > 0.0 else log1p(exp(z)))
+    piece.guess = piece.stop + log_add(0.0, z)
 
 
 @jit
@@ -210,7 +211,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """What g decides, and the log of its probability."""
+    """Draws a decision from g, and returns it and the log of its probability."""
     guide = state.guide[known(model, state, node)]
     log_split, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_split)):
@@ -316,7 +317,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     for j in range(N_CELL_TERMS):
         graph.terms[at, j] = state.cell_terms[j]
     ahead = guide.odds - MARGIN
-    piece.floor = piece.stop + log1p(exp(ahead)) if ahead < MOST_ABOVE else -inf
+    piece.floor = piece.stop + log_add(0.0, ahead) if ahead < MOST_ABOVE else -inf
     guess_piece(graph, at)
     value_piece(graph, at)
     return at
@@ -393,7 +394,7 @@ def join(graph: Any, other: Any) -> None:
 
 
 def roomy(graph: Graph, n_pieces: int, n_links: int) -> Graph:
-    """A copy with room for so many pieces and links."""
+    """Returns a copy with room for these numbers of pieces and links."""
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))

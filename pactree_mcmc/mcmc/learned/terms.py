@@ -160,7 +160,7 @@ def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int, k: int) -> 
 
 @jit
 def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, place: int) -> int:
-    """What every way of feature ``k``, in ``n`` bins, weighs; one behind the last way.
+    """Computes the weight of every way of feature ``k``, in ``n`` bins, and returns one more than the last way.
 
     Way w, from -2 on, stands in entry ``w + 2``: how many are alike in ``alike`` (0: none), its gain and its logit in
     ``tilts``, its terms f in ``way_terms``. ``place`` has the anchors of the
@@ -222,21 +222,8 @@ def log_sum_ways(tilts: np.ndarray, alike: np.ndarray, first: int, last: int, po
 
 @jit
 def log_n_alike(alike: np.ndarray, first: int, last: int) -> float:
-    """Log of how many ways entries ``first`` to ``last - 1`` stand for."""
+    """Returns the log of the number of ways that entries ``first`` to ``last - 1`` represent."""
     total = np.int64(0)
     for at in range(first, last):
         total += alike[at]
     return log(total) if total > 0 else -inf
-
-
-@jit
-def log_sum_features(state: ChainState, part: int, p: int) -> float:
-    """Log of the sum of the exponentials of the first ``p`` numbers of a part of the scratch."""
-    largest, total = -inf, 0.0
-    for k in range(p):
-        largest = max(largest, state.sums[part, k])
-    if largest == -inf:
-        return -inf
-    for k in range(p):
-        total += exp(state.sums[part, k] - largest)
-    return largest + log(total)

@@ -13,11 +13,12 @@ down. Turning a node (see `rotate`) goes one step of what is made here at once. 
 its depth or its node, where R looks at the depth, and under trivial splits.
 """
 
-from math import exp, inf, log
+from math import inf
 
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.logsum import exp_into, log_sum
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import set_default, side_hash
@@ -65,7 +66,7 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Note the pieces of a block and the nodes between them, from left to right; 0 where the move is off."""
+    """Notes the pieces of a block and the nodes between them, from left to right; returns their number, or 0."""
     here, rule, at = state.node[top], model.split_prior, state.pieces
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
@@ -153,7 +154,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Put a subtree ``by`` levels deeper; its log prior there but for its splits."""
+    """Moves a subtree ``by`` levels down, and returns its log prior there without its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += sink_node(model, state, node, by)
@@ -171,14 +172,16 @@ def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> flo
 @jit
 def log_below(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
     """Log sum over k of `log_parted`, that of priors of what can lie below a node that parts pieces i to j."""
-    largest, total = -inf, 0.0
+    return log_sum(partings(model, state, i, j, d), j - i)
+
+
+@jit
+def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
+    """`log_parted` of all k, in scratch: the part of ``shapes`` at d = 0 that no tree over fewer pieces needs."""
+    out = state.shapes[i, i:j, 0]
     for k in range(i, j):
-        largest = max(largest, log_parted(model, state, i, j, k, d))
-    if largest == -inf:
-        return -inf
-    for k in range(i, j):
-        total += exp(log_parted(model, state, i, j, k, d) - largest)
-    return largest + log(total)
+        out[k - i] = log_parted(model, state, i, j, k, d)
+    return out
 
 
 @jit
@@ -191,10 +194,8 @@ def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int
 @jit
 def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
     """Where pieces i to j are parted, drawn in proportion to the prior: behind the piece returned."""
-    total, weight = log_below(model, state, i, j, d), state.shapes[i, i:j, 0]
-    for k in range(i, j):
-        weight[k - i] = exp(log_parted(model, state, i, j, k, d) - total)
-    return i + pick_weighted(rng, weight, 1.0)
+    weight = partings(model, state, i, j, d)
+    return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
 
 
 @jit

@@ -13,11 +13,12 @@ than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it 
 would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
 """
 
-from math import exp, inf, log1p
+from math import exp
 
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.logsum import log_add
 from ...model import Lowered
 from ..edits.grow import attach_children, drop_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
@@ -72,7 +73,7 @@ def draw_below(
     chosen: int,
     at: int,
 ) -> tuple[float, int]:
-    """Log Zhat of a leaf; a subtree drawn from it stands in ``state.drawn`` from ``at`` on; how many nodes that has.
+    """Returns log Zhat of a leaf, and the size of a subtree drawn from it, which ``state.drawn`` has from ``at`` on.
 
     ``retained`` is the node of the present tree that holds the cell, NONE: none; ``chosen`` the first free place of
     ``state.branch``.
@@ -119,13 +120,6 @@ def draw_below(
             size = 1 + n_left + n_right
         total = both
     return total, size
-
-
-@jit
-def log_add(a: float, b: float) -> float:
-    """Log of the sum of two numbers given by their logs."""
-    high, low = max(a, b), min(a, b)
-    return high + log1p(exp(low - high)) if high > -inf else -inf
 
 
 @jit

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.special import logsumexp, stdtrit
+from ...core.logsum import log_mean
+from ...core.special import stdtrit
 from ...posterior.convergence import ConvergenceWarning
 from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import COVERED, prior_mass
@@ -122,7 +123,7 @@ def _bridged(chained: np.ndarray, drawn: np.ndarray) -> Bridge:
     for _ in range(STEPS):
         above = drawn - np.logaddexp(s + drawn, r + log_z)
         below = -np.logaddexp(s + chained, r + log_z)
-        after = float(logsumexp(above) - np.log(len(drawn)) - logsumexp(below.ravel()) + np.log(chained.size))
+        after = float(log_mean(above) - log_mean(below))
         done, log_z = abs(after - log_z) < 1e-10, after
         if done:
             break

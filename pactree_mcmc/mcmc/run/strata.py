@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.logsum import log_mean
 from ...core.special import logsumexp
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
@@ -37,7 +38,7 @@ LEAST = 1e-4
 
 @jit
 def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
-    """Log weights of trees with ``feature`` at the root into ``out[done:]``; how many are done when room runs out."""
+    """Writes log weights of trees with ``feature`` at the root into ``out[done:]``; returns how many are done."""
     model, state = walk.model, walk.state
     root = np.int64(0)
     for i in range(done, len(out)):
@@ -53,7 +54,7 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
 
 @jit
 def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
-    """Grow a tree with ``feature`` at the root from the leaf ``top``; its log weight, -inf where it gets too large."""
+    """Grows a tree with ``feature`` at its root from the leaf ``top``; returns its log weight, -inf if too large."""
     place = asked(model, state, np.int64(0))
     split, log_g = draw_split_of(rng, model, state, top, place, feature)
     log_g -= log(state.fractions[place, feature])
@@ -110,11 +111,7 @@ def root_fractions_into(out: np.ndarray, walk: Any) -> bool:
 
 def log_evidences(weights: dict[int, np.ndarray]) -> dict[int, float]:
     """Log mean of the weights of each stratum, given by their logs."""
-    found = {}
-    for feature, w in weights.items():
-        highest = w.max()
-        found[feature] = highest + np.log(np.exp(w - highest).mean()) if highest > -np.inf else -np.inf
-    return found
+    return {feature: float(log_mean(w)) for feature, w in weights.items()}
 
 
 def balanced(

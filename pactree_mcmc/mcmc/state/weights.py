@@ -24,12 +24,13 @@ everything cached for cells remains valid when the weights change.
 
 from __future__ import annotations
 
-from math import exp, inf, log, log1p
+from math import exp, inf, log
 from typing import Any
 
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.logsum import exp_into, log_add, log_sum
 from ...model import Lowered
 from ...model.split_prior.dirichlet_weights import N_CONCENTRATIONS
 from .arrays import ChainState
@@ -112,16 +113,15 @@ def draw_given(
     """
     p = len(weights) - 1
     counts, log_rate = np.zeros(p), np.zeros(p)
-    log_sum = log_gamma_draw(rng, weights[p])
+    log_total = log_gamma_draw(rng, weights[p])
     for i in range(len(asked)):
         if not has_choice(admitted, i):
             continue
         counts[asked[i]] += 1.0
-        log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_sum - log_admitted(weights, admitted, i)
+        log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_total - log_admitted(weights, admitted, i)
         for k in range(p):
             if admitted[i, k] > 0.0:
-                more = log_u + log(admitted[i, k])
-                log_rate[k] = max(log_rate[k], more) + log1p(exp(-abs(log_rate[k] - more)))
+                log_rate[k] = log_add(log_rate[k], log_u + log(admitted[i, k]))
     if dirichlet[CONCENTRATION] == 0.0:
         weights[p] = draw_concentration(rng, dirichlet[RHO], counts, log_rate)
     for k in range(p):
@@ -138,13 +138,10 @@ def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
 @jit
 def normalise(weights: np.ndarray) -> None:
     """Normalises the weights to sum to one."""
-    p, largest, total = len(weights) - 1, -inf, 0.0
+    p = len(weights) - 1
+    log_total = log_sum(weights, p)
     for k in range(p):
-        largest = max(largest, weights[k])
-    for k in range(p):
-        total += exp(weights[k] - largest)
-    for k in range(p):
-        weights[k] -= largest + log(total)
+        weights[k] -= log_total
 
 
 @jit
@@ -183,7 +180,7 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
     """Draws the concentration given u, with the weights integrated out: a product of ``Gamma(a/p + n_k) / Gamma(a/p)``
     and ``(1 + U_k)^-(a/p)`` over the features; all its values have the same prior.
     """
-    p, slope, largest, total, n_asked = len(counts), 0.0, -inf, 0.0, 0
+    p, slope, n_asked = len(counts), 0.0, 0
     asked = np.empty(p)
     for k in range(p):
         slope += log_rate[k]
@@ -198,11 +195,7 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
         for k in range(n_asked):
             for i in range(int(asked[k])):
                 weight[j] += log(value[j] / p + i)
-        largest = max(largest, weight[j])
-    for j in range(N_CONCENTRATIONS):
-        weight[j] = exp(weight[j] - largest)
-        total += weight[j]
-    return value[pick_weighted(rng, weight, total)]
+    return value[pick_weighted(rng, weight, exp_into(weight, weight, N_CONCENTRATIONS))]
 
 
 @jit

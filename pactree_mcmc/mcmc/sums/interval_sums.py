@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core.bits import sort_first
 from ...core.compile.jit import jit
+from ...core.logsum import exp_into, log_add
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
@@ -25,7 +26,6 @@ from ..state.arrays import ChainState, line_levels
 from ..state.records import NONE, SCAN
 from ..state.splits import collect_codes, is_admissible, span
 from ..state.terms import log_stop, stop_at
-from .lookahead import log_sum
 
 OF_HASH, OF_DEPTH, OF_SCAN, N_CODES, N_LEVELS = range(5)
 HEADER, CODE, ROWS_BEFORE = range(3)
@@ -55,7 +55,7 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """See that the table of a cell that only feature ``k`` parts is kept; its codes, 0 where there is no table."""
+    """Makes sure that the table of a cell that only feature ``k`` parts is kept; returns its number of codes."""
     of, here = state.line_of[HEADER], state.node[node]
     if of[OF_HASH] != here.hash or of[OF_DEPTH] != here.depth or of[OF_SCAN] != state.count[SCAN]:
         of[OF_HASH], of[OF_DEPTH], of[OF_SCAN] = here.hash, here.depth, state.count[SCAN]
@@ -68,7 +68,7 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Note the codes of a line, the rows before each, and the statistics of each into ``bins``; how many codes.
+    """Notes the codes of a line, the rows before each, and in ``bins`` the statistics of each; returns their number.
 
     Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
     """
@@ -182,7 +182,7 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
         split = model.prior.table[depth].log_split
         if splittable and split > -inf and d + 1 < of[N_LEVELS]:
             below = split - log(float(last - first)) + _log_sum_below(state, i, j, first, last, d, largest)
-            z = log_sum(z, below) if z > -inf else below
+            z = log_add(z, below)
         _put(state, i, j, d, z)
         highest = max(highest, z)
     _put(state, i, j, of[N_LEVELS], highest)
@@ -228,21 +228,17 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: 
         total += fraction[k] * left[k] * right[k]
     if total > LEAST_SUM:
         return largest + log(total)
-    largest, total = -inf, 0.0
+    below = -inf
     for k in range(first, last):
-        largest = max(largest, log_parts(state, i, j, k, d))
-    if largest == -inf:
-        return -inf
-    for k in range(first, last):
-        total += exp(log_parts(state, i, j, k, d) - largest)
-    return largest + log(total)
+        below = log_add(below, log_parts(state, i, j, k, d))
+    return below
 
 
 @jit
 def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
-    """Weights by which the cut of a run at level ``d`` is drawn into ``gains``; their sum is returned."""
+    """Writes the weights by which the cut of a run at level ``d`` is drawn into ``gains``, and returns their sum."""
     weigh_cuts(state, i, j, first, last)
-    weight, largest, total = state.gains, -inf, 0.0
+    weight, total = state.gains, 0.0
     left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
     for k in range(len(left)):
         weight[k] *= left[k] * right[k]
@@ -250,12 +246,8 @@ def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int)
     if total > LEAST_SUM:
         return total
     for k in range(first, last):
-        largest = max(largest, log_parts(state, i, j, k, d))
-    total = 0.0
-    for k in range(first, last):
-        weight[k - first] = exp(log_parts(state, i, j, k, d) - largest)
-        total += weight[k - first]
-    return total
+        weight[k - first] = log_parts(state, i, j, k, d)
+    return exp_into(weight, weight, last - first)
 
 
 @jit

@@ -3,12 +3,13 @@
 All are relative to the node's own score, ``log_z`` is ``log Z_k(u) - beta score(u)``, and by the guessed scores.
 """
 
-from math import exp, inf, log
+from math import inf
 
 import numpy as np
 
 from ...core.bits import n_bits, spread_bits
 from ...core.compile.jit import jit
+from ...core.logsum import exp_into, log_add, log_sum
 from ...model import Lowered
 from ...model.split_prior.geometry import (
     follows_design,
@@ -47,7 +48,7 @@ def log_z(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
         return 0.0
     if ahead == 1 or not state.node[node].splittable:
         return log_z1(model, state, node)
-    return log_sum(node_log_stop(model, state, node), _log_split(model, state, node) + two_levels(model, state, node))
+    return log_add(node_log_stop(model, state, node), _log_split(model, state, node) + two_levels(model, state, node))
 
 
 @jit
@@ -56,7 +57,7 @@ def log_z1(model: Lowered, state: ChainState, node: int) -> float:
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
         return stop
-    return log_sum(stop, _log_split(model, state, node) + scan(model, state, node))
+    return log_add(stop, _log_split(model, state, node) + scan(model, state, node))
 
 
 @jit
@@ -65,23 +66,14 @@ def _log_split(model: Lowered, state: ChainState, node: int) -> float:
 
 
 @jit
-def log_sum(a: float, b: float) -> float:
-    """Log of the sum of two numbers given by their logs; the first is finite."""
-    return max(a, b) + log(1.0 + exp(min(a, b) - max(a, b))) if b > -inf else a
-
-
-@jit
 def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, ahead: int) -> Split:
     """A split of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
     if ahead == 1:
         return draw_scanned(rng, model, state, node)
     n = _terms_into(model, state, node)
-    largest, total = -inf, 0.0
-    for i in range(n):
-        largest = max(largest, state.terms[i])
-    for i in range(len(state.terms)):
-        state.terms[i] = exp(state.terms[i] - largest) if i < n else 0.0
-        total += state.terms[i]
+    total = exp_into(state.terms, state.terms, n)
+    for i in range(n, len(state.terms)):
+        state.terms[i] = 0.0
     return _split_number(model, state, node, pick_weighted(rng, state.terms, total))
 
 
@@ -100,21 +92,16 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
         top = begin(state, node)
         n = _terms_into(model, state, top)
         drop(state, node, top)
-    largest, total = -inf, 0.0
-    for i in range(n):
-        largest = max(largest, state.terms[i])
-    for i in range(n):
-        total += exp(state.terms[i] - largest)
     # the children looked at may have taken the place
     place = cell_of(model, state, node)
     state.cell[place].ahead, state.cell[place].depth = state.count[SCAN], depth
-    state.cell[place].log_z2 = largest + log(total)
+    state.cell[place].log_z2 = log_sum(state.terms, n)
     return state.cell[place].log_z2
 
 
 @jit
 def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """How many splits on an admissible feature are tried; those that leave too few rows, or weigh 0, too."""
+    """Returns the number of splits tried on an admissible feature, also those with too few rows or weight 0."""
     rule = model.split_prior
     if parts_rows(rule) and not has_empty_sides(rule) and rule.feature[k].nominal:
         return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
@@ -126,7 +113,7 @@ def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
-    """Log terms of the two-level sum of a leaf into ``state.terms``, split by split; how many."""
+    """Writes the log terms of the two-level sum of a leaf into ``state.terms``, and returns their number."""
     n = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
@@ -166,7 +153,7 @@ def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def _split(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Split:
-    """Split number ``i`` about feature ``k``; ``log_rule`` is ``-inf`` if it leaves too few rows or weighs 0."""
+    """Returns split number ``i`` on feature ``k``, with ``log_rule`` -inf if it leaves too few rows or has weight 0."""
     rule = model.split_prior
     cut, categories = np.int64(0), np.int64(-1)
     if follows_design(rule):

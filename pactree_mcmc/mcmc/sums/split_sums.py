@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
+from ...core.logsum import exp_into, exp_sum
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import (
@@ -65,11 +66,11 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
-    """See that the table of the node's cell is kept; where."""
+    """Makes sure that the table of the node's cell is kept, and returns its place."""
     place, rule = cell_of(model, state, node), model.split_prior
     if state.cell[place].scan == state.count[SCAN]:
         return place
-    weights, largest = 0.0, -inf
+    weights = 0.0
     for k in range(len(rule.feature)):
         # asked before its mass is found anew, which may be what tells
         weight = feature_weight(model, state, node, k)
@@ -82,11 +83,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
                 weight = fraction_of(rule, weight, ways)
                 weights += weight
                 state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
-                largest = max(largest, state.table[place, k])
-    total = 0.0
-    if largest > -inf:
-        for k in range(len(rule.feature)):
-            total += exp(state.table[place, k] - largest)
+    largest, total = exp_sum(state.table[place], len(rule.feature))
     state.cell[place].weight = weights
     state.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
     state.cell[place].scan = state.count[SCAN]
@@ -95,16 +92,11 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """A split of a splittable node, in proportion to its term of W; W must not be zero."""
+    """Draws a split of a splittable node, in proportion to its term of W, which must not be zero."""
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
-    largest, total = -inf, 0.0
-    for k in range(len(rule.feature)):
-        largest = max(largest, state.table[place, k])
-    for k in range(len(rule.feature)):
-        state.feature_weight[k] = exp(state.table[place, k] - largest)
-        total += state.feature_weight[k]
+    total = exp_into(state.feature_weight, state.table[place], len(rule.feature))
     return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.feature_weight, total))
 
 
@@ -154,7 +146,7 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Statistics and rows of a node by code of feature ``k``, codes ascending; how many codes.
+    """Finds statistics and rows of a node by code of feature ``k``, codes ascending; returns the number of codes.
 
     Under dyadic and fixed splits the bins are the two sides of the one split; under grid cuts a nominal
     feature has a bin for each category of the box.
@@ -310,7 +302,7 @@ def pick_alike(
 
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Gains in score of the ways of parting ``n`` bins into ``state.gains``, rows going left beside; how many."""
+    """Writes the gains in score of the ways of parting ``n`` bins into ``state.gains``; returns the number of ways."""
     rule, bins, left, right = model.split_prior, state.bins, state.lefts, state.rights
     rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
     score = state.node[node].guess
@@ -378,7 +370,7 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
 
 @jit
 def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
-    """Statistics of the bins in ``pattern`` into a side of a way; their rows are returned."""
+    """Sums the statistics of the bins in ``pattern`` into a side of a way, and returns their rows."""
     rows = np.int64(0)
     for i in range(side.shape[1]):
         side[way, i] = 0.0
@@ -411,7 +403,7 @@ def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 @jit
 def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
-    """Which prefix of the ``n`` categories in order goes the way of those ``left`` of the ``present``; -3: none."""
+    """Returns which prefix of the ``n`` ordered categories parts those ``present`` as ``left`` does, else -3."""
     prefix, done = np.int64(0), np.int64(0)
     for way in range(n - 1):
         j = next_in_order(model, state, n, done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import lgamma, log, pi
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from .distributions import StudentT
 from .gamma import (
     log_gamma_ratio,
 )
-from .of_numbers import MomentLeaf, drawn_normal, misfit
+from .of_numbers import MomentLeaf, drawn_normal, misfit, with_normal_defaults
 from .target import Target
 
 
@@ -58,14 +58,7 @@ class NormalInverseGamma(MomentLeaf):
         settle_parameters(self, "k0", "a0", "b0")
 
     def resolve(self, target: Target) -> Self:
-        a0 = 1.5 if self.a0 is None else self.a0
-        return replace(
-            self,
-            m0=target.center if self.m0 is None else self.m0,
-            k0=0.25 if self.k0 is None else self.k0,
-            a0=a0,
-            b0=a0 * target.variance / 4.0 if self.b0 is None else self.b0,
-        )
+        return with_normal_defaults(self, target)
 
     def params(self, target: Target) -> np.ndarray:
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from ...core.compile.jit import jit
@@ -9,6 +12,13 @@ from . import codes
 from .base import Leaf
 from .codes import ROUNDING
 from .target import Target
+
+
+def with_normal_defaults(leaf: Any, target: Target) -> Any:
+    """A leaf with a normal-inverse-gamma prior, the parameters that were left out set from the data."""
+    a0 = 1.5 if leaf.a0 is None else leaf.a0
+    m0, k0 = target.center if leaf.m0 is None else leaf.m0, 0.25 if leaf.k0 is None else leaf.k0
+    return replace(leaf, m0=m0, k0=k0, a0=a0, b0=a0 * target.variance / 4.0 if leaf.b0 is None else leaf.b0)
 
 
 class MomentLeaf(Leaf):

@@ -24,7 +24,8 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.structs import pack
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
-from tests.reference.enumeration import LEAF, count_leaves, leaf_of, predictive
+from tests.reference.enumeration import LEAF, count_leaves, leaf_of
+from tests.reference.leaf_scores import predictive
 
 SEEDS = range(3)
 TOLERANCE = {"rel": 1e-9, "abs": 1e-9}

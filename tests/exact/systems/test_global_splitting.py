@@ -18,9 +18,9 @@ from tests.reference.enumeration import (
     log_normaliser,
     log_split,
     log_stop,
-    predictive,
     root_cell,
 )
+from tests.reference.leaf_scores import predictive
 
 
 def labelled(tree):

@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.cells import Split
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.joining import join_chains
-from pactree_mcmc.testing.records import Copies
+from pactree_mcmc.testing.records import Record
 
 LISTS = (
     ("growable", "growable_at", records.N_GROWABLE),
@@ -22,6 +22,23 @@ LISTS = (
 
 LONGEST_LINE = 5
 """Ways to part a cell whose subtrees are few enough to be summed plainly."""
+
+
+class Copies:
+    """Plain copies of an array's records, each made when first asked for."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.view(np.ndarray)
+        self.made: dict = {}
+
+    def __getitem__(self, i: int) -> Record:
+        if i not in self.made:
+            self.made[i] = Record(zip(self.array.dtype.names, self.array[i].item(), strict=True))
+        return self.made[i]
+
+    def first(self, n: int, name: str) -> list:
+        """A field of the first ``n`` records, as a list."""
+        return self.array[name][:n].tolist()
 
 
 def preorder(node):

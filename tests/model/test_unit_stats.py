@@ -1,0 +1,51 @@
+"""The statistics that units add: all ways of adding them agree with the definition, to the last bit."""
+
+import numpy as np
+import pytest
+
+from pactree_mcmc.model.unit_stats import UnitStats, add_unit, add_units, scatter_units
+
+U = 40
+
+
+def problem(n_moments, weighted, seed=0):
+    """Units, an order of some of them, and statistics that there are already."""
+    rng = np.random.default_rng(seed)
+    weight = rng.random(U) if weighted else np.ones(1)
+    units = UnitStats(False, np.zeros(1, dtype=np.uint16), weight, -1 if weighted else 0, rng.random((n_moments, U)))
+    return units, rng.permutation(U)[:30], rng.random((3, n_moments + 1))
+
+
+def defined(units, order, stats, row):
+    """Each statistic a running sum in the order given."""
+    out = stats.copy()
+    for u in order:
+        out[row, 0] += units.weight[u & units.weight_all]
+        out[row, 1:] += units.moments[:, u]
+    return out
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_moments", range(1, 8))
+def test_sums_of_any_number_of_moments(n_moments, weighted):
+    units, order, stats = problem(n_moments, weighted)
+    expected = defined(units, order[4:25], stats, 1)
+    at_once, one_by_one, scattered = stats.copy(), stats.copy(), stats.copy()
+    add_units(at_once, 1, units, order, 4, 25)
+    for u in order[4:25]:
+        add_unit(one_by_one, 1, units, u)
+    scatter_units(scattered, np.ones(21, dtype=np.int64), units, order, 4, 25)
+    for found in (at_once, one_by_one, scattered):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("n_moments", [2, 3, 4, 6])
+def test_a_moment_left_out_is_seen(n_moments, monkeypatch):
+    def lazy(stats, row, units, order, start, stop):
+        genuine(stats, row, units._replace(moments=units.moments[:-1]), order, start, stop)
+
+    genuine = add_units
+    monkeypatch.setitem(globals(), "add_units", lazy)
+    with pytest.raises(AssertionError):
+        test_sums_of_any_number_of_moments(n_moments, False)
