@@ -40,6 +40,7 @@ from ..table.values import KINDS
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, require
+from .validate_calls import check_calls
 from .validate_learned import check_fits, check_graph, check_guides, check_strata
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
@@ -212,6 +213,7 @@ def _check_bound(parts: ModelParts) -> None:
 def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and numbers that are none."""
     trees = draws.trees
+    check_calls(draws.calls)
     require(isinstance(trees, CodedTrees), "the trees are none")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
     _check_trees(trees, model)
@@ -515,6 +517,7 @@ def check_run(run: Any, model: TreeModel) -> None:
     require(all(type(x) is float and np.isfinite(x) for x in (run.every, run.seconds)), "the time is none")
     for plan, result in zip(run.plans, run.results, strict=True):
         check_kernel(plan.kernel)
+        check_calls(plan.calls)
         require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
         require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
         _check_length(plan.length, model)

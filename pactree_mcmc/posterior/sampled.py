@@ -19,6 +19,7 @@ from ..tree.coded import CodedTrees
 from ..tree.drawn import Course, RootKey, in_data_units, root_key
 from ..tree.tree import Tree
 from .base import Posterior
+from .calls import Call
 from .divergence import as_divergence, same_trees
 from .evidence import Tempering, bridges
 from .inference_data import as_datasets, summary, to_arviz
@@ -65,6 +66,9 @@ class SampledPosterior(ExploresDraws, Posterior):
         Ladders, swap rates, round trips and scores by level of a tempered run.
     course : Course or None
         What `resume` needs; None for independent draws and interrupted runs.
+    calls : tuple of Call
+        The calls of `sample` and `resume` that made the draws, with seed and versions: ``post.calls[0].line`` makes
+        them again. Empty of independent draws, and of files of earlier releases.
     """
 
     def __init__(
@@ -83,12 +87,13 @@ class SampledPosterior(ExploresDraws, Posterior):
         tempering: Tempering | None = None,
         course: Course | None = None,
         weights_of_draw: np.ndarray | None = None,
+        calls: tuple[Call, ...] = (),
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
-        self.tempering, self.course = tempering, course
+        self.tempering, self.course, self.calls = tempering, course, calls
         self.weights_of_draw = weights_of_draw
         if weights_of_draw is not None:
             drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
@@ -512,6 +517,7 @@ class Draws(NamedTuple):
     noise_variance: np.ndarray
     tempering: Tempering | None
     weights_of_draw: np.ndarray | None = None
+    calls: tuple[Call, ...] = ()
 
 
 def draws_of(posterior: SampledPosterior) -> Draws:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...posterior.base import Posterior
+from ...posterior.calls import versions
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.sampled import SampledPosterior, has_values_by_leaf
 from ...posterior.space.distances import spaced
@@ -17,7 +18,7 @@ from ...posterior.space.scaling import classical_scaling
 from ...posterior.space.support import words_of_node
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES, value_words
-from .facts import best_log_posterior, data_words, described, evidence_words, run_words, versions
+from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
 from .paths import Paths, common_paths
 from .text import cut, probability
 from .trees import trees_for_page
@@ -30,8 +31,8 @@ N_FEATURES, N_SIZES, N_SUPPORT = 12, 24, 16
 """Features, sizes and cells listed."""
 LEAST = 0.005
 """Less probable sizes are left out."""
-LONGEST, MOST_LINES = 240, 80
-"""Characters of a path, and lines of a tree."""
+LONGEST, LONGEST_CALL, MOST_LINES = 240, 2000, 80
+"""Characters of a path and of a call, and lines of a tree."""
 N_BEST = 3
 """Trees printed."""
 N_TRACE, N_CHAINS = 160, 8
@@ -87,6 +88,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "diagnosis": _diagnosis(draws) if draws is post else None,
         "traces": _traces(draws) if draws is post else [],
         "facts": _facts(post, draws, told),
+        "calls": [cut(line, LONGEST_CALL) for line in calls_of(draws)],
         "command": command,
     }
     content["words"] = _in_sentences(draws, content)
@@ -397,6 +399,8 @@ def _facts(post: Posterior, draws: SampledPosterior, told: dict[str, Any]) -> li
     else:
         facts.append(("draws", run_words(told)))
         evidence = evidence_words(told)
+        if draws.calls:
+            facts.append(("seed", cut(str(draws.calls[0].seed), LONGEST)))
         if draws.course is not None:
             kernel = draws.course.kernel
             facts.append(("moves", ", ".join(str(name) for name in kernel.moves)))
@@ -406,7 +410,10 @@ def _facts(post: Posterior, draws: SampledPosterior, told: dict[str, Any]) -> li
         facts.append(("best log posterior drawn", f"{best_log_posterior(draws):.3f} (unnormalised)"))
     if evidence:
         facts.append(("log evidence", evidence))
-    facts.append(("versions", ", ".join(f"{name} {number}" for name, number in versions().items())))
+    made_by = [call.versions for call in draws.calls]
+    facts += [("versions", versions_words(numbers)) for i, numbers in enumerate(made_by) if numbers not in made_by[:i]]
+    if versions() not in made_by:
+        facts.append(("versions of this page" if made_by else "versions", versions_words(versions())))
     return facts
 
 

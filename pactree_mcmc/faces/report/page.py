@@ -286,5 +286,7 @@ def _diagnosis(content: dict[str, Any]) -> str:
 
 def _facts(content: dict[str, Any]) -> str:
     lines = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in content["facts"])
-    again = "" if content["command"] is None else f"<p>Made by</p><pre>{escaped(content['command'])}</pre>"
+    drawn, command = "\n".join(content["calls"]), content["command"]
+    again = f"<p>The draws again, of the same model</p><pre>{escaped(drawn)}</pre>" if drawn else ""
+    again += "" if command is None else f"<p>This page again</p><pre>{escaped(command)}</pre>"
     return f"<dl>{lines}</dl>{again}"

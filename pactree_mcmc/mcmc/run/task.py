@@ -10,6 +10,7 @@ import numpy as np
 
 from ...files.encoding import kept
 from ...model import TreeModel
+from ...posterior.calls import Call
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.draw_store import chosen, joined, trimmed
@@ -60,6 +61,8 @@ class Plan(NamedTuple):
     betas: Any = None
     length: Length | None = None
     """Of a run that finds its own; None: the draws and no more."""
+    calls: tuple[Call, ...] = ()
+    """Those that ask for the draws, and for draws before."""
 
 
 @kept
