@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..posterior.calls import Call
+from ..files.calls import Call
 from .require import require
 
 FUNCTIONS = ("sample", "resume")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count, in_words
+from ..files.calls import call_of
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf, CustomSplits
-from ..posterior.calls import call_of
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport

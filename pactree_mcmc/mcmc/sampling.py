@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
+from ..files.calls import call_of, source_of
 from ..files.store import AnyPath
 from ..model import TreeModel
-from ..posterior.calls import call_of, source_of
 from ..posterior.convergence import warn_if_unconverged
 from ..posterior.evidence import bridges, gather, prior_mass
 from ..posterior.joining import join_chains

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import Seed, check_flag, read_generator
+from ..files.calls import Call
 from ..tree.coded import route_into
-from .calls import Call
 from .convergence import features_judged, verdict, weights_judged
 from .left_out import log_likelihoods
 from .predictive import draw_new_y, refuse_loss

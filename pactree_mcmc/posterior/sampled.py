@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
+from ..files.calls import Call
 from ..files.encoding import kept
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
@@ -19,7 +20,6 @@ from ..tree.coded import CodedTrees
 from ..tree.drawn import Course, RootKey, in_data_units, root_key
 from ..tree.tree import Tree
 from .base import Posterior
-from .calls import Call
 from .divergence import as_divergence, same_trees
 from .evidence import Tempering, bridges
 from .inference_data import as_datasets, summary, to_arviz

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.checks import check_type
+from ...files.calls import versions
 from ...posterior.base import Posterior
-from ...posterior.calls import versions
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.sampled import SampledPosterior, has_values_by_leaf
 from ...posterior.space.distances import spaced

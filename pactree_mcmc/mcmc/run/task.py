@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...files.calls import Call
 from ...files.encoding import kept
 from ...model import TreeModel
-from ...posterior.calls import Call
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.draw_store import chosen, joined, trimmed

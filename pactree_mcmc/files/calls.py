@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..files.encoding import kept
+from .encoding import kept
 
 RESTED_ON = ("pactree-mcmc", "numpy", "numba", "scipy")
 """What the numbers rest on, beside Python."""
