@@ -39,6 +39,7 @@ from .build import (
     expand,
     find_members,
     has_split,
+    rows_to_split,
 )
 from .cells import (
     CellGraph,
@@ -418,16 +419,19 @@ def _go_down(work: Any, passing: Any, visits: Any, cell: int) -> None:
 @jit
 def look_beside(model: Any, work: Any, visits: Any, n_visited: int, mode: int) -> int:
     """List the splits of the visited cells: those between two of them (FIND), or all, with new children (ADD)."""
-    count = work.scratch.count
+    count, enough = work.scratch.count, rows_to_split(model, work)
     while count[NEXT] < count[N_CELLS]:
         cell = count[NEXT]
-        n_members = find_members(model, work, cell)
-        ways = bound_n_splits(model, work, n_members, cell)
-        status = _room(work, ways)
+        sure = cell >= n_visited and work.cells.rows[cell] >= enough
+        n_members = np.int64(0) if sure else find_members(model, work, cell)
+        status = np.int64(FINISHED) if sure else _room(work, bound_n_splits(model, work, n_members, cell))
         if status != FINISHED:
             return status
         if cell < n_visited:
             _list_splits(model, work, visits, cell, n_members, mode)
+        elif sure:
+            visits.splittable[cell] = True
+            visits.start[cell] = visits.stop[cell] = count[N_EDGES]
         else:
             count[MODE] = FIND
             visits.splittable[cell] = has_split(model, work, cell, n_members)
@@ -457,7 +461,7 @@ def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int
 
     A cell is looked at once; NEXT counts those of ``which``.
     """
-    count = work.scratch.count
+    count, enough = work.scratch.count, rows_to_split(model, work)
     if count[N_CELLS] == 0:
         count[MODE] = ADD
         add_root(model, work)
@@ -466,15 +470,16 @@ def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int
     while count[NEXT] < len(which) and count[N_CELLS] < most:
         cell = which[count[NEXT]]
         n_members = find_members(model, work, cell)
-        ways = bound_n_splits(model, work, n_members, cell)
-        status = _room(work, ways)
+        # room for the splits of a child too, which are listed and forgotten
+        status = _room(work, 2 * bound_n_splits(model, work, n_members, cell))
         if status != FINISHED:
             return status
         known = count[N_CELLS]
         _list_splits(model, work, visits, cell, n_members, ADD)
         for new in range(known, count[N_CELLS]):
+            sure = work.cells.rows[new] >= enough
             count[MODE] = FIND
-            visits.splittable[new] = has_split(model, work, new, find_members(model, work, new))
+            visits.splittable[new] = sure or has_split(model, work, new, find_members(model, work, new))
             visits.start[new] = visits.stop[new] = 0
         count[NEXT] += 1
     return FINISHED

@@ -136,6 +136,43 @@ def test_leaves_whose_splits_were_not_drawn_taken_for_forced():
     assert caught >= 2
 
 
+def beside_a_single_leaf(model):
+    """The graph of all splits of the root, and the sum over trees of at most two leaves from their definition."""
+    truth = exact.solve(model)
+    single = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])])
+    few = [tree for tree in truth.best_trees(truth.n_trees).trees if tree.n_leaves <= 2]
+    return exact.visited(single, 2).graph, logsumexp([model.log_posterior(tree) for tree in few])
+
+
+SPLITTABLE = {
+    "rows that are alike": {},
+    "a feature without weight": {"split_prior": pt.LocalCuts(feature_weights=[1.0, 0.0])},
+    "leaves of several rows": {"split_prior": pt.LocalCuts(min_leaf=3)},
+}
+
+
+@pytest.mark.parametrize("name", SPLITTABLE)
+def test_which_new_cells_the_prior_can_split(name):
+    """Their factor as leaves depends on it, though none of their splits is listed."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [2.0, 2.0]])[[0, 0, 1, 1, 1, 2, 3, 3]]
+    model = pt.TreeModel(
+        X, [0, 1, 1, 0, 1, 1, 0, 0], **({"tree_prior": pt.ChipmanPrior(max_depth=3)} | SPLITTABLE[name])
+    )
+    graph, expected = beside_a_single_leaf(model)
+    assert exact.VisitedPosterior(model, graph).log_evidence == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.planted
+def test_cells_of_rows_that_are_alike_taken_for_splittable():
+    model = pt.TreeModel([[0.0], [0.0], [1.0], [2.0], [2.0]], [0, 1, 1, 0, 0])
+    graph, expected = beside_a_single_leaf(model)
+    one_point = (graph.rows == 2) & (graph.stats == 1.0).all(axis=1)
+    assert one_point.any()
+    stop = graph.log_stop + np.where(exact.by_slot(graph, one_point), np.log(0.5), 0.0)
+    wrong = exact.VisitedPosterior(model, exact.with_terms(graph, log_stop=stop))
+    assert wrong.log_evidence != pytest.approx(expected, abs=1e-9)
+
+
 def test_what_a_posterior_of_pieces_answers():
     rng = np.random.default_rng(0)
     X = rng.random((60, 3))
