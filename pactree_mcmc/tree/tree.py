@@ -289,7 +289,7 @@ class Tree:
         missing_left = _optional(source, "missing_go_to_left")
         if missing_left is None:
             missing_left = np.zeros(len(arrays[0]), dtype=np.uint8)
-        tree, order = _preorder(*arrays, missing_left=_flags("missing_go_to_left", missing_left))
+        tree, order = _preorder([*arrays, _flags("missing_go_to_left", missing_left)])
         value = _optional(source, "value")
         value = None if value is None else read_numbers("value", value)
         if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
@@ -410,11 +410,10 @@ def _flags(name: str, given: Any) -> np.ndarray:
     return array.astype(np.bool_)
 
 
-def _preorder(
-    left: np.ndarray, right: np.ndarray, feature: np.ndarray, threshold: np.ndarray, missing_left: np.ndarray
-) -> tuple[Tree, list[int]]:
+def _preorder(arrays: list[np.ndarray]) -> tuple[Tree, list[int]]:
     """Renumber scikit-learn's nodes in preorder; also return the old number of each new node."""
-    if len({len(left), len(right), len(feature), len(threshold), len(missing_left)}) > 1 or len(left) == 0:
+    left, right, feature, threshold, missing_left = arrays
+    if len({len(array) for array in arrays}) > 1 or len(left) == 0:
         raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
     order: list[int] = []
     todo, where = [0], {}
