@@ -137,7 +137,7 @@ class Building:
     def __init__(self, model: TreeModel, limit: Limit, most_wanted: int = 1) -> None:
         refuse_drawn_weights(model)
         points = distinct_points(model)
-        self.model, self.limit, self._points, self._lowered = model, limit, points, pack_model(model.lowered)
+        self.model, self.limit, self.points, self._lowered = model, limit, points, pack_model(model.lowered)
         self._scratch = new_scratch(model, points)._replace(wanted=np.zeros((most_wanted, 4), dtype=np.int64))
         self._cells, self._edges = new_cells(1 << 12, points.stats.shape[1]), new_edges(1 << 14)
         self.visits = _new_visits(1 << 12, model)
@@ -164,8 +164,7 @@ class Building:
         """Calls a compiled step until it finishes, extending the arrays when it needs more room."""
         status = MORE_CELLS
         while status != FINISHED:
-            work = pack_work(self._points, self._cells, self._edges, self._scratch)
-            status = step(self._lowered, work, pack_visits(self.visits))
+            status = step(self._lowered, self._work(), pack_visits(self.visits))
             n_edges = int(self._scratch.count[N_EDGES])
             refuse_unfit(status, self.n_cells, n_edges, self.limit)
             if status == MORE_CELLS:
@@ -173,6 +172,13 @@ class Building:
                 self.visits = _longer_visits(self.visits, self.n_cells, self.model)
             elif status == MORE_EDGES:
                 self._edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in self._edges))
+
+    def apply(self, function: Callable[[Any, Any], None]) -> None:
+        """Calls a compiled function that looks at the cells there are."""
+        function(self._lowered, self._work())
+
+    def _work(self) -> Any:
+        return pack_work(self.points, self._cells, self._edges, self._scratch)
 
     def graph(self) -> tuple[CellGraph, np.ndarray]:
         """The cells that trees can reach and their edges, in topological order, and the number here of each cell."""

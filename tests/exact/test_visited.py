@@ -1,4 +1,4 @@
-"""The posterior over trees made of drawn pieces against plain enumeration, and the exact engine within a budget."""
+"""The posterior over trees made of drawn pieces against plain enumeration."""
 
 import math
 
@@ -210,40 +210,3 @@ def test_bad_input_is_refused():
     drawn = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
     with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):
         exact.visited(drawn)
-
-
-@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
-def test_a_budget_bounds_the_sum(split_prior):
-    rng = np.random.default_rng(11)
-    for _ in range(6):
-        model = random_problem(rng, split_prior=split_prior, leaf="dirichlet", max_trees=3000)[1]
-        truth, before = exact.solve(model), -math.inf
-        for budget in (1, 5, 20, 100, 100_000):
-            some = exact.solve(model, budget=budget)
-            assert some.log_evidence <= truth.log_evidence + 1e-9 <= some.log_evidence_bound + 2e-9
-            assert some.log_evidence >= before - 1e-9
-            before = some.log_evidence
-        assert some.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
-        assert some.log_evidence_bound == pytest.approx(truth.log_evidence, abs=1e-9)
-        assert some.n_trees == truth.n_trees
-        assert some.coverage == pytest.approx(1.0)
-
-
-def test_a_budget_without_a_bound():
-    x = np.arange(30.0)
-    model = pt.TreeModel(x[:, None], np.sin(x / 5.0))
-    few, all_cells = exact.solve(model, budget=10), exact.solve(model, budget=10_000)
-    assert few.log_evidence_bound == math.inf and few.coverage is None
-    assert few.log_evidence < all_cells.log_evidence == pytest.approx(exact.solve(model).log_evidence)
-    assert all_cells.log_evidence_bound == pytest.approx(all_cells.log_evidence)
-
-
-@pytest.mark.planted
-def test_a_bound_by_too_small_a_likelihood(monkeypatch):
-    """As if the likelihood of a tree could not exceed the cube of the largest there is."""
-    from exact import anytime
-
-    right = anytime.most_likely
-    monkeypatch.setattr(anytime, "most_likely", lambda *given: 3.0 * right(*given))
-    with pytest.raises(AssertionError):
-        test_a_budget_bounds_the_sum("local")

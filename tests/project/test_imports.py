@@ -27,7 +27,7 @@ EXACT_LAYERS = tuple(
 )
 EXACT_LAYERS += tuple(
     f"exact.{name}"
-    for name in ("timbertrek", "anytime", "solving", "compare", "design_counts", "systems", "estimators")
+    for name in ("timbertrek", "ceilings", "anytime", "solving", "compare", "design_counts", "systems", "estimators")
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars")
