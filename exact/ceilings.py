@@ -72,7 +72,8 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
 
 def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
     """Values of points and the function of their sums; or why there is no bound."""
-    leaf, stats = model.leaf, points.stats
+    leaf: Any = model.leaf
+    stats = points.stats
     if type(leaf) is DirichletMultinomial:
         return _of_classes(model, stats)
     if type(leaf) in (NormalInverseGamma, NormalKnownVariance):
@@ -92,7 +93,7 @@ def _entropies(counts: np.ndarray) -> np.ndarray:
     return xlogy(counts, counts).sum(axis=1) - xlogy(counts.sum(axis=1), counts.sum(axis=1))
 
 
-def _of_classes(model: TreeModel, stats: np.ndarray) -> Any:
+def _of_classes(model: Any, stats: np.ndarray) -> Any:
     """Rows of points of one class, at best in one leaf for each class, and the other points, with probabilities of
     their own.
 
@@ -109,7 +110,7 @@ def _of_classes(model: TreeModel, stats: np.ndarray) -> Any:
     return np.column_stack([np.where(pure, stats, 0.0), _entropies(stats)]), best
 
 
-def _of_numbers(model: TreeModel, stats: np.ndarray) -> Any:
+def _of_numbers(model: Any, stats: np.ndarray) -> Any:
     """By the number of rows alone: parts of n rows have at least the spread of the n rows of the table that are nearest
     to each other.
     """
@@ -190,7 +191,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
     return out
 
 
-def _poisson(model: TreeModel, stats: np.ndarray) -> np.ndarray:
+def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
     exposure, count, rest = stats.T
     reference = model.leaf.params(model.target)[3]
     if reference > 0.0:
@@ -206,7 +207,7 @@ def _times(events: np.ndarray, total: np.ndarray) -> np.ndarray:
     return xlogy(events, events) - xlogy(events, total) - events
 
 
-BY_POINT: dict[type, Callable[[TreeModel, np.ndarray], np.ndarray]] = {
+BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
     FrozenLaplace: lambda model, s: _entropies(s[:, model.target.n_classes :]),
     PoissonGamma: _poisson,
     NegativeBinomialBeta: lambda model, s: _failures(s[:, 3], s[:, 1] * model.leaf.dispersion, s[:, 2]),
