@@ -118,5 +118,11 @@ def as_python(value: Any) -> tuple[str, bool]:
 
 def versions() -> dict[str, str]:
     """Numbers of the releases of the library, of what its numbers rest on, and of Python."""
-    python = ".".join(map(str, sys.version_info[:3]))
-    return {name: metadata.version(name) for name in RESTED_ON} | {"python": python}
+    return {name: _version(name) for name in RESTED_ON} | {"python": ".".join(map(str, sys.version_info[:3]))}
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # sources that were not installed
+        return "unknown"
