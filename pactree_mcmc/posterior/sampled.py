@@ -14,6 +14,7 @@ from ..files.encoding import kept
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
+from ..model.marginal_prior import log_marginal_prior
 from ..model.obstacles import unknown_constant
 from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
 from ..tree.coded import CodedTrees
@@ -200,6 +201,18 @@ class SampledPosterior(ExploresDraws, Posterior):
     def weight_of_tree(self) -> np.ndarray:
         """Fraction of the draws that each distinct tree is, (n_distinct_trees,)."""
         return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_distinct_trees) / self.tree_of_draw.size
+
+    @cached_property
+    def log_posterior_of_tree(self) -> np.ndarray:
+        """Log posterior (n_distinct_trees,) of each distinct tree, nats, unnormalised: by it trees have their odds.
+
+        Feature weights that are drawn are integrated out; NaN where a cell of the tree admits some features and not
+        others, since the integral then has no closed form. Cost there: plain Python, the nodes of the trees.
+        """
+        if self.weights_of_draw is None:
+            return self.log_prior_of_tree + self.log_score_of_tree
+        trees = range(self.n_distinct_trees)
+        return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
 
     @cached_property
     def n_leaves_of_tree(self) -> np.ndarray:

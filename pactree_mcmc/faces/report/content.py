@@ -21,7 +21,7 @@ from ...tree.export import MOST_CLASSES, value_words
 from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
 from .paths import Paths, common_paths
 from .text import cut, probability
-from .trees import trees_for_page
+from .trees import order_of_trees, trees_for_page
 
 DRAWS = 1000
 """Drawn from a posterior that is not draws."""
@@ -64,7 +64,8 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     for i, mode in enumerate(modes.modes):
         mode_of_tree[mode.trees] = i
     source = post if truth is None else truth
-    likely = source.credible_set(MASS) if draws.sees_all_rows and source.sees_all_rows else None
+    has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
+    likely = source.credible_set(MASS) if has_order else None
     told = described(draws)
     inclusion = _inclusion(draws, truth)
     colours = {line["feature"]: i for i, line in enumerate(inclusion[:PALETTE])}
@@ -268,7 +269,8 @@ def _credible(draws: SampledPosterior, likely: Any) -> dict[str, Any]:
 
 def _best(draws: SampledPosterior, likely: Any) -> list[dict[str, Any]]:
     """The most probable trees drawn, for readers without JavaScript."""
-    log_posterior = np.where(draws.weight_of_tree > 0.0, draws.log_prior_of_tree + draws.log_score_of_tree, -np.inf)
+    log_posterior = order_of_trees(draws, likely)
+    log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
     order = np.argsort(-log_posterior, kind="stable")[: min(N_BEST, int((log_posterior > -np.inf).sum()))]
     return [
         {

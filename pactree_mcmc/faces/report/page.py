@@ -171,7 +171,7 @@ def _icicle(content: dict[str, Any]) -> str:
 def _trees(content: dict[str, Any]) -> str:
     told = content["credible"]
     if told is None:
-        said = "Each tree is of a posterior of its own, so there is no one order among them."
+        said = "There is no one order among these trees: each is of a posterior, or of feature weights, of its own."
     else:
         what = "probable trees in all" if told["exact"] else f"of the {told['distinct']} distinct trees drawn"
         said = (

@@ -92,7 +92,7 @@ def packed_trees(
     number[leaves] = -1 - of_leaf
     place = np.zeros(post.model.n_features, dtype=np.int64)
     place[used] = np.arange(len(used))
-    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+    log_posterior = order_of_trees(post, likely)
     return {
         "features": [_feature(post, int(k)) for k in used],
         "start": _typical_row(post, used),
@@ -113,6 +113,11 @@ def packed_trees(
         ],
         "said": said,
     }
+
+
+def order_of_trees(post: SampledPosterior, likely: CredibleSet | None) -> np.ndarray:
+    """Log posterior (n_distinct_trees,) by which trees are ordered; its mean over draws if there is no order."""
+    return post.log_prior_of_tree + post.log_score_of_tree if likely is None else post.log_posterior_of_tree
 
 
 def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
