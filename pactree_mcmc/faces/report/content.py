@@ -20,7 +20,7 @@ from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES, value_words
 from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
 from .paths import Paths, common_paths
-from .text import cut, probability
+from .text import LONGEST_NAME, cut, probability
 from .trees import order_of_trees, trees_for_page
 
 DRAWS = 1000
@@ -81,7 +81,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "trees": trees_for_page(draws, likely, paths, mode_of_tree),
         "credible": None if likely is None else _credible(draws, likely),
         "best": _best(draws, likely),
-        "classes": None if told["classes"] is None else [str(label) for label in told["classes"]],
+        "classes": None if told["classes"] is None else [cut(str(label), LONGEST_NAME) for label in told["classes"]],
         "predicts": has_values_by_leaf(draws.model),
         "modes": _modes(modes),
         "map": _map(draws, paths, mode_of_tree),
@@ -136,7 +136,8 @@ def _verdict(post: Posterior, draws: SampledPosterior, truth: Posterior | None) 
     if truth is not None:
         gap = 0.5 * _l1(draws.n_leaves_pmf(), truth.n_leaves_pmf())
         lines.append(f"Total variation between drawn and exact distribution of the number of leaves: {gap:.3f}.")
-    return {"level": "doubt" if found else "good", "head": head, "lines": lines, "figures": figures}
+    told = {"lines": [cut(line, LONGEST) for line in lines], "figures": [cut(line, LONGEST) for line in figures]}
+    return {"level": "doubt" if found else "good", "head": head, **told}
 
 
 def _is_figure(line: str) -> bool:
@@ -173,7 +174,7 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
     return [
         {
             "feature": int(k),
-            "name": str(draws.model.columns.names[k]),
+            "name": cut(str(draws.model.columns.names[k]), LONGEST_NAME),
             "probability": float(drawn[k]),
             "at_root": float(root[k]),
             "exact": None if exact is None else float(exact[k]),
@@ -189,7 +190,7 @@ def _consensus(post: Posterior, truth: Posterior | None) -> list[dict[str, Any]]
     exact = {} if truth is None or truth is post else _exact_support(truth)
     return [
         {
-            "words": words,
+            "words": cut(words, LONGEST),
             "support": float(found.support[i]),
             "exact": exact.get(found.key[i], 0.0) if i and exact else None,
             "rows": float(found.rows[i]),
@@ -216,7 +217,7 @@ def _value(post: Posterior, value: np.ndarray | None) -> str | None:
     classes = post.model.classes_
     if classes is None:
         return ", ".join(f"{x:.4g}" for x in value)
-    return ", ".join(value_words(value, classes, MOST_CLASSES))
+    return cut(", ".join(value_words(value, classes, MOST_CLASSES)), LONGEST)
 
 
 def _paths(
@@ -235,7 +236,7 @@ def _paths(
             {
                 "parent": int(paths.parent[i]),
                 "depth": int(paths.depth[i]),
-                "words": in_words(draws.model.columns, [] if condition is None else [condition]),
+                "words": cut(in_words(draws.model.columns, [] if condition is None else [condition]), LONGEST),
                 "way": cut(words_of_node(draws, node), LONGEST),
                 "colour": -1 if condition is None else colours.get(condition.feature, PALETTE),
                 "probability": float(paths.probability[i]),
@@ -286,7 +287,8 @@ def _best(draws: SampledPosterior, likely: Any) -> list[dict[str, Any]]:
 def _beginning(text: str) -> str:
     lines = text.splitlines()
     more = len(lines) - MOST_LINES
-    return text if more <= 0 else "\n".join([*lines[:MOST_LINES], f"... {more} more lines"])
+    shown = [cut(line, LONGEST) for line in lines[:MOST_LINES]]
+    return "\n".join([*shown, f"... {more} more lines"] if more > 0 else shown)
 
 
 def _modes(modes: Any) -> dict[str, Any]:
@@ -296,7 +298,7 @@ def _modes(modes: Any) -> dict[str, Any]:
             {
                 "mass": float(mode.mass),
                 "by_chain": [float(x) for x in mode.by_chain],
-                "differs": list(mode.differs),
+                "differs": [cut(line, LONGEST) for line in mode.differs],
                 "tree": _beginning(mode.tree.format()),
             }
             for mode in modes.modes
@@ -343,7 +345,7 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
     order = order[found.kind[order] == "cell"][:N_SUPPORT]
     return [
         {
-            "words": found.words[i],
+            "words": cut(found.words[i], LONGEST),
             "rows": float(found.rows[i]),
             "probability": float(found.probability[i]),
             "mcse": _finite(found.mcse[i]),
@@ -359,7 +361,7 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
 def _diagnosis(draws: SampledPosterior) -> dict[str, Any]:
     table, trees, splits = draws.summary(), draws.tree_ess(), draws.asdsf()
     rows = [
-        {"name": str(name), **{key: _finite(value) for key, value in line.items()}}
+        {"name": cut(str(name), LONGEST), **{key: _finite(value) for key, value in line.items()}}
         for name, line in table.to_dict(orient="index").items()
     ]
     return {
@@ -416,7 +418,7 @@ def _facts(post: Posterior, draws: SampledPosterior, told: dict[str, Any]) -> li
     facts += [("versions", versions_words(numbers)) for i, numbers in enumerate(made_by) if numbers not in made_by[:i]]
     if versions() not in made_by:
         facts.append(("versions of this page" if made_by else "versions", versions_words(versions())))
-    return facts
+    return [(name, cut(value, LONGEST_CALL)) for name, value in facts]
 
 
 def _in_sentences(draws: SampledPosterior, content: dict[str, Any]) -> list[str]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .text import LONGEST_NAME, cut
+
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
 
@@ -68,7 +70,7 @@ def best_log_posterior(post: SampledPosterior) -> float:
 
 def few(names: list[Any]) -> str:
     """The first names, and how many there are."""
-    shown = ", ".join(map(str, names[:MOST_NAMED]))
+    shown = ", ".join(cut(str(name), LONGEST_NAME) for name in names[:MOST_NAMED])
     return shown + (f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else "")
 
 

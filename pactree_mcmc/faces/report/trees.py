@@ -14,7 +14,7 @@ from ...posterior.summaries.credible_set import CredibleSet
 from ...table.values import NUMBER
 from ...tree.arrays import LEAF
 from ...tree.words import label_words
-from .text import as_json
+from .text import LONGEST_NAME, as_json, cut
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
@@ -175,13 +175,14 @@ def _feature(post: SampledPosterior, k: int) -> dict[str, Any]:
     columns = post.model.columns
     categories = columns.categories[k]
     told: dict[str, Any] = {
-        "name": str(columns.names[k]),
+        "name": cut(str(columns.names[k]), LONGEST_NAME),
         "kind": columns.kind(k),
         "missing": columns.branches,
         "twin": k in columns.twins,
     }
     if categories is not None:
-        told |= {"kind": "nominal", "categories": [label_words(label) for label in categories.tolist()]}
+        labels = [cut(label_words(label), LONGEST_NAME) for label in categories.tolist()]
+        told |= {"kind": "nominal", "categories": labels}
     return told
 
 

@@ -365,6 +365,19 @@ class TestPage:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
 
+    def test_names_of_any_length_stay_small(self, tmp_path):
+        """Of features, classes and categories: each has thousands of characters."""
+        names = [f"{i}" + "feature " * 700 for i in range(3)]
+        labels = np.array([f"{i}" + "class " * 900 for i in range(3)], dtype=object)
+        post = posterior(lambda rng, n: labels[rng.integers(3, size=n)], columns=names, n_trees=40)
+        page = written(post, tmp_path, title="t" * 9000)
+        assert len(page) < 300_000
+        assert len(post._repr_html_()) < 10_000
+        table = pd.DataFrame({"c": labels[np.arange(30) % 3], "x": np.arange(30.0)})
+        model = pt.TreeModel(table, np.arange(30) % 3 == 1, nominal=["c"])
+        nominal = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        assert len(written(nominal, tmp_path)) < 200_000
+
     def test_large_trees_and_many_classes_stay_small(self, tmp_path):
         post = posterior(lambda rng, n: np.arange(n) % 20, n=120, n_trees=700, draws=(4, 1000), depth=6, p=5, seed=3)
         size = post.report(tmp_path / "page.html").stat().st_size
