@@ -103,7 +103,7 @@ def packed_trees(
                 "number": t,
                 "nodes": number[slice(*post.coded_trees.offset[t : t + 2])].tolist(),
                 "weight": _figures(w, 6),
-                "share": _figures(post.weight_of_tree[t], 6),
+                "fraction": _figures(post.weight_of_tree[t], 6),
                 "log_posterior": round(float(log_posterior[t]), 3),
                 "level": None if likely is None else _figures(likely.level_at(float(log_posterior[t])), 4),
                 "mode": int(mode_of_tree[t]),

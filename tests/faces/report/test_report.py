@@ -239,7 +239,7 @@ class TestWhatItSays:
         paths, told = common_paths(post), in_page(post)
         fractions = np.zeros(len(paths.parent))
         for tree in told["trees"]:
-            fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["share"]
+            fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
         assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
     def test_some_of_many_trees_are_a_fair_sample(self):
@@ -364,6 +364,12 @@ class TestPage:
         for tag, a in read.elements:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
+
+    def test_the_script_asks_for_all_that_a_tree_has(self):
+        """Another name in the script is no error in a browser, but NaN on the page."""
+        told = report_content(posterior(), None, None)["trees"]
+        asked = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
+        assert set(told["trees"][0]) - {"mode"} <= asked
 
     def test_names_of_any_length_stay_small(self, tmp_path):
         """Of features, classes and categories: each has thousands of characters."""
