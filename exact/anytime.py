@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.special import gammaln
-from pactree_mcmc.model import DirichletMultinomial, TreeModel
-from pactree_mcmc.posterior.evidence import prior_mass
+from pactree_mcmc.model import TreeModel
 
 from .answers import log_sum, log_sums, occurrences
-from .graph.cells import CellGraph
+from .ceilings import Ceiling, ceiling_of, sum_points
+from .graph.cells import CellGraph, slot_depths
 from .graph.limits import Limit
 from .graph.visited import Building, expand_some
 from .recursion.terms import by_slot, with_terms
@@ -22,18 +21,26 @@ GROWTH = 0.5
 """Number of cells expanded in a round, relative to those expanded before."""
 HOPE, MOST_HOPE = 0.3, 50.0
 """Power of the largest gain of a cell by which cells are chosen, and the largest exponent."""
+LOWERS_BOUND = 5
+"""Every so many rounds the cells that hold most of the upper bound are expanded."""
 
 
 class Frontier:
     """The cells that are not expanded, and upper bounds of what they can add."""
 
-    def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray) -> None:
+    def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray, ceiling: Any, sums: np.ndarray) -> None:
         self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
-        most = most_likely(model, graph)
-        self.bounded = most is not None
-        # at best the whole prior below a cell has the largest likelihood of any tree there
-        best = by_slot(graph, graph.score if most is None else most)
-        self.log_most = np.where(self.is_open, graph.log_split + best, -np.inf)
+        self.bounded = isinstance(ceiling, Ceiling)
+        # without a bound what is hoped for is no more than the cell has as a leaf
+        self.log_most = np.where(self.is_open, graph.log_split + by_slot(graph, graph.score), -np.inf)
+        if isinstance(ceiling, Ceiling):
+            slots = np.flatnonzero(self.is_open)
+            cell = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_slot))[slots]
+            self.log_most[slots] = ceiling.log_most(sums[cell], slot_depths(model, graph)[slots])
+
+    def upper_graph(self) -> CellGraph:
+        """The graph in which a cell that is not expanded has at least the sum over all trees below it."""
+        return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_most))
 
     def log_upper(self) -> float:
         """Returns the log of an upper bound of the sum over all trees, without the prior's constant; inf if there is
@@ -41,59 +48,57 @@ class Frontier:
         """
         if not self.is_open.any():
             return log_sum(self.graph)
-        if not self.bounded:
-            return np.inf
-        graph = self.graph
-        return log_sum(with_terms(graph, log_stop=np.logaddexp(graph.log_stop, self.log_most)))
+        return log_sum(self.upper_graph()) if self.bounded else np.inf
 
-    def promise(self, log_inside: np.ndarray) -> np.ndarray:
+    def promise(self) -> np.ndarray:
         """Returns how much expanding each cell is likely to increase the sum, (n_cells,), in arbitrary units.
 
         This is the probability of the cell as a leaf, times a power of its largest gain. The bound itself is too loose
-        for this: by it the engine would expand only the largest cells and never reach a probable tree.
+        for this: by it alone the engine would expand only the largest cells and never reach a probable tree.
         """
-        graph = self.graph
+        graph, log_inside = self.graph, log_sums(self.graph)
         log_leaf = graph.log_stop - log_inside
         gain = np.where(self.is_open, np.minimum(HOPE * (self.log_most - graph.log_stop), MOST_HOPE), 0.0)
         leaf = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(log_leaf), 0.0)
         return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
 
-
-def most_likely(model: TreeModel, graph: CellGraph) -> np.ndarray | None:
-    """Returns the log of the largest likelihood (n_cells,) of any tree below each cell, or None if it is not known.
-
-    For class counts it is that of one leaf for each class: the probability of a row increases with the rows of its own
-    class in the leaf and decreases with those of others. The mass of the prior must not exceed 1, or the sum over trees
-    could be larger.
-    """
-    if type(model.leaf) is not DirichletMultinomial or prior_mass(model).log_mass is None:
-        return None
-    alpha = np.broadcast_to(np.asarray(model.leaf.alpha, dtype=np.float64), graph.stats.shape[1])
-    total = alpha.sum()
-    alone = gammaln(alpha + graph.stats) - gammaln(alpha) - gammaln(total + graph.stats) + gammaln(total)
-    return alone.sum(axis=1)
+    def excess(self) -> np.ndarray:
+        """Returns how much of the upper bound hangs on what is not known of each cell, (n_cells,)."""
+        graph = self.upper_graph()
+        log_inside = log_sums(graph)
+        part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_most - log_inside), 0.0)
+        return np.add.reduceat(part, graph.first_slot[:-1])
 
 
 def _look(which: np.ndarray, budget: int, lowered: Any, work: Any, visits: Any) -> int:
     return expand_some(lowered, work, visits, which, budget)
 
 
+def _sum(first: int, values: np.ndarray, sums: np.ndarray, lowered: Any, work: Any) -> None:
+    sum_points(lowered, work, first, values, sums)
+
+
 def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPosterior:
     """Expands the cells that may add most, until none is left or there are ``budget`` cells."""
-    building, looked = Building(model, limit), np.zeros(0, dtype=bool)
-    which = np.zeros(1, dtype=np.int64)
+    building, looked, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
+    ceiling = ceiling_of(model, building.points)
+    values = ceiling.values if isinstance(ceiling, Ceiling) else np.zeros((building.points.codes.shape[1], 0))
+    sums, which = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
     while True:
         building.start_round()
         building.run(partial(_look, which, budget))
-        done = which[: building.n_done]
-        looked = np.concatenate([looked, np.zeros(building.n_cells - len(looked), dtype=bool)])
+        n_rounds, done, known = n_rounds + 1, which[: building.n_done], len(sums)
+        sums = np.concatenate([sums, np.zeros((building.n_cells - known, values.shape[1]))])
+        looked = np.concatenate([looked, np.zeros(building.n_cells - known, dtype=bool)])
         looked[done] = True
+        building.apply(partial(_sum, known, values, sums))
         graph, number = building.graph()
-        frontier = Frontier(model, graph, ~looked[number])
+        frontier = Frontier(model, graph, ~looked[number], ceiling, sums[number])
         if not frontier.is_open.any() or building.n_cells >= budget:
             upper = frontier.log_upper() + model.prior_tables.log_constant
-            return VisitedPosterior(model, graph, None, upper)
-        promise = frontier.promise(log_sums(graph))
+            no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
+            return VisitedPosterior(model, graph, None, upper, no_bound)
+        promise = frontier.excess() if frontier.bounded and n_rounds % LOWERS_BOUND == 0 else frontier.promise()
         most = max(1, int(GROWTH * looked.sum()))
         best = np.argsort(-promise, kind="stable")[:most]
         which = number[best[promise[best] > 0.0]]

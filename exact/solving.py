@@ -31,8 +31,8 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
     -------
     ExactPosterior
         With ``budget`` a `VisitedPosterior`, whose ``log_evidence`` is a lower bound, equal to the sum where all cells
-        fit, and ``log_evidence_bound`` an upper one (`DirichletMultinomial` under a prior whose mass is known; else
-        infinite, unless all cells fit).
+        fit, and ``log_evidence_bound`` an upper one, infinite where none is known: ``no_bound`` says why. It is far
+        off until nearly all cells are seen.
 
     Raises
     ------
@@ -49,6 +49,11 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
     Cells are row sets (LocalCuts), boxes (GridCuts, DyadicCuts) or nodes (FixedTree). Time and memory are
     proportional to the number of (cell, split) pairs, times the number of depths at which a cell can occur if the tree
     prior depends on depth (formula sheet, section 6; Goodman 1999 for the semirings).
+
+    The upper bound takes for each cell that was not looked at the best partition of its rows into so many parts, times
+    the prior mass of the trees with so many leaves, summed over their number. It exists for the leaves of labels,
+    counts and times, and for `NormalInverseGamma` and `NormalKnownVariance` (by the n rows whose y are nearest to each
+    other), under a prior whose mass is known.
 
     Examples
     --------

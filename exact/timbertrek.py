@@ -45,8 +45,8 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
 
     Notes
     -----
-    Written to the types of TimberTrek's own sources (``TimberTypes.ts``); not tried in the viewer by our tests.
-    O(trees * rows * depth).
+    Equal, but for the order of entries, to what TimberTrek's own converter (``transform_trie_to_rules`` of its Python
+    package) makes of the same trees; not tried in the viewer by our tests. O(trees * rows * depth).
 
     Examples
     --------

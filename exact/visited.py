@@ -35,6 +35,8 @@ class VisitedPosterior(ExactPosterior):
         Log evidence of all trees, nats, as estimated by the run; None if it was not.
     log_evidence_bound : float
         Upper bound of it, nats; infinite if none is known.
+    no_bound : str or None
+        Why `solve` with a budget found no upper bound; None where it did, or was not asked.
     """
 
     def __init__(
@@ -43,9 +45,11 @@ class VisitedPosterior(ExactPosterior):
         graph: CellGraph,
         log_evidence_of_all: float | None = None,
         log_evidence_bound: float = math.inf,
+        no_bound: str | None = None,
     ) -> None:
         super().__init__(model, graph)
         self.log_evidence_of_all, self.log_evidence_bound = log_evidence_of_all, log_evidence_bound
+        self.no_bound = no_bound
 
     @property
     def coverage(self) -> float | None:

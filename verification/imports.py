@@ -34,7 +34,7 @@ EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
         *("graph", "semirings", "recursion", "answers", "exploring", "predicting", "posterior", "visited"),
-        *("timbertrek", "anytime", "solving", "compare", "design_counts", "systems", "estimators"),
+        *("timbertrek", "ceilings", "anytime", "solving", "compare", "design_counts", "systems", "estimators"),
     )
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")

@@ -54,6 +54,8 @@ UNKNOWN = -1
 """Number of a cell that is not there."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS = range(4)
 MAX_NOMINAL_SPLITS = 1 << 20
+NEVER = np.int64(1 << 62)
+"""More rows than there are."""
 
 
 @jit
@@ -220,6 +222,24 @@ def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
             count[N_EDGES] = before
             return True
     return False
+
+
+@jit
+def rows_to_split(model: Any, work: Any) -> int:
+    """Number of rows from which on every cell has a split, without looking: two of its points differ in some feature.
+
+    More than there can be where the split prior may rule such a split out.
+    """
+    rule, rows = model.split_prior, work.points.rows
+    if not parts_rows(rule) or is_weighted(rule) or least_rows(rule) > 1:
+        return NEVER
+    for k in range(len(rule.feature)):
+        if rule.feature[k].weight <= 0.0:
+            return NEVER
+    most = np.int64(0)
+    for i in range(len(rows)):
+        most = max(most, rows[i])
+    return most + 1
 
 
 @jit

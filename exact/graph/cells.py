@@ -334,10 +334,8 @@ def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.nd
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
     if prior.by_node:
         index = parts["design"].astype(np.int64)
-    elif layered:
-        index = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, n_layers)
-    elif one_depth:
-        index = depth
+    elif layered or one_depth:
+        index = _depths(first_slot, depth)
     else:
         index = np.zeros(len(rows), dtype=np.int64)
     can_split = np.repeat(splittable, n_layers)
@@ -347,6 +345,16 @@ def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.nd
     log_stop += np.repeat(parts["score"] + np.where(rows == 0, prior.empty_bonus, 0.0), n_layers)
     log_split = np.where(can_split, prior.table.log_split[index], -np.inf)
     return CellGraph(**parts, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
+
+
+def slot_depths(model: TreeModel, graph: CellGraph) -> np.ndarray:
+    """Depth (n_slots,) by which the tree prior of each slot goes; 0 where it is the same at all depths."""
+    return np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else _depths(graph.first_slot, graph.depth)
+
+
+def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
+    return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 
 def is_flat(model: TreeModel) -> bool:

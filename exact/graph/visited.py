@@ -38,6 +38,7 @@ from .build import (
     expand,
     has_split,
     room,
+    rows_to_split,
 )
 from .cells import (
     CellGraph,
@@ -118,7 +119,7 @@ class Building:
     def __init__(self, model: TreeModel, limit: Limit, most_wanted: int = 1) -> None:
         refuse_drawn_weights(model)
         points = distinct_points(model)
-        self.model, self.limit, self._points, self._lowered = model, limit, points, pack(model.lowered)
+        self.model, self.limit, self.points, self._lowered = model, limit, points, pack(model.lowered)
         self._scratch = new_scratch(model, points)._replace(wanted=np.zeros((most_wanted, 4), dtype=np.int64))
         self._cells, self._edges = new_cells(1 << 12, points.stats.shape[1]), new_edges(1 << 14)
         self.visits = _new_visits(1 << 12, model)
@@ -145,8 +146,7 @@ class Building:
         """Calls a compiled step until it finishes, extending the arrays when it needs more room."""
         status = MORE_CELLS
         while status != FINISHED:
-            work = pack(Work(self._points, self._cells, self._edges, self._scratch))
-            status = step(self._lowered, work, pack(self.visits))
+            status = step(self._lowered, self._work(), pack(self.visits))
             n_edges = int(self._scratch.count[N_EDGES])
             refuse_unfit(status, self.n_cells, n_edges, self.limit)
             if status == MORE_CELLS:
@@ -154,6 +154,13 @@ class Building:
                 self.visits = _longer_visits(self.visits, self.n_cells, self.model)
             elif status == MORE_EDGES:
                 self._edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in self._edges))
+
+    def apply(self, function: Callable[[Any, Any], None]) -> None:
+        """Calls a compiled function that looks at the cells there are."""
+        function(self._lowered, self._work())
+
+    def _work(self) -> Any:
+        return pack(Work(self.points, self._cells, self._edges, self._scratch))
 
     def graph(self) -> tuple[CellGraph, np.ndarray]:
         """The cells that trees can reach and their edges, in topological order, and the number here of each cell."""
@@ -386,16 +393,19 @@ def _go_down(work: Any, passing: Any, visits: Any, cell: int) -> None:
 @jit
 def look_beside(model: Any, work: Any, visits: Any, n_visited: int, mode: int) -> int:
     """List the splits of the visited cells: those between two of them (FIND), or all, with new children (ADD)."""
-    count = work.scratch.count
+    count, enough = work.scratch.count, rows_to_split(model, work)
     while count[NEXT] < count[N_CELLS]:
         cell = count[NEXT]
-        n_members = find_members(model, work, cell)
-        ways = bound_n_splits(model, work, n_members, cell)
-        status = room(work, ways)
+        sure = cell >= n_visited and work.cells.rows[cell] >= enough
+        n_members = np.int64(0) if sure else find_members(model, work, cell)
+        status = np.int64(FINISHED) if sure else room(work, bound_n_splits(model, work, n_members, cell))
         if status != FINISHED:
             return status
         if cell < n_visited:
             _list_splits(model, work, visits, cell, n_members, mode)
+        elif sure:
+            visits.splittable[cell] = True
+            visits.start[cell] = visits.stop[cell] = count[N_EDGES]
         else:
             count[MODE] = FIND
             visits.splittable[cell] = has_split(model, work, cell, n_members)
@@ -425,7 +435,7 @@ def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int
 
     A cell is looked at once; NEXT counts those of ``which``.
     """
-    count = work.scratch.count
+    count, enough = work.scratch.count, rows_to_split(model, work)
     if count[N_CELLS] == 0:
         count[MODE] = ADD
         add_root(model, work)
@@ -434,15 +444,16 @@ def expand_some(model: Any, work: Any, visits: Any, which: np.ndarray, most: int
     while count[NEXT] < len(which) and count[N_CELLS] < most:
         cell = which[count[NEXT]]
         n_members = find_members(model, work, cell)
-        ways = bound_n_splits(model, work, n_members, cell)
-        status = room(work, ways)
+        # room for the splits of a child too, which are listed and forgotten
+        status = room(work, 2 * bound_n_splits(model, work, n_members, cell))
         if status != FINISHED:
             return status
         known = count[N_CELLS]
         _list_splits(model, work, visits, cell, n_members, ADD)
         for new in range(known, count[N_CELLS]):
+            sure = work.cells.rows[new] >= enough
             count[MODE] = FIND
-            visits.splittable[new] = has_split(model, work, new, find_members(model, work, new))
+            visits.splittable[new] = sure or has_split(model, work, new, find_members(model, work, new))
             visits.start[new] = visits.stop[new] = 0
         count[NEXT] += 1
     return FINISHED

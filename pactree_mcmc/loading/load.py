@@ -178,6 +178,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
     def join() -> None:
         saved = [result.shortened(least).saved for result in run.results if result is not None]
         found.append(join_chains(model, saved, run.plans[0].kernel.moves, run.seconds))
+        found[0].calls = tuple(call.ended(None) for call in run.plans[0].calls)
         check_draws(draws_of(found[0]), model)
 
     _sensible(path, join)

@@ -32,6 +32,7 @@ from ..table.columns import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, require
+from .validate_calls import check_calls
 from .validate_learned import check_fits, check_graph, check_guides, check_strata
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
@@ -42,6 +43,7 @@ ROUNDING = 1e-6
 def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and values that are not numbers."""
     trees = draws.trees
+    check_calls(draws.calls)
     require(isinstance(trees, CodedTrees), "the trees are none")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
     _check_trees(trees, model)
@@ -345,6 +347,7 @@ def check_run(run: Any, model: TreeModel) -> None:
     require(all(type(x) is float and np.isfinite(x) for x in (run.every, run.seconds)), "the time is none")
     for plan, result in zip(run.plans, run.results, strict=True):
         check_kernel(plan.kernel)
+        check_calls(plan.calls)
         require([type(n) is int and 0 <= n <= MOST for n in (plan.draws, plan.tune, plan.thin)], "a plan has no length")
         require(plan.draws >= 1 and plan.thin >= 1, "a plan has no length")
         _check_length(plan.length, model)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count, in_words
+from ..files.calls import call_of
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf, CustomSplits
@@ -156,8 +157,10 @@ def _resume_posterior(
     length = (
         None if course.strata is None else Length(total, total * course.thin, None, course.strata, fits=course.fits)
     )
+    # without those before, a call is not worth telling
+    calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [
-        Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length)
+        Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length, calls)
         for end in course.ends
     ]
     before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
+from ..files.calls import call_of, source_of
 from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
@@ -160,6 +161,7 @@ def sample(
     >>> bool(post.predict_proba([[0.0]])[0, 0] > 0.9)
     True
     """
+    given = dict(locals())
     check_reachable(model)
     check_executor(executor)
     for name, value in {"draws": draws, "chains": chains}.items():
@@ -185,8 +187,9 @@ def sample(
         length = length._replace(steps=int(draws))
     sources = chain_seeds(rng, int(chains))
     starts = _read_starts(model, start, int(chains))
+    calls = (call_of(sample, given | {"rng": source_of(rng, sources)}),)
     plans = [
-        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, betas, length)
+        Plan(model, int(draws), int(tune), int(thin), mixture, source, first, betas, length, calls)
         for source, first in zip(sources, starts, strict=True)
     ]
     written = None
@@ -223,6 +226,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     if post.course is not None and first.length is not None:
         # not in `holds`: no further draw takes back what two fits found
         post.course = post.course._replace(fits=first.length.fits)
+    post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)
     if done.complete and work.checkpoint is not None:
         post.save(work.checkpoint.path)
     warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])
@@ -290,7 +294,7 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")
         for source in rng:
             _check_source(source)
-        return list(rng)
+        return [np.random.SeedSequence() if source is None else source for source in rng]
     if isinstance(rng, np.random.Generator):
         return list(rng.spawn(chains))
     if isinstance(rng, np.random.SeedSequence):

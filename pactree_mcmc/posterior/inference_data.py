@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import Seed, check_flag, read_generator
+from ..files.calls import Call
 from ..tree.coded import route_into
 from .convergence import features_judged, verdict, weights_judged
 from .left_out import log_likelihoods
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
 FEWEST_DRAWS = 4
+LONGEST_ATTR = 8000
+"""Characters of an attribute: files refuse long ones."""
 MOST_CELLS, MOST_FOCAL = 20, 12
 """Cells, and focal trees, of which there are traces."""
 DIMS = {"support": ["cell"], "tree_distance": ["focal"]}
@@ -119,6 +122,7 @@ def to_arviz(
         "inference_library_version": metadata.version("pactree-mcmc"),
         "sampling_time": float(posterior.seconds),
         "model": repr(model),
+        **_attrs_of_calls(posterior.calls),
     }
     data = _as_arviz(groups, coords, attrs)
     if found is not None:
@@ -128,6 +132,15 @@ def to_arviz(
         else:
             data["log_likelihood"] = more["log_likelihood"]
     return data
+
+
+def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
+    """The lines that make the draws again, their seed, and the releases that made them; short enough for a file."""
+    if not calls:
+        return {}
+    versions = ", ".join(f"{name} {number}" for name, number in calls[-1].versions.items())
+    found = {"calls": "\n".join(call.line for call in calls), "seed": str(calls[0].seed), "versions": versions}
+    return {name: text[:LONGEST_ATTR] for name, text in found.items()}
 
 
 def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], attrs: dict[str, Any]) -> Any:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
+from ..files.calls import Call
 from ..files.encoding import kept
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
+from ..model.marginal_prior import log_marginal_prior
 from ..model.obstacles import unknown_constant
 from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
 from ..tree.coded import CodedTrees
@@ -65,6 +67,9 @@ class SampledPosterior(ExploresDraws, Posterior):
         Ladders, swap rates, round trips and scores by level of a tempered run.
     course : Course or None
         What `resume` needs; None for independent draws and interrupted runs.
+    calls : tuple of Call
+        The calls of `sample` and `resume` that made the draws, with seed and versions: ``post.calls[0].line`` makes
+        them again. Empty of independent draws, and of files of earlier releases.
     """
 
     def __init__(
@@ -83,12 +88,13 @@ class SampledPosterior(ExploresDraws, Posterior):
         tempering: Tempering | None = None,
         course: Course | None = None,
         weights_of_draw: np.ndarray | None = None,
+        calls: tuple[Call, ...] = (),
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
         self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
-        self.tempering, self.course = tempering, course
+        self.tempering, self.course, self.calls = tempering, course, calls
         self.weights_of_draw = weights_of_draw
         if weights_of_draw is not None:
             drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
@@ -195,6 +201,18 @@ class SampledPosterior(ExploresDraws, Posterior):
     def weight_of_tree(self) -> np.ndarray:
         """Fraction of the draws that each distinct tree is, (n_distinct_trees,)."""
         return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_distinct_trees) / self.tree_of_draw.size
+
+    @cached_property
+    def log_posterior_of_tree(self) -> np.ndarray:
+        """Log posterior (n_distinct_trees,) of each distinct tree, nats, unnormalised: by it trees have their odds.
+
+        Feature weights that are drawn are integrated out; NaN where a cell of the tree admits some features and not
+        others, since the integral then has no closed form. Cost there: plain Python, the nodes of the trees.
+        """
+        if self.weights_of_draw is None:
+            return self.log_prior_of_tree + self.log_score_of_tree
+        trees = range(self.n_distinct_trees)
+        return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
 
     @cached_property
     def n_leaves_of_tree(self) -> np.ndarray:
@@ -481,6 +499,7 @@ class Draws(NamedTuple):
     noise_variance: np.ndarray
     tempering: Tempering | None
     weights_of_draw: np.ndarray | None = None
+    calls: tuple[Call, ...] = ()
 
 
 def draws_of(posterior: SampledPosterior) -> Draws:

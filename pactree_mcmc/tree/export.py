@@ -109,9 +109,10 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
     Returns
     -------
     dict
-        ``children_left``, ``children_right``, ``feature`` (int64), ``threshold`` (float64), each (m,), nodes in the
-        tree's own order; ``value`` (m, 1, d), class probabilities or means, if the tree carries values. Leaves carry
-        -1 as children, -2 as feature and threshold. ``Tree.from_sklearn`` takes them back.
+        ``children_left``, ``children_right``, ``feature`` (int64), ``threshold`` (float64) and ``missing_go_to_left``
+        (uint8), each (m,), nodes in the tree's own order; ``value`` (m, 1, d), class probabilities or means, if the
+        tree carries values. Leaves carry -1 as children, -2 as feature and threshold. ``Tree.from_sklearn`` takes them
+        back.
 
     Raises
     ------
@@ -141,6 +142,7 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
         "children_right": np.where(leaf, NO_CHILD, tree.right).astype(np.int64),
         "feature": np.where(leaf, NO_SPLIT, tree.feature).astype(np.int64),
         "threshold": np.where(leaf, float(NO_SPLIT), tree.threshold),
+        "missing_go_to_left": tree.default_left.astype(np.uint8),
     }
     if tree.value is not None:
         out["value"] = tree.value[:, None, :]

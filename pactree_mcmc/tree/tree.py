@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core.checks import check_count, check_type, in_words, read_array, read_numbers, settle
 from ..files.encoding import kept
+from ..table.coding import LARGEST
 from ..table.columns import MAX_CATEGORIES, Columns
 from ..table.values import NUMBER
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
@@ -237,9 +238,10 @@ class Tree:
         return to_dot(self, name=name)
 
     def to_sklearn(self) -> dict[str, np.ndarray]:
-        """The arrays of scikit-learn's ``tree_``: children_left, children_right, feature, threshold, value.
+        """The arrays of scikit-learn's ``tree_``, which `from_sklearn` takes back.
 
-        Leaves carry -1 as children and -2 as feature and threshold.
+        These are children_left, children_right, feature, threshold, missing_go_to_left and value. Leaves carry -1 as
+        children and -2 as feature and threshold.
 
         Raises
         ------
@@ -253,11 +255,27 @@ class Tree:
         """Tree of a fitted scikit-learn tree, of its ``tree_``, or of a mapping with the same arrays.
 
         scikit-learn compares features as float32; rows closer to a threshold than float32 resolves may part ways.
+        Missing values go where scikit-learn sends them: of a split that met none in fitting, to the larger child.
 
         Raises
         ------
         ValueError
             If the arrays are missing or do not form a tree.
+
+        Notes
+        -----
+        ``missing_go_to_left`` becomes ``default_left``; in a mapping without it missing values go right. A split of
+        known from missing values, whose threshold is infinite, gets the one that such splits have here, the largest
+        float.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> fitted = DecisionTreeRegressor().fit([[1.0], [2.0], [np.nan]], [0.0, 5.0, 0.0])
+        >>> tree = Tree.from_sklearn(fitted)
+        >>> tree.default_left[0], tree.predict([[np.nan], [3.0]]).tolist()
+        (np.True_, [0.0, 5.0])
         """
         source = getattr(fitted, "tree_", fitted)
         names = ("children_left", "children_right", "feature", "threshold")
@@ -268,8 +286,11 @@ class Tree:
                 f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
                 "DecisionTreeRegressor, its tree_, or a dict of those arrays."
             ) from err
-        tree, order = _preorder(*arrays)
-        value = source.get("value") if isinstance(source, dict) else getattr(source, "value", None)
+        missing_left = _optional(source, "missing_go_to_left")
+        if missing_left is None:
+            missing_left = np.zeros(len(arrays[0]), dtype=np.uint8)
+        tree, order = _preorder([*arrays, _flags("missing_go_to_left", missing_left)])
+        value = _optional(source, "value")
         value = None if value is None else read_numbers("value", value)
         if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
             tree = replace(tree, value=value[order, 0, :])
@@ -376,11 +397,23 @@ def _column(source: Any, name: str) -> np.ndarray:
     return array
 
 
-def _preorder(
-    left: np.ndarray, right: np.ndarray, feature: np.ndarray, threshold: np.ndarray
-) -> tuple[Tree, list[int]]:
+def _optional(source: Any, name: str) -> Any:
+    """An array that scikit-learn's tree may lack, or None."""
+    return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
+
+
+def _flags(name: str, given: Any) -> np.ndarray:
+    """An array of truth values or of 0 and 1."""
+    array = read_array(name, given)
+    if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
+        raise ValueError(f"{name} is {in_words(given)}; give 0 or 1 for each node, (n_nodes,).")
+    return array.astype(np.bool_)
+
+
+def _preorder(arrays: list[np.ndarray]) -> tuple[Tree, list[int]]:
     """Renumber scikit-learn's nodes in preorder; also return the old number of each new node."""
-    if len({len(left), len(right), len(feature), len(threshold)}) > 1 or len(left) == 0:
+    left, right, feature, threshold, missing_left = arrays
+    if len({len(array) for array in arrays}) > 1 or len(left) == 0:
         raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
     order: list[int] = []
     todo, where = [0], {}
@@ -395,9 +428,10 @@ def _preorder(
     inner = [bool(left[o] >= 0) for o in order]
     tree = Tree(
         feature=[feature[o] if i else LEAF for o, i in zip(order, inner, strict=True)],
-        threshold=[threshold[o] if i else 0.0 for o, i in zip(order, inner, strict=True)],
+        threshold=[min(threshold[o], LARGEST) if i else 0.0 for o, i in zip(order, inner, strict=True)],
         left=[where[left[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
         right=[where[right[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
+        default_left=[bool(missing_left[o]) and i for o, i in zip(order, inner, strict=True)],
     )
     return tree, order
 

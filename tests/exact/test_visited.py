@@ -1,4 +1,4 @@
-"""The posterior over trees made of drawn pieces against plain enumeration, and the exact engine within a budget."""
+"""The posterior over trees made of drawn pieces against plain enumeration."""
 
 import math
 
@@ -136,6 +136,43 @@ def test_leaves_whose_splits_were_not_drawn_taken_for_forced():
     assert caught >= 2
 
 
+def beside_a_single_leaf(model):
+    """The graph of all splits of the root, and the sum over trees of at most two leaves from their definition."""
+    truth = exact.solve(model)
+    single = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])])
+    few = [tree for tree in truth.best_trees(truth.n_trees).trees if tree.n_leaves <= 2]
+    return exact.visited(single, 2).graph, logsumexp([model.log_posterior(tree) for tree in few])
+
+
+SPLITTABLE = {
+    "rows that are alike": {},
+    "a feature without weight": {"split_prior": pt.LocalCuts(feature_weights=[1.0, 0.0])},
+    "leaves of several rows": {"split_prior": pt.LocalCuts(min_leaf=3)},
+}
+
+
+@pytest.mark.parametrize("name", SPLITTABLE)
+def test_which_new_cells_the_prior_can_split(name):
+    """Their factor as leaves depends on it, though none of their splits is listed."""
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [2.0, 2.0]])[[0, 0, 1, 1, 1, 2, 3, 3]]
+    model = pt.TreeModel(
+        X, [0, 1, 1, 0, 1, 1, 0, 0], **({"tree_prior": pt.ChipmanPrior(max_depth=3)} | SPLITTABLE[name])
+    )
+    graph, expected = beside_a_single_leaf(model)
+    assert exact.VisitedPosterior(model, graph).log_evidence == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.planted
+def test_cells_of_rows_that_are_alike_taken_for_splittable():
+    model = pt.TreeModel([[0.0], [0.0], [1.0], [2.0], [2.0]], [0, 1, 1, 0, 0])
+    graph, expected = beside_a_single_leaf(model)
+    one_point = (graph.rows == 2) & (graph.stats == 1.0).all(axis=1)
+    assert one_point.any()
+    stop = graph.log_stop + np.where(exact.by_slot(graph, one_point), np.log(0.5), 0.0)
+    wrong = exact.VisitedPosterior(model, exact.with_terms(graph, log_stop=stop))
+    assert wrong.log_evidence != pytest.approx(expected, abs=1e-9)
+
+
 def test_what_a_posterior_of_pieces_answers():
     rng = np.random.default_rng(0)
     X = rng.random((60, 3))
@@ -173,40 +210,3 @@ def test_bad_input_is_refused():
     drawn = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
     with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):
         exact.visited(drawn)
-
-
-@pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
-def test_a_budget_bounds_the_sum(split_prior):
-    rng = np.random.default_rng(11)
-    for _ in range(6):
-        model = random_problem(rng, split_prior=split_prior, leaf="dirichlet", max_trees=3000)[1]
-        truth, before = exact.solve(model), -math.inf
-        for budget in (1, 5, 20, 100, 100_000):
-            some = exact.solve(model, budget=budget)
-            assert some.log_evidence <= truth.log_evidence + 1e-9 <= some.log_evidence_bound + 2e-9
-            assert some.log_evidence >= before - 1e-9
-            before = some.log_evidence
-        assert some.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
-        assert some.log_evidence_bound == pytest.approx(truth.log_evidence, abs=1e-9)
-        assert some.n_trees == truth.n_trees
-        assert some.coverage == pytest.approx(1.0)
-
-
-def test_a_budget_without_a_bound():
-    x = np.arange(30.0)
-    model = pt.TreeModel(x[:, None], np.sin(x / 5.0))
-    few, all_cells = exact.solve(model, budget=10), exact.solve(model, budget=10_000)
-    assert few.log_evidence_bound == math.inf and few.coverage is None
-    assert few.log_evidence < all_cells.log_evidence == pytest.approx(exact.solve(model).log_evidence)
-    assert all_cells.log_evidence_bound == pytest.approx(all_cells.log_evidence)
-
-
-@pytest.mark.planted
-def test_a_bound_by_too_small_a_likelihood(monkeypatch):
-    """As if the likelihood of a tree could not exceed the cube of the largest there is."""
-    from exact import anytime
-
-    right = anytime.most_likely
-    monkeypatch.setattr(anytime, "most_likely", lambda *given: 3.0 * right(*given))
-    with pytest.raises(AssertionError):
-        test_a_budget_bounds_the_sum("local")

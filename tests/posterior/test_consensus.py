@@ -107,6 +107,33 @@ def test_a_node_may_have_three_children():
     assert "(4 rows, support 1.00) False: 0.833, True: 0.167" in found.format()
 
 
+def middle_first(order):
+    """Lowest thresholds of the pieces of x0 that most trees have, each tree with another split at its root."""
+    x = np.arange(40.0)
+    model = pt.TreeModel(np.column_stack([x, x % 2]), (x > 9) & (x < 30))
+    left_deep = pt.Tree([0, 0, -1, -1, -1], [29.5, 9.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+    right_deep = pt.Tree([0, -1, 0, -1, -1], [9.5, 0, 29.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+    trees = [left_deep, right_deep]
+    found = pt.posterior_from_trees(model, [trees[i] for i in order]).consensus_tree()
+    return [found.words[i] for i in found.children(0)]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_three_children_are_in_the_order_of_their_thresholds(order):
+    said = middle_first(order)
+    assert len(said) == 3
+    assert said[0] == "x0 <= 9.5" and said[2] == "x0 > 29.5"
+
+
+@pytest.mark.planted
+def test_children_in_the_order_of_their_first_conditions(monkeypatch):
+    monkeypatch.setattr(
+        module, "_places", lambda parent, ways, *rest: np.array([0.0, *(float(not way[0].left) for way in ways[1:])])
+    )
+    found = [middle_first(order) for order in ((0, 1), (1, 0))]
+    assert any(said[0] != "x0 <= 9.5" or said[2] != "x0 > 29.5" for said in found)
+
+
 def test_rows_in_no_child_are_told():
     x = np.arange(12.0)
     model = pt.TreeModel(x[:, None], x > 5)

@@ -3,10 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from scipy.special import gammaln
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.table.coding import LARGEST
+from pactree_mcmc.tree import tree as tree_module
 from pactree_mcmc.tree.arrays import node_depths
 from pactree_mcmc.tree.tree import stack_trees
 
@@ -316,7 +319,66 @@ def test_to_sklearn_refuses_nominal_splits():
 
 
 def test_to_sklearn_without_values():
-    assert set(tree_with().to_sklearn()) == {"children_left", "children_right", "feature", "threshold"}
+    names = {"children_left", "children_right", "feature", "threshold", "missing_go_to_left"}
+    assert set(tree_with().to_sklearn()) == names
+
+
+def with_gaps(rng, n, fraction=0.3):
+    """Rows of float32 with missing values, among them some of which that is all that matters, and labels."""
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    X[rng.random(X.shape) < fraction] = np.nan
+    numbers = np.where(np.isnan(X), 0.5, X)
+    return X, numbers[:, 0] * numbers[:, 1] + 2.0 * np.isnan(X[:, 2]) + 0.1 * rng.normal(size=n)
+
+
+GROWN = {
+    "classifier": lambda: DecisionTreeClassifier(random_state=0),
+    "classifier, best first": lambda: DecisionTreeClassifier(max_leaf_nodes=13, random_state=0),
+    "regressor": lambda: DecisionTreeRegressor(min_samples_leaf=3, random_state=0),
+    "regressor, best first": lambda: DecisionTreeRegressor(max_leaf_nodes=20, random_state=0),
+    "at random": lambda: ExtraTreeRegressor(random_state=0),
+}
+
+
+def check_missing_values(kind, seed, gaps):
+    """Row by row as scikit-learn, of the rows it was fitted to and of others; whether a split meets missing values."""
+    rng = np.random.default_rng(seed)
+    X, y = with_gaps(rng, 250, 0.3 if gaps else 0.0)
+    estimator = GROWN[kind]()
+    fitted = estimator.fit(X, np.digitize(y, [0.0, 1.0]) if isinstance(estimator, DecisionTreeClassifier) else y)
+    tree = pt.Tree.from_sklearn(fitted)
+    for table in (X, with_gaps(rng, 400)[0]):
+        np.testing.assert_array_equal(tree.predict(table), fitted.predict(table))
+        assert len(set(zip(tree.apply(table), fitted.apply(table), strict=True))) == len(set(tree.apply(table)))
+    assert pt.Tree.from_sklearn(tree.to_sklearn()) == tree
+    return tree
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+@pytest.mark.parametrize("kind", GROWN)
+def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):
+    trees = [check_missing_values(kind, seed, gaps) for seed in range(4)]
+    assert any(tree.default_left.any() for tree in trees)
+    assert any((tree.threshold == LARGEST).any() for tree in trees) == (gaps and kind != "at random")
+
+
+@pytest.mark.planted
+def test_missing_values_that_all_go_right(monkeypatch):
+    monkeypatch.setattr(tree_module, "_flags", lambda name, given: np.zeros(len(given), dtype=bool))
+    with pytest.raises(AssertionError):
+        check_missing_values("classifier", 0, True)
+
+
+def test_a_fitted_tree_has_a_place_among_trees_with_missing_values():
+    X, y = with_gaps(np.random.default_rng(5), 60)
+    y = y > 1.0
+    model = pt.TreeModel(X, y, missing="branch")
+    fitted = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
+    tree, leaf = pt.Tree.from_sklearn(fitted), fitted.apply(X)
+    counts = np.array([np.bincount(y[leaf == i], minlength=2) for i in np.unique(leaf)])
+    score = (gammaln(counts + 1.0).sum(axis=1) - gammaln(counts.sum(axis=1) + 2.0)).sum()
+    assert np.isfinite(model.log_prior(tree))
+    assert model.log_score(tree) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
@@ -336,6 +398,16 @@ def test_to_sklearn_without_values():
         (
             {"children_left": [1, -1], "children_right": [5, -1], "feature": [0, -2], "threshold": [1.0, -2]},
             "node 5 is reached twice or does not exist",
+        ),
+        (
+            {
+                "children_left": [1, -1, -1],
+                "children_right": [2, -1, -1],
+                "feature": [0, -2, -2],
+                "threshold": [1.0, -2, -2],
+                "missing_go_to_left": [2, 0, 0],
+            },
+            "missing_go_to_left is .*; give 0 or 1 for each node",
         ),
     ],
 )

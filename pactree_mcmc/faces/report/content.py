@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.checks import check_type
+from ...files.calls import versions
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.predictive import has_values_by_leaf
@@ -18,10 +19,10 @@ from ...posterior.space.scaling import classical_scaling
 from ...posterior.space.support import words_of_node
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES, value_words
-from .facts import best_log_posterior, data_words, described, evidence_words, run_words, versions
+from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
 from .paths import Paths, common_paths
-from .text import cut, probability
-from .trees import trees_for_page
+from .text import LONGEST_NAME, cut, probability
+from .trees import order_of_trees, trees_for_page
 
 DRAWS = 1000
 """Drawn from a posterior that is not draws."""
@@ -31,8 +32,8 @@ N_FEATURES, N_SIZES, N_SUPPORT = 12, 24, 16
 """Features, sizes and cells listed."""
 LEAST = 0.005
 """Less probable sizes are left out."""
-LONGEST, MOST_LINES = 240, 80
-"""Characters of a path, and lines of a tree."""
+LONGEST, LONGEST_CALL, MOST_LINES = 240, 2000, 80
+"""Characters of a path and of a call, and lines of a tree."""
 N_BEST = 3
 """Trees printed."""
 N_TRACE, N_CHAINS = 160, 8
@@ -64,7 +65,8 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     for i, mode in enumerate(modes.modes):
         mode_of_tree[mode.trees] = i
     source = post if truth is None else truth
-    likely = source.credible_set(MASS) if draws.sees_all_rows and source.sees_all_rows else None
+    has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
+    likely = source.credible_set(MASS) if has_order else None
     told = described(draws)
     inclusion = _inclusion(draws, truth)
     colours = {line["feature"]: i for i, line in enumerate(inclusion[:PALETTE])}
@@ -80,7 +82,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "trees": trees_for_page(draws, likely, paths, mode_of_tree),
         "credible": None if likely is None else _credible(draws, likely),
         "best": _best(draws, likely),
-        "classes": None if told["classes"] is None else [str(label) for label in told["classes"]],
+        "classes": None if told["classes"] is None else [cut(str(label), LONGEST_NAME) for label in told["classes"]],
         "predicts": has_values_by_leaf(draws.model),
         "modes": _modes(modes),
         "map": _map(draws, paths, mode_of_tree),
@@ -88,6 +90,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "diagnosis": _diagnosis(draws) if draws is post else None,
         "traces": _traces(draws) if draws is post else [],
         "facts": _facts(post, draws, told),
+        "calls": [cut(line, LONGEST_CALL) for line in calls_of(draws)],
         "command": command,
     }
     content["words"] = _in_sentences(draws, content)
@@ -134,7 +137,8 @@ def _verdict(post: Posterior, draws: SampledPosterior, truth: Posterior | None) 
     if truth is not None:
         gap = 0.5 * _l1(draws.n_leaves_pmf(), truth.n_leaves_pmf())
         lines.append(f"Total variation between drawn and exact distribution of the number of leaves: {gap:.3f}.")
-    return {"level": "doubt" if found else "good", "head": head, "lines": lines, "figures": figures}
+    told = {"lines": [cut(line, LONGEST) for line in lines], "figures": [cut(line, LONGEST) for line in figures]}
+    return {"level": "doubt" if found else "good", "head": head, **told}
 
 
 def _is_figure(line: str) -> bool:
@@ -171,7 +175,7 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
     return [
         {
             "feature": int(k),
-            "name": str(draws.model.columns.names[k]),
+            "name": cut(str(draws.model.columns.names[k]), LONGEST_NAME),
             "probability": float(drawn[k]),
             "at_root": float(root[k]),
             "exact": None if exact is None else float(exact[k]),
@@ -187,7 +191,7 @@ def _consensus(post: Posterior, truth: Posterior | None) -> list[dict[str, Any]]
     exact = {} if truth is None or truth is post else _exact_support(truth)
     return [
         {
-            "words": words,
+            "words": cut(words, LONGEST),
             "support": float(found.support[i]),
             "exact": exact.get(found.key[i], 0.0) if i and exact else None,
             "rows": float(found.rows[i]),
@@ -214,7 +218,7 @@ def _value(post: Posterior, value: np.ndarray | None) -> str | None:
     classes = post.model.classes_
     if classes is None:
         return ", ".join(f"{x:.4g}" for x in value)
-    return ", ".join(value_words(value, classes, MOST_CLASSES))
+    return cut(", ".join(value_words(value, classes, MOST_CLASSES)), LONGEST)
 
 
 def _paths(
@@ -233,7 +237,7 @@ def _paths(
             {
                 "parent": int(paths.parent[i]),
                 "depth": int(paths.depth[i]),
-                "words": in_words(draws.model.columns, [] if condition is None else [condition]),
+                "words": cut(in_words(draws.model.columns, [] if condition is None else [condition]), LONGEST),
                 "way": cut(words_of_node(draws, node), LONGEST),
                 "colour": -1 if condition is None else colours.get(condition.feature, PALETTE),
                 "probability": float(paths.probability[i]),
@@ -267,7 +271,8 @@ def _credible(draws: SampledPosterior, likely: Any) -> dict[str, Any]:
 
 def _best(draws: SampledPosterior, likely: Any) -> list[dict[str, Any]]:
     """The most probable trees drawn, for readers without JavaScript."""
-    log_posterior = np.where(draws.weight_of_tree > 0.0, draws.log_prior_of_tree + draws.log_score_of_tree, -np.inf)
+    log_posterior = order_of_trees(draws, likely)
+    log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
     order = np.argsort(-log_posterior, kind="stable")[: min(N_BEST, int((log_posterior > -np.inf).sum()))]
     return [
         {
@@ -283,7 +288,8 @@ def _best(draws: SampledPosterior, likely: Any) -> list[dict[str, Any]]:
 def _beginning(text: str) -> str:
     lines = text.splitlines()
     more = len(lines) - MOST_LINES
-    return text if more <= 0 else "\n".join([*lines[:MOST_LINES], f"... {more} more lines"])
+    shown = [cut(line, LONGEST) for line in lines[:MOST_LINES]]
+    return "\n".join([*shown, f"... {more} more lines"] if more > 0 else shown)
 
 
 def _modes(modes: Any) -> dict[str, Any]:
@@ -293,7 +299,7 @@ def _modes(modes: Any) -> dict[str, Any]:
             {
                 "mass": float(mode.mass),
                 "by_chain": [float(x) for x in mode.by_chain],
-                "differs": list(mode.differs),
+                "differs": [cut(line, LONGEST) for line in mode.differs],
                 "tree": _beginning(mode.tree.format()),
             }
             for mode in modes.modes
@@ -340,7 +346,7 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
     order = order[found.kind[order] == "cell"][:N_SUPPORT]
     return [
         {
-            "words": found.words[i],
+            "words": cut(found.words[i], LONGEST),
             "rows": float(found.rows[i]),
             "probability": float(found.probability[i]),
             "mcse": _finite(found.mcse[i]),
@@ -356,7 +362,7 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
 def _diagnosis(draws: SampledPosterior) -> dict[str, Any]:
     table, trees, splits = draws.summary(), draws.tree_ess(), draws.asdsf()
     rows = [
-        {"name": str(name), **{key: _finite(value) for key, value in line.items()}}
+        {"name": cut(str(name), LONGEST), **{key: _finite(value) for key, value in line.items()}}
         for name, line in table.to_dict(orient="index").items()
     ]
     return {
@@ -398,6 +404,8 @@ def _facts(post: Posterior, draws: SampledPosterior, told: dict[str, Any]) -> li
     else:
         facts.append(("draws", run_words(told)))
         evidence = evidence_words(told)
+        if draws.calls:
+            facts.append(("seed", cut(str(draws.calls[0].seed), LONGEST)))
         if draws.course is not None:
             kernel = draws.course.kernel
             facts.append(("moves", ", ".join(str(name) for name in kernel.moves)))
@@ -407,8 +415,11 @@ def _facts(post: Posterior, draws: SampledPosterior, told: dict[str, Any]) -> li
         facts.append(("best log posterior drawn", f"{best_log_posterior(draws):.3f} (unnormalised)"))
     if evidence:
         facts.append(("log evidence", evidence))
-    facts.append(("versions", ", ".join(f"{name} {number}" for name, number in versions().items())))
-    return facts
+    made_by = [call.versions for call in draws.calls]
+    facts += [("versions", versions_words(numbers)) for i, numbers in enumerate(made_by) if numbers not in made_by[:i]]
+    if versions() not in made_by:
+        facts.append(("versions of this page" if made_by else "versions", versions_words(versions())))
+    return [(name, cut(value, LONGEST_CALL)) for name, value in facts]
 
 
 def _in_sentences(draws: SampledPosterior, content: dict[str, Any]) -> list[str]:

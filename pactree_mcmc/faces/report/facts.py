@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .text import LONGEST_NAME, cut
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
@@ -69,10 +70,18 @@ def best_log_posterior(post: SampledPosterior) -> float:
 
 def few(names: list[Any]) -> str:
     """The first names, and how many there are."""
-    shown = ", ".join(map(str, names[:MOST_NAMED]))
+    shown = ", ".join(cut(str(name), LONGEST_NAME) for name in names[:MOST_NAMED])
     return shown + (f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else "")
 
 
-def versions() -> dict[str, str]:
-    """Versions of the library and of what its numbers rest on."""
-    return {name: metadata.version(name) for name in ("pactree-mcmc", "numpy", "numba", "scipy")}
+def calls_of(post: SampledPosterior) -> list[str]:
+    """Lines of Python that make the draws again, and what is to be known of them; empty where that is not known."""
+    lines = [call.line for call in post.calls]
+    if not all(call.repeatable for call in post.calls):
+        lines.append("# not the same draws again: a call was interrupted, or given what a line cannot say")
+    return lines
+
+
+def versions_words(numbers: dict[str, str]) -> str:
+    """Releases in a line."""
+    return ", ".join(f"{name} {number}" for name, number in numbers.items())

@@ -171,7 +171,7 @@ def _icicle(content: dict[str, Any]) -> str:
 def _trees(content: dict[str, Any]) -> str:
     told = content["credible"]
     if told is None:
-        said = "Each tree is of a posterior of its own, so there is no one order among them."
+        said = "There is no one order among these trees: each is of a posterior, or of feature weights, of its own."
     else:
         what = "probable trees in all" if told["exact"] else f"of the {told['distinct']} distinct trees drawn"
         said = (
@@ -286,5 +286,7 @@ def _diagnosis(content: dict[str, Any]) -> str:
 
 def _facts(content: dict[str, Any]) -> str:
     lines = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in content["facts"])
-    again = "" if content["command"] is None else f"<p>Made by</p><pre>{escaped(content['command'])}</pre>"
+    drawn, command = "\n".join(content["calls"]), content["command"]
+    again = f"<p>The draws again, of the same model</p><pre>{escaped(drawn)}</pre>" if drawn else ""
+    again += "" if command is None else f"<p>This page again</p><pre>{escaped(command)}</pre>"
     return f"<dl>{lines}</dl>{again}"

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 N_LINES = 24
 """Nodes of the consensus tree shown."""
-WIDTH = 160
-"""Characters of a line."""
+WIDTH, LONGEST = 160, 240
+"""Characters of a line, and of the verdict."""
 
 
 def small_page(post: Posterior) -> str:
@@ -50,6 +50,6 @@ def small_page(post: Posterior) -> str:
     more_found = "".join(f"<li>{escaped(cut(line, WIDTH))}</li>" for line in found[1:4])
     listed = f"<ul>{more_found}</ul>" if more_found else ""
     return (
-        f"<div><p><b>{escaped(type(post).__name__)}.</b> {escaped(said)}</p>{listed}<table>{rows}</table>"
+        f"<div><p><b>{escaped(type(post).__name__)}.</b> {escaped(cut(said, LONGEST))}</p>{listed}<table>{rows}</table>"
         f"<pre>{tree}{more}</pre></div>"
     )

@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any
 
+LONGEST_NAME = 100
+"""Characters of the name of a feature, a class or a category."""
 DASH = "-"
 """Where a number is not known."""
 UNPRINTABLE = re.compile(

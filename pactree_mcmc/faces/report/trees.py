@@ -14,7 +14,7 @@ from ...posterior.summaries.credible_set import CredibleSet
 from ...table.values import NUMBER
 from ...tree.arrays import LEAF
 from ...tree.words import label_words
-from .text import as_json
+from .text import LONGEST_NAME, as_json, cut
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
@@ -92,7 +92,7 @@ def packed_trees(
     number[leaves] = -1 - of_leaf
     place = np.zeros(post.model.n_features, dtype=np.int64)
     place[used] = np.arange(len(used))
-    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+    log_posterior = order_of_trees(post, likely)
     return {
         "features": [_feature(post, int(k)) for k in used],
         "start": _typical_row(post, used),
@@ -103,7 +103,7 @@ def packed_trees(
                 "number": t,
                 "nodes": number[slice(*post.coded_trees.offset[t : t + 2])].tolist(),
                 "weight": _figures(w, 6),
-                "share": _figures(post.weight_of_tree[t], 6),
+                "fraction": _figures(post.weight_of_tree[t], 6),
                 "log_posterior": round(float(log_posterior[t]), 3),
                 "level": None if likely is None else _figures(likely.level_at(float(log_posterior[t])), 4),
                 "mode": int(mode_of_tree[t]),
@@ -113,6 +113,11 @@ def packed_trees(
         ],
         "said": said,
     }
+
+
+def order_of_trees(post: SampledPosterior, likely: CredibleSet | None) -> np.ndarray:
+    """Log posterior (n_distinct_trees,) by which trees are ordered; its mean over draws if there is no order."""
+    return post.log_prior_of_tree + post.log_score_of_tree if likely is None else post.log_posterior_of_tree
 
 
 def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
@@ -170,13 +175,14 @@ def _feature(post: SampledPosterior, k: int) -> dict[str, Any]:
     columns = post.model.columns
     categories = columns.categories[k]
     told: dict[str, Any] = {
-        "name": str(columns.names[k]),
+        "name": cut(str(columns.names[k]), LONGEST_NAME),
         "kind": columns.kind(k),
         "missing": columns.branches,
         "twin": k in columns.twins,
     }
     if categories is not None:
-        told |= {"kind": "nominal", "categories": [label_words(label) for label in categories.tolist()]}
+        labels = [cut(label_words(label), LONGEST_NAME) for label in categories.tolist()]
+        told |= {"kind": "nominal", "categories": labels}
     return told
 
 

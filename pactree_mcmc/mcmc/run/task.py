@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...files.calls import Call
 from ...files.encoding import kept
 from ...model import TreeModel
 from ...tree.drawn import Saved
@@ -61,6 +62,8 @@ class Plan(NamedTuple):
     betas: Any = None
     length: Length | None = None
     """Of a run that finds its own; None: the draws and no more."""
+    calls: tuple[Call, ...] = ()
+    """Those that ask for the draws, and for draws before."""
 
 
 @kept

@@ -79,12 +79,18 @@ class DirichletWeights:
         rho = float(p) if self.rho is None else float(self.rho)
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
+    def concentrations(self, p: int) -> np.ndarray:
+        """Returns the values that the concentration can have, all of the same prior probability."""
+        a, rho = self.numbers(p)
+        if a > 0.0:
+            return np.array([a])
+        below = ((np.arange(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
+        return rho * below / (1.0 - below)
+
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
         """Returns log weights (p,) drawn from the prior."""
-        a, rho = self.numbers(p)
-        if a == 0.0:
-            below = ((rng.integers(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
-            a = rho * below / (1.0 - below)
+        values = self.concentrations(p)
+        a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
         # Gamma(a/p) as Gamma(a/p + 1) times a power of a uniform number: it may lie below all floats
         log_weight = np.log(rng.gamma(a / p + 1.0, size=p)) - rng.standard_exponential(p) / (a / p)
         return log_weight - np.logaddexp.reduce(log_weight)

@@ -10,7 +10,7 @@ from ...core.checks import check_number
 from ...tree.coded import CodedTrees
 from ...tree.export import MOST_CLASSES, count_words, value_words
 from ..space.cells import rows_looked_at
-from ..space.paths import ALL_ROWS, in_words, path_to
+from ..space.paths import ALL_ROWS, Condition, in_words, path_to
 from ..space.support import most_probable_nodes
 
 if TYPE_CHECKING:
@@ -99,11 +99,9 @@ def consensus_of(post: SampledPosterior, probability: np.ndarray, min_support: f
     inside = np.array([rows_of_node(post, node, units) for node in nodes.tolist()])
     parent = _parents(inside)
     trees_with = post.cells.holders(chosen)
-    words, first = [ALL_ROWS], np.zeros(len(chosen), dtype=np.bool_)
-    for i in range(1, len(chosen)):
-        said, first[i] = _way(post, trees_with, chosen, int(parent[i]), i)
-        words.append(said)
-    order = _preorder(parent, first)
+    ways = [_way(post, trees_with, chosen, int(parent[i]), i) for i in range(1, len(chosen))]
+    words = [ALL_ROWS, *(in_words(post.model.columns, way) for way in ways)]
+    order = _preorder(parent, _places(parent, [[], *ways], inside, post.model.units.codes[:, units]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
@@ -151,8 +149,8 @@ def _parents(inside: np.ndarray) -> np.ndarray:
 
 def _way(
     post: SampledPosterior, trees_with: np.ndarray, chosen: np.ndarray, parent: int, child: int
-) -> tuple[str, bool]:
-    """The conditions from a cell to one in it, in the most probable tree that has both; and whether the first says yes.
+) -> list[Condition]:
+    """The conditions from a cell to one in it, in the most probable tree that has both.
 
     Where no tree drawn has both, the conditions from the root.
     """
@@ -169,16 +167,33 @@ def _way(
         # a split that parts no rows repeats the cell: the way begins below the last one
         node = start + int(np.flatnonzero(of_node == chosen[child])[0])
         above = start + int(np.flatnonzero(of_node == chosen[parent])[-1])
-    conditions = [c for at, c in path_to(post.distinct_trees, tree, node) if at >= above]
-    return in_words(post.model.columns, conditions), conditions[0].left
+    return [c for at, c in path_to(post.distinct_trees, tree, node) if at >= above]
 
 
-def _preorder(parent: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Nodes in preorder, children with ``first`` before the others."""
+def _places(parent: np.ndarray, ways: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """By what children of one node are ordered (m,): those whose first condition holds are before the others.
+
+    Three or more are ordered along the feature with thresholds that most of them are said to be split by, if there is
+    one that two have, by the mean code (p, rows) of their rows.
+    """
+    place = np.array([0.0, *(float(not way[0].left) for way in ways[1:])])
+    for node in range(len(parent)):
+        children = np.flatnonzero(parent == node)
+        features = [k for i in children for k in {c.feature for c in ways[i] if c.categories < 0}]
+        if len(children) < 3 or not features:
+            continue
+        count = np.bincount(features)
+        if count.max() >= 2:
+            place[children] = [codes[count.argmax(), inside[i]].mean() for i in children]
+    return place
+
+
+def _preorder(parent: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Nodes in preorder, children by their ``place`` (m,)."""
     order, todo = [], [0]
     while todo:
         node = todo.pop()
         order.append(node)
         children = np.flatnonzero(parent == node)
-        todo += children[np.argsort(first[children], kind="stable")].tolist()
+        todo += children[np.argsort(-place[children], kind="stable")].tolist()
     return np.array(order)

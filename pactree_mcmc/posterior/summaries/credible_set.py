@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import check_number
+from ...model.marginal_prior import log_marginal_prior
 from ...tree.tree import Tree
 
+NO_CLOSED_FORM = (
+    "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
+)
 if TYPE_CHECKING:
     from ..sampled import SampledPosterior
 
@@ -85,7 +89,8 @@ class CredibleSet:
         Raises
         ------
         ValueError
-            If it is no tree, or splits on a column that X lacks.
+            If it is no tree, splits on a column that X lacks, or, where feature weights are unknown, has a cell that
+            admits some features and not others.
 
         Examples
         --------
@@ -97,8 +102,11 @@ class CredibleSet:
         (0.0, True, False)
         """
         given = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
-        log_posterior = self._post.model.log_posterior(given)
-        return 1.0 if log_posterior == -np.inf else self.level_at(log_posterior)
+        model = self._post.model
+        log_prior = log_marginal_prior(model, given)
+        if np.isnan(log_prior):
+            raise ValueError(f"the tree has no level: {NO_CLOSED_FORM}.")
+        return 1.0 if log_prior == -np.inf else self.level_at(log_prior + model.log_score(given))
 
     def level_at(self, log_posterior: float) -> float:
         """Fraction of the posterior in trees of a larger ``log_posterior`` (nats, as the model gives it)."""
@@ -120,8 +128,13 @@ class CredibleSet:
 
 def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
     """Returns the set, from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
-    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    drawn = np.flatnonzero(weight > 0.0)
+    log_posterior, drawn = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
+    unknown = int(np.isnan(log_posterior[drawn]).sum())
+    if unknown:
+        raise ValueError(
+            f"{unknown} of the {len(drawn)} trees drawn have no place in an order of trees: {NO_CLOSED_FORM}. Give "
+            "feature_weights= as numbers, or drop features that few cells can be split on."
+        )
     order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
     inside = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])

@@ -165,10 +165,14 @@ class ExploresTrees:
         Raises
         ------
         ValueError
-            If an argument is out of range, there are no draws, or they are from a progressive mixture.
+            If an argument is out of range, there are no draws, they are from a progressive mixture, or feature weights
+            are unknown and a tree drawn has a cell that admits some features and not others.
 
         Notes
         -----
+        Where feature weights are unknown they are integrated out, in closed form (a Dirichlet-multinomial probability
+        of the features split on) if every cell that is split admits all features, or only one.
+
         Trees are ordered by their log posteriors, which are exact for any tree; only the posterior probability of all
         trees above a given one is estimated from draws, with the Monte-Carlo error of a fraction. Under `LeafPenalty`
         log posteriors are known up to a constant, which does not change the order.

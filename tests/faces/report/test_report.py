@@ -239,7 +239,7 @@ class TestWhatItSays:
         paths, told = common_paths(post), in_page(post)
         fractions = np.zeros(len(paths.parent))
         for tree in told["trees"]:
-            fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["share"]
+            fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
         assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
     def test_some_of_many_trees_are_a_fair_sample(self):
@@ -364,6 +364,25 @@ class TestPage:
         for tag, a in read.elements:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
+
+    def test_the_script_asks_for_all_that_a_tree_has(self):
+        """Another name in the script is no error in a browser, but NaN on the page."""
+        told = report_content(posterior(), None, None)["trees"]
+        asked = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
+        assert set(told["trees"][0]) - {"mode"} <= asked
+
+    def test_names_of_any_length_stay_small(self, tmp_path):
+        """Of features, classes and categories: each has thousands of characters."""
+        names = [f"{i}" + "feature " * 700 for i in range(3)]
+        labels = np.array([f"{i}" + "class " * 900 for i in range(3)], dtype=object)
+        post = posterior(lambda rng, n: labels[rng.integers(3, size=n)], columns=names, n_trees=40)
+        page = written(post, tmp_path, title="t" * 9000)
+        assert len(page) < 300_000
+        assert len(post._repr_html_()) < 10_000
+        table = pd.DataFrame({"c": labels[np.arange(30) % 3], "x": np.arange(30.0)})
+        model = pt.TreeModel(table, np.arange(30) % 3 == 1, nominal=["c"])
+        nominal = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        assert len(written(nominal, tmp_path)) < 200_000
 
     def test_large_trees_and_many_classes_stay_small(self, tmp_path):
         post = posterior(lambda rng, n: np.arange(n) % 20, n=120, n_trees=700, draws=(4, 1000), depth=6, p=5, seed=3)

@@ -10,6 +10,7 @@ from scipy.stats import beta
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.write import write_parts
+from pactree_mcmc.model.marginal_prior import log_marginal_prior
 from pactree_mcmc.model.prior_draws import draw_prior
 from pactree_mcmc.posterior.convergence import check_convergence
 from pactree_mcmc.posterior.ess import autocorrelation_times
@@ -294,3 +295,82 @@ def test_an_estimator_takes_the_prior():
         warnings.simplefilter("ignore")
         found.fit(TABLE, Y)
     assert found.posterior_.feature_weights.shape[-1] == 3
+
+
+def continuous(weights, n=12, p=2, **rest):
+    """A model in which every cell of two rows or more admits all features."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(n, p))
+    return pt.TreeModel(
+        X, X[:, 0] + 0.3 * rng.normal(size=n) > 0.0, split_prior=pt.LocalCuts(feature_weights=weights), **rest
+    )
+
+
+def mean_log_prior(model, tree, weights):
+    """Log of the mean prior over weights that are equally likely."""
+    logs = [model.log_prior(tree, feature_weights=w) for w in weights]
+    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+
+
+def check_marginal_prior():
+    model = continuous(pt.DirichletWeights(concentration=A), tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=3))
+    rng = np.random.default_rng(2)
+    trees = [draw_prior(model, rng).tree for _ in range(6)]
+    assert len({tree.n_leaves for tree in trees}) > 2
+    for tree in trees:
+        assert log_marginal_prior(model, tree) == pytest.approx(mean_log_prior(model, tree, points(2, 150)), abs=1e-2)
+
+
+def test_the_prior_of_a_tree_is_its_mean_over_the_weights():
+    check_marginal_prior()
+
+
+@pytest.mark.planted
+def test_a_mean_over_the_weights_of_another_concentration(monkeypatch):
+    right = pt.DirichletWeights.concentrations
+    monkeypatch.setattr(pt.DirichletWeights, "concentrations", lambda self, p: 2.0 * right(self, p))
+    with pytest.raises(AssertionError):
+        check_marginal_prior()
+
+
+def test_an_unknown_concentration_is_averaged():
+    model = continuous("dirichlet", p=3)
+    values = model.split_prior.drawn_weights.concentrations(3)
+    tree = draw_prior(model, np.random.default_rng(1)).tree
+    each = [log_marginal_prior(continuous(pt.DirichletWeights(concentration=float(a)), p=3), tree) for a in values]
+    assert log_marginal_prior(model, tree) == pytest.approx(np.logaddexp.reduce(each) - np.log(len(each)))
+
+
+def test_cells_with_one_feature_left_have_no_choice():
+    """Whatever the weights, their splits are the same; with some features left there is no closed form."""
+    model = model_of(pt.DirichletWeights(concentration=A), p=2)
+    trees = [draw_prior(model, np.random.default_rng(seed)).tree for seed in range(40)]
+    found = [log_marginal_prior(model, tree) for tree in trees]
+    assert not np.isnan(found).any()
+    for tree, log_prior in zip(trees[:5], found, strict=False):
+        assert log_prior == pytest.approx(mean_log_prior(model, tree, points(2, 150)), abs=1e-2)
+    wider = model_of(pt.DirichletWeights(concentration=A))
+    assert any(np.isnan(log_marginal_prior(wider, draw_prior(wider, np.random.default_rng(s)).tree)) for s in range(40))
+
+
+def test_credible_set_with_the_weights_integrated_out(tmp_path):
+    model = continuous(pt.DirichletWeights(concentration=A), n=9, tree_prior=pt.ChipmanPrior(0.6, 1.0, max_depth=2))
+    post = pt.sample(model, 2000, tune=300, chains=2, rng=1, kernel="cgm", proposals=30, progress=False)
+    likely = post.credible_set(0.9)
+    # odds of trees are those of how often they are drawn
+    often = np.flatnonzero(post.weight_of_tree > 0.02)
+    assert len(often) >= 5
+    gap = np.log(post.weight_of_tree[often]) - post.log_posterior_of_tree[often]
+    assert np.ptp(gap) < 0.4
+    mean = np.log(post.weight_of_tree[often]) - (post.log_prior_of_tree + post.log_score_of_tree)[often]
+    assert np.ptp(mean) > np.ptp(gap)
+    best = likely.tree(0)
+    assert best in likely and likely.level(best) == 0.0
+    assert "credible set has" in post.report(tmp_path / "page.html").read_text()
+
+
+def test_no_credible_set_without_a_closed_form(tmp_path):
+    post = pt.sample(model_of("dirichlet"), 100, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+    with pytest.raises(ValueError, match=r"of the \d+ trees drawn have no place .*Give feature_weights="):
+        post.credible_set()
+    assert "There is no one order among these trees" in post.report(tmp_path / "page.html").read_text()

@@ -1,0 +1,234 @@
+"""Upper bounds of the sum over all trees below a cell, from its rows alone: for cells that are not expanded.
+
+A tree of m leaves below a cell has at most the score of the best partition of its rows into m parts, whatever the
+splits are, and the trees of m leaves have at most the mass that the tree prior would give them if every cell could be
+split. Where some cannot, its mass goes to smaller trees, whose best score is no larger: so the sum over m of mass times
+best score is an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, xlogy
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.special import gammaln
+from pactree_mcmc.model import (
+    BetaBinomial,
+    DirichletMultinomial,
+    ExponentialGamma,
+    FrozenLaplace,
+    GammaGamma,
+    NegativeBinomialBeta,
+    NormalInverseGamma,
+    NormalKnownVariance,
+    PacBayesLoss,
+    PoissonGamma,
+    TreeModel,
+    WeibullGamma,
+)
+from pactree_mcmc.posterior.evidence import prior_mass
+
+from .graph.build import find_members
+from .graph.work import Points
+
+MOST_LEAVES = 32
+"""Numbers of leaves told apart; larger trees count together."""
+MOST_ROWS = 2000
+"""Rows up to which the best partitions are tabulated, which takes time and memory that grow with their square."""
+
+
+class Ceiling(NamedTuple):
+    """Upper bounds for a model."""
+
+    values: np.ndarray
+    """(P, r) what each distinct point adds to the sums of its cell."""
+    best_scores: Callable[[np.ndarray], np.ndarray]
+    """From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more
+    parts in the last column; they do not decrease along a row."""
+    log_mass: np.ndarray
+    """(depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth."""
+
+    def log_most(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
+        """Log upper bounds (n,) of the sums over trees that split cells with these ``sums`` at a ``depth`` (n,)."""
+        return logsumexp(self.log_mass[depth] + self.best_scores(sums), axis=1)
+
+
+def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
+    """Returns the upper bounds for a model, or why there are none."""
+    mass = prior_mass(model)
+    if mass.log_mass is None:
+        return f"the mass of {model.tree_prior!r} requires the sum over all trees"
+    found = _best_scores(model, points)
+    if isinstance(found, str):
+        return found
+    values, best_scores = found
+    n_columns = best_scores(np.zeros((1, values.shape[1]))).shape[1]
+    return Ceiling(values, best_scores, leaf_masses(model, n_columns))
+
+
+def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
+    """Values of points and the function of their sums; or why there is no bound."""
+    leaf: Any = model.leaf
+    stats = points.stats
+    if type(leaf) is DirichletMultinomial:
+        return _of_classes(model, stats)
+    if type(leaf) in (NormalInverseGamma, NormalKnownVariance):
+        return _of_numbers(model, stats)
+    if type(leaf) is PacBayesLoss:
+        counted = stats[:, -model.target.n_classes :]
+        values = np.column_stack([counted.sum(axis=1) - counted.max(axis=1), counted.sum(axis=1)])
+        # a square root of a sum is at most the sum of the roots
+        return values, lambda sums: (-leaf.lambda1 * sums[:, 0] - leaf.lambda2 * np.sqrt(sums[:, 1]))[:, None]
+    if type(leaf) not in BY_POINT:
+        return f"no bound of the likelihood is known under {type(leaf).__name__}"
+    return BY_POINT[type(leaf)](model, stats)[:, None], lambda sums: sums[:, :1]
+
+
+def _entropies(counts: np.ndarray) -> np.ndarray:
+    """Log of the largest likelihood (m,) of classes with these counts (m, K)."""
+    return xlogy(counts, counts).sum(axis=1) - xlogy(counts.sum(axis=1), counts.sum(axis=1))
+
+
+def _of_classes(model: Any, stats: np.ndarray) -> Any:
+    """Rows of points of one class, at best in one leaf for each class, and the other points, with probabilities of
+    their own.
+
+    The probability of a row increases with the rows of its own class in the leaf and decreases with those of others.
+    """
+    alpha = np.broadcast_to(np.asarray(model.leaf.alpha, dtype=np.float64), stats.shape[1])
+    total, pure = alpha.sum(), ((stats > 0.0).sum(axis=1) <= 1)[:, None]
+
+    def best(sums: np.ndarray) -> np.ndarray:
+        counts = sums[:, :-1]
+        alone = gammaln(alpha + counts) - gammaln(alpha) - gammaln(total + counts) + gammaln(total)
+        return (alone.sum(axis=1) + sums[:, -1])[:, None]
+
+    return np.column_stack([np.where(pure, stats, 0.0), _entropies(stats)]), best
+
+
+def _of_numbers(model: Any, stats: np.ndarray) -> Any:
+    """By the number of rows alone: parts of n rows have at least the spread of the n rows of the table that are nearest
+    to each other.
+    """
+    leaf, target = model.leaf, model.target
+    about = float(leaf.m0 - target.center)
+
+    def of_rows(n: float, scatter: float) -> float:
+        return leaf.log_score(np.array([n, n * about, scatter + n * about**2]), target) if n > 0.0 else 0.0
+
+    if target.weight is None and len(target.values) <= MOST_ROWS:
+        score = np.array([of_rows(n, scatter) for n, scatter in enumerate(least_scatters(target.values))])
+        table = best_partitions(score, MOST_LEAVES)
+        return stats[:, :1], lambda sums: table[:, np.rint(sums[:, 0]).astype(np.int64)].T
+
+    def best(sums: np.ndarray) -> np.ndarray:
+        # without spread one part is best: its log score is convex in the number of rows, and 0 of none
+        n, which = np.unique(sums[:, 0], return_inverse=True)
+        return np.array([of_rows(float(k), 0.0) for k in n])[which.reshape(-1), None]
+
+    return stats[:, :1], best
+
+
+def least_scatters(y: np.ndarray) -> np.ndarray:
+    """Smallest sums of squares (n + 1,) about their mean of 0, 1, ..., n numbers of ``y`` (n,): neighbours in order."""
+    y = np.sort(y) - np.mean(y)
+    first, second = (np.concatenate([[0.0], np.cumsum(y**power)]) for power in (1, 2))
+    out = np.zeros(len(y) + 1)
+    for k in range(2, len(out)):
+        out[k] = (second[k:] - second[:-k] - (first[k:] - first[:-k]) ** 2 / k).min()
+    # less what rounding may have added to a sum of squares
+    return np.maximum(out - 1e-12 * second[-1], 0.0)
+
+
+@jit
+def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
+    """Largest sums (most - 1, n) of ``score`` (n,) over partitions of each number into at most 2, ..., most - 1 parts
+    and, in the last row, into any; a part may be empty, of score 0.
+    """
+    n = len(score)
+    out = np.empty((most - 1, n))
+    fewer, anyhow = score.copy(), score.copy()
+    for k in range(n):
+        for j in range(1, k):
+            anyhow[k] = max(anyhow[k], score[j] + anyhow[k - j])
+    for m in range(most - 2):
+        for k in range(n):
+            best = fewer[k]
+            for j in range(1, k):
+                best = max(best, score[j] + fewer[k - j])
+            out[m, k] = best
+        fewer = out[m].copy()
+    out[most - 2] = anyhow
+    return out
+
+
+def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
+    """Log prior mass (depths, n_columns) of the trees with 2, 3, ... leaves below a cell split at a depth, those with
+    more in the last column, if every cell could be split.
+
+    Raised where it is less than the factor of a cell that cannot: then it dominates that of any cell.
+    """
+    prior = model.prior_tables
+    table, limit = prior.table, prior.depth_limit
+    bonus = np.exp(max(prior.empty_bonus, 0.0))
+    stop, forced = np.exp(table.log_stop) * bonus, np.exp(table.log_forced) * bonus
+    split, most = np.exp(table.log_split), n_columns + 1
+    mass = np.zeros(most + 1)
+    mass[1] = forced[limit]
+    out = np.full((limit + 1, n_columns), -np.inf)
+    for depth in range(limit - 1, -1, -1):
+        both = split[depth] * np.convolve(mass, mass)
+        mass = both[: most + 1].copy()
+        mass[most] += both[most + 1 :].sum()
+        with np.errstate(divide="ignore"):
+            out[depth] = np.log(mass[2:])
+        mass[1] += stop[depth]
+        mass[1] += max(0.0, forced[depth] - mass.sum())
+    return out
+
+
+def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
+    exposure, count, rest = stats.T
+    reference = model.leaf.params(model.target)[3]
+    if reference > 0.0:
+        return rest + xlogy(count, count) - xlogy(count, exposure * reference) - (count - exposure * reference)
+    return rest + xlogy(count, count) - xlogy(count, exposure) - count
+
+
+def _failures(ways: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return ways + _entropies(np.column_stack([one, other]))
+
+
+def _times(events: np.ndarray, total: np.ndarray) -> np.ndarray:
+    return xlogy(events, events) - xlogy(events, total) - events
+
+
+BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
+    FrozenLaplace: lambda model, s: _entropies(s[:, model.target.n_classes :]),
+    PoissonGamma: _poisson,
+    NegativeBinomialBeta: lambda model, s: _failures(s[:, 3], s[:, 1] * model.leaf.dispersion, s[:, 2]),
+    BetaBinomial: lambda model, s: _failures(s[:, 3], s[:, 1], s[:, 2]),
+    ExponentialGamma: lambda model, s: _times(s[:, 1], s[:, 2]),
+    WeibullGamma: lambda model, s: (
+        _times(s[:, 1], s[:, 2]) + s[:, 1] * np.log(model.leaf.k) + (model.leaf.k - 1.0) * s[:, 3]
+    ),
+    GammaGamma: lambda model, s: (
+        _times(s[:, 1] * model.leaf.k, s[:, 2]) + (model.leaf.k - 1.0) * s[:, 3] - s[:, 1] * gammaln(model.leaf.k)
+    ),
+}
+"""Log of the largest likelihood (P,) of the rows of points with given statistics, under any parameters."""
+
+
+@jit
+def sum_points(model: Any, work: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
+    """Sums ``out`` (n, r) of the ``values`` (P, r) of the points of the cells from number ``first`` on."""
+    for cell in range(first, len(out)):
+        for a in range(values.shape[1]):
+            out[cell, a] = 0.0
+        for j in range(find_members(model, work, cell)):
+            for a in range(values.shape[1]):
+                out[cell, a] += values[work.scratch.members[j], a]
