@@ -8,7 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
 from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, told

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit

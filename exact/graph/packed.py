@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.core.compile.pack import pack
 
 from .cells import CellGraph
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import parts_rows
 from pactree_mcmc.tree.arrays import LEAF

@@ -17,7 +17,7 @@ from numba.typed import List
 
 from ..core.bits import goes_left
 from ..core.compile.jit import jit
-from ..core.compile.structs import pack
+from ..core.compile.pack import pack
 from ..mcmc.chain.chain import Chain
 from ..mcmc.chain.draw_store import log_prior_of, trimmed
 from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree

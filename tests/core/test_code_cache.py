@@ -7,6 +7,7 @@ import numba
 import pytest
 
 from pactree_mcmc.core.compile import cache as _code_cache
+from pactree_mcmc.core.compile import sources as _sources
 from pactree_mcmc.core.compile.jit import jit
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -75,12 +76,12 @@ def library(tmp_path, monkeypatch):
         for name, text in (files | {f"{name.replace('__', '/')}.py": text for name, text in texts.items()}).items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        monkeypatch.setattr(_code_cache, "__file__", str(tmp_path / "pactree_mcmc" / "core" / "compile" / "cache.py"))
-        _code_cache._texts.cache_clear()
-        return _code_cache.sources.__wrapped__(package)
+        monkeypatch.setattr(_sources, "__file__", str(tmp_path / "pactree_mcmc" / "core" / "compile" / "sources.py"))
+        _sources._texts.cache_clear()
+        return _sources.sources.__wrapped__(package)
 
     yield stamp
-    _code_cache._texts.cache_clear()
+    _sources._texts.cache_clear()
 
 
 @pytest.mark.parametrize("changed", ["entry", "near", "named"])
@@ -104,7 +105,7 @@ def test_everything_counts_for_others(library):
 
 
 def test_imports_are_those_of_the_parser():
-    texts = _code_cache._texts()
+    texts = _sources._texts()
     packages = {name for name in texts if any(other.startswith(f"{name}.") for other in texts)}
     for name, text in texts.items():
         found = set()
@@ -115,7 +116,7 @@ def test_imports_are_those_of_the_parser():
                 found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
-        assert found & set(texts) <= set(_code_cache._imports(name)), name
+        assert found & set(texts) <= set(_sources._imports(name)), name
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generator
-from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.target import Target
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told

@@ -20,8 +20,11 @@ from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 from . import COMPILES
-from .blocks import BlockType, load_fixed
 from .cache import CodeCache
+from .jit import FASTER
+
+if FASTER:
+    from .blocks import BlockType, load_fixed
 
 NUMBERS = types.CPointer(types.float64)
 SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))
@@ -82,7 +85,7 @@ def _guarded(function: Callable[..., float], with_params: bool) -> Callable[...,
 
 
 def _pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
-    if isinstance(kind, BlockType):
+    if FASTER and isinstance(kind, BlockType):
         kind, value = kind.as_array, load_fixed(builder, value)
     array = context.make_array(kind)(context, builder, value)
     return cgutils.get_item_pointer(context, builder, kind, array, place, wraparound=False)

@@ -10,7 +10,14 @@ from numba.extending import overload
 
 from . import COMPILES
 from .cache import CodeCache
-from .linking import EntryCompiler, PartCompiler
+
+try:
+    from . import structs
+    from .linking import EntryCompiler, PartCompiler
+except (ImportError, AttributeError):
+    structs = None
+FASTER = COMPILES and structs is not None
+"""Whether numba's private parts are as known here; else it compiles as it does for everybody, which takes longer."""
 
 
 def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> Any:
@@ -23,8 +30,11 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
     ``key`` returns what the code depends on besides the sources of the library, when it is first called (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    if not COMPILES:
-        return numba.njit(**options)(function)
+    if not FASTER:
+        plain = numba.njit(**options)(function)
+        if COMPILES:
+            plain._cache = CodeCache(function, key)
+        return plain
     entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
     entry._cache = CodeCache(function, key)
 

@@ -21,6 +21,7 @@ from numba.core.caching import FunctionCache, _CacheLocator
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 
+ROOT = Path(__file__).parents[3]
 ARCHIVES = Path(__file__).with_name("archives")
 PROCESSOR = 1
 """Its place in the keys of an index."""
@@ -36,11 +37,11 @@ def write_archive(cache: Path) -> Path:
     """Make an archive of all of the library's compiled code in a cache; its folder."""
     out = ARCHIVES / tag()
     shutil.rmtree(out, ignore_errors=True)
-    root = Path(__file__).parents[3]
-    for package in sorted({path.parent for name in ("pactree_mcmc", "exact") for path in (root / name).rglob("*.py")}):
+    sources = [path for name in ("pactree_mcmc", "exact") for path in (ROOT / name).rglob("*.py")]
+    for package in sorted({path.parent for path in sources}):
         kept = cache / _CacheLocator.get_suitable_cache_subpath(str(package / "any.py"))
         for file in sorted(kept.glob("*.nb[ic]")):
-            to = out / ".".join(package.relative_to(root).parts)
+            to = out / ".".join(package.relative_to(ROOT).parts)
             to.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, to / file.name)
     return out

@@ -1,7 +1,7 @@
 """Groups of arrays and numbers that compiled code takes as one pointer.
 
 A NamedTuple of arrays reaches a compiled function as some hundred separate values, and compiling slows down
-accordingly. `pack` lays out what they are in memory once, as numbers, and compiled code gets the address.
+accordingly. Here what they are is laid out in memory once, as numbers, and compiled code gets the address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import typeof
 from numba.extending import NativeValue, infer_getattr, models, register_model, unbox
 
-from . import COMPILES
 from .blocks import BlockType, load_fixed
 from .generators import GENERATOR, generator_words
 
@@ -70,14 +69,6 @@ class Packed:
 
     def __reduce__(self) -> Any:
         raise TypeError("packed arrays are addresses and cannot be pickled.")
-
-
-def pack(value: Any) -> Any:
-    """Returns a NamedTuple of arrays, numbers, and NamedTuples of such, as one pointer; the arrays are shared.
-
-    Without compilation it is the NamedTuple itself. Arrays must not be resized, nor the numbers expected to change.
-    """
-    return Packed(value) if COMPILES else value
 
 
 @functools.cache

@@ -16,8 +16,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import cpu_target
 
-from . import COMPILES
 from .cache import Store, watchers
+from .jit import FASTER
 from .linking import MemberCompiler, MembersLibrary
 from .shipped import library_of, result_in, set_environments
 
@@ -34,7 +34,7 @@ def compile_together(members: Sequence[Member]) -> None:
 
     Where most of them are ready already, the rest is left to be compiled by itself when it is called.
     """
-    if not COMPILES or 2 * len(_missing(members)) <= len(members):
+    if not FASTER or 2 * len(_missing(members)) <= len(members):
         return
     with global_compiler_lock:
         missing = _missing(members)

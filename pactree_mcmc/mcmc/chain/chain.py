@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit
-from ...core.compile.structs import pack
+from ...core.compile.pack import pack
 from ...model import Lowered
 from ...model.split_prior.geometry import parts_rows
 from ...model.unit_stats import add_unit

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...core.bits import mixed
 from ...core.compile.jit import jit
-from ...core.compile.structs import pack
+from ...core.compile.pack import pack
 from ...core.logsum import log_add
 from ...model import Lowered
 from ..edits.carry_over import cell_bits

@@ -7,8 +7,8 @@ from typing import Any
 import numba
 from numba.core import types
 
-from ...core.compile import COMPILES
-from ...core.compile.structs import pack
+from ...core.compile.jit import FASTER
+from ...core.compile.pack import pack
 from ...core.compile.together import Member, compile_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
@@ -25,7 +25,7 @@ INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 
 def make_ready(chain: Chain, grown: bool) -> None:
     """Compile what the chain will call, or load it, if its kernel is a named one; other kernels' moves one by one."""
-    if COMPILES and any(set(chain.kernel.names) == set(names) for names in WEIGHTS.values()):
+    if FASTER and any(set(chain.kernel.names) == set(names) for names in WEIGHTS.values()):
         compile_together(members(chain, grown))
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.compile.structs import pack
+from ...core.compile.pack import pack
 from ...model import TreeModel
 from ...model.not_finite import NotFinite
 from ..chain.chain import Chain

@@ -1,0 +1,157 @@
+"""Groups of arrays as one pointer: compiled code reads and writes what NumPy does."""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.compile.pack import pack
+from tests.programs import run
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+RECORD = np.dtype([("a", np.int64), ("b", np.int32), ("c", np.float32)], align=True)
+
+
+class Inner(NamedTuple):
+    """Numbers of all kinds, and arrays."""
+
+    numbers: np.ndarray
+    records: np.recarray
+    flag: bool
+    x: float
+    n: int
+
+
+class Outer(NamedTuple):
+    """A group in a group, and a generator."""
+
+    rng: Any
+    inner: Inner
+    table: np.ndarray
+    cube: np.ndarray
+
+
+class Drawing(NamedTuple):
+    """A generator alone."""
+
+    rng: Any
+
+
+def outer(seed=0):
+    rng = np.random.default_rng(seed)
+    records = np.zeros(3, dtype=RECORD).view(np.recarray)
+    records.a, records.b, records.c = [1, -2, 3], [4, 5, 6], [0.5, -0.25, 8.0]
+    inner = Inner(rng.normal(size=4), records, bool(seed % 2), 2.5 + seed, -4 - seed)
+    return Outer(np.random.default_rng(7), inner, rng.normal(size=(3, 4)), rng.integers(0, 99, (2, 3, 2)))
+
+
+@jit
+def read(o, i):
+    last = o.table[-1, -1]
+    row, total = o.table[i], 0.0
+    for value in o.inner.numbers:
+        total += value
+    here = o.inner.records[i]
+    sizes = len(o.table) + o.table.shape[1] * 10 + o.cube.size * 100 + o.inner.numbers.ndim
+    return last, row[1], total, here.a, here.b, here.c, sizes, o.cube[1, i, 0], o.inner.flag, o.inner.x, o.inner.n
+
+
+def read_plainly(o, i):
+    here, sizes = o.inner.records[i], len(o.table) + o.table.shape[1] * 10 + o.cube.size * 100 + 1
+    found = o.table[-1, -1], o.table[i, 1], o.inner.numbers.sum(), here.a, here.b, here.c, sizes, o.cube[1, i, 0]
+    return *found, o.inner.flag, o.inner.x, o.inner.n
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_reading(seed):
+    o = outer(seed)
+    packed = pack(o)
+    for i in (0, 1, 2, -1, -3):
+        assert read(packed, i) == pytest.approx(read_plainly(o, i), abs=1e-12)
+
+
+@jit
+def write(o, i):
+    o.table[i, 0] = 7
+    o.table[0, :] = 1.5
+    o.table[1] = o.table[2]
+    o.inner.numbers[-1] += 2.5
+    o.inner.numbers[:2] = o.inner.numbers[2:]
+    o.inner.records[i].b = 9
+    o.inner.records[0] = o.inner.records[2]
+    o.cube[0, i, 1] -= 3
+
+
+def test_writing():
+    o, other = outer(), outer()
+    write(pack(o), 2)
+    write.py_func(other, 2)
+    assert np.array_equal(o.table, other.table)
+    assert np.array_equal(o.inner.numbers, other.inner.numbers)
+    assert np.array_equal(o.inner.records, other.inner.records)
+    assert np.array_equal(o.cube, other.cube)
+
+
+@jit
+def one_of(o, mine):
+    chosen = o.inner.numbers if mine else np.ones(4)
+    return chosen.sum() + np.sort(o.inner.numbers[1:])[0]
+
+
+def test_a_block_and_an_array_in_one_name():
+    o = outer()
+    assert one_of(pack(o), True) == pytest.approx(one_of.py_func(o, True))
+    assert one_of(pack(o), False) == pytest.approx(one_of.py_func(o, False))
+
+
+def test_arrays_that_are_not_contiguous():
+    o = outer()
+    turned = o._replace(table=o.table.T, cube=o.cube[:, ::-1])
+    assert read(pack(turned), 1) == pytest.approx(read_plainly(turned, 1))
+
+
+def test_a_group_in_a_group_is_shared():
+    o = outer()
+    inside = pack(o.inner)
+    around = pack(o._replace(inner=inside))
+    del inside
+    write(around, 1)
+    assert o.inner.records.b[1] == 9
+
+
+def test_what_cannot_be_packed_and_pickled():
+    with pytest.raises(TypeError, match="compiled code takes no str in a group of arrays"):
+        pack(outer()._replace(table="text"))
+    with pytest.raises(TypeError, match="addresses and cannot be pickled"):
+        pack(outer()).__reduce__()
+
+
+@jit
+def draw(o, out, n):
+    for i in range(len(out)):
+        out[i] = o.rng.integers(0, n)
+    return o.rng.random(), o.rng.gamma(2.5), o.rng.standard_exponential()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 3 << 30, (1 << 32) - 1])
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+def test_drawn_as_numpy_draws(n, bits):
+    ours, theirs = np.random.Generator(bits(3)), np.random.Generator(bits(3))
+    out = np.empty(300, dtype=np.int64)
+    rest = draw(pack(Drawing(ours)), out, n)
+    assert out.tolist() == [theirs.integers(0, n) for _ in range(300)]
+    assert rest == (theirs.random(), theirs.gamma(2.5), theirs.standard_exponential())
+
+
+@pytest.mark.slow
+def test_another_numba_gives_the_same_draws(tmp_path):
+    """Where private parts of numba are not what they were, it compiles as it does for everybody."""
+    import os
+
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    faster, plainly = (run("with_another_numba", *words, env=env) for words in ((), ("other",)))
+    assert faster.stdout.startswith("True")
+    assert plainly.stdout.startswith("False"), plainly.stderr
+    assert faster.stdout.split(" ", 1)[1] == plainly.stdout.split(" ", 1)[1]

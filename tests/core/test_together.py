@@ -1,0 +1,178 @@
+"""Functions compiled as one, and code that comes with the library: used where it fits, refused where it does not."""
+
+import pickle
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba.core import types
+
+from pactree_mcmc.core.compile import cache as _cache
+from pactree_mcmc.core.compile import shipped as _shipped
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.together import Member, compile_together
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+
+class Numbers(NamedTuple):
+    """One array."""
+
+    x: np.ndarray
+
+
+@jit
+def shared(o, i):
+    if i >= len(o.x):
+        raise IndexError("behind the end")
+    return 3.0 * o.x[i]
+
+
+def first(o, i):
+    return shared(o, i) + 1.0
+
+
+def second(o, i):
+    o.x[i] = shared(o, i)
+
+
+VALUES = Numbers(np.arange(4.0))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(_shipped, "ARCHIVES", tmp_path / "archives")
+    monkeypatch.setattr(_cache.CodeCache, "_is_foreign", False)
+    monkeypatch.setattr(_cache, "sources", lambda package: "the sources")
+    return tmp_path
+
+
+def compiled():
+    """Both functions, as in a new process; and which of them had to be compiled."""
+    functions, told = [jit(first), jit(second)], []
+    kind = numba.typeof(pack(VALUES))
+    _cache.watchers.append(lambda of: told.append(of._function.__name__))
+    try:
+        compile_together([Member(function, (kind, types.int64)) for function in functions])
+    finally:
+        _cache.watchers.pop()
+    return functions, told
+
+
+def check(functions):
+    values = Numbers(np.arange(4.0))
+    one, two = functions
+    assert one(pack(values), 2) == 7.0
+    two(pack(values), 3)
+    assert values.x.tolist() == [0.0, 1.0, 2.0, 9.0]
+    with pytest.raises(IndexError, match="behind the end"):
+        one(pack(values), 4)
+
+
+def test_compiled_once_then_found():
+    functions, told = compiled()
+    check(functions)
+    assert told == ["first", "second"]
+    functions, told = compiled()
+    check(functions)
+    assert told == []
+
+
+def test_one_library_for_both():
+    functions, _ = compiled()
+    (a,), (b,) = (function.overloads.values() for function in functions)
+    assert a.library is b.library
+    again = compiled()[0]
+    compile_together([Member(function, next(iter(function.overloads))) for function in again])
+    assert all(len(function.overloads) == 1 for function in again)
+
+
+def shipped(folder):
+    """An archive of what is compiled, and an empty cache."""
+    compiled()
+    for file in (folder / "cache").rglob("*.nb?"):
+        to = folder / "archives" / _shipped.tag() / first.__module__.rpartition(".")[0]
+        to.mkdir(parents=True, exist_ok=True)
+        file.rename(to / file.name)
+
+
+def index_of(folder):
+    (path,) = (folder / "archives").rglob("*.nbi")
+    with path.open("rb") as file:
+        version = pickle.load(file)
+        stamp, index = pickle.loads(file.read())
+    return path, version, stamp, index
+
+
+def test_code_that_came_with_the_library(folder):
+    shipped(folder)
+    functions, told = compiled()
+    check(functions)
+    assert told == []
+    assert list((folder / "cache").rglob("*.nbc")) == []
+
+
+def test_code_for_another_processor(folder):
+    """Machine code is made anew, and kept."""
+    shipped(folder)
+    path, version, stamp, index = index_of(folder)
+    (((names, magic), file),) = index.items()
+    others = {(names, (magic[0], "another", "+none")): file}
+    path.write_bytes(pickle.dumps(version) + pickle.dumps((stamp, others)))
+    functions, told = compiled()
+    check(functions)
+    assert told == []
+    assert len(list((folder / "cache").rglob("*.nbc"))) == 1
+    (folder / "archives").rename(folder / "gone")
+    assert compiled()[1] == []
+
+
+@pytest.mark.parametrize("wrong", ["stale", "numba", "foreign", "damaged", "types"])
+def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
+    shipped(folder)
+    path, version, stamp, index = index_of(folder)
+    if wrong == "stale":
+        monkeypatch.setattr(_cache, "sources", lambda package: "newer sources")
+    elif wrong == "numba":
+        path.write_bytes(pickle.dumps("0.1 " + version.split(" ", 1)[1]) + pickle.dumps((stamp, index)))
+    elif wrong == "foreign":
+        (folder / "archives" / _shipped.tag()).rename(folder / "archives" / "py37-numba0.1-plan9-pdp11")
+    elif wrong == "damaged":
+        next(path.parent.glob("*.nbc")).write_bytes(b"damaged")
+    else:
+        path.write_bytes(
+            pickle.dumps(version) + pickle.dumps((stamp, {(("other",), key[1]): index[key] for key in index}))
+        )
+    functions, told = compiled()
+    check(functions)
+    assert told == ["first", "second"]
+
+
+def test_one_function_that_came_with_the_library(folder):
+    assert jit(first)(pack(VALUES), 1) == 4.0
+    for file in (folder / "cache").rglob("*.nb?"):
+        to = folder / "archives" / _shipped.tag() / first.__module__.rpartition(".")[0]
+        to.mkdir(parents=True, exist_ok=True)
+        file.rename(to / file.name)
+    told = []
+    _cache.watchers.append(told.append)
+    try:
+        assert jit(first)(pack(VALUES), 1) == 4.0
+    finally:
+        _cache.watchers.pop()
+    assert told == []
+
+
+def test_an_archive_is_made_of_the_library_only(folder):
+    cache = folder / "made"
+    ours = cache / _shipped._CacheLocator.get_suitable_cache_subpath(str(_shipped.ROOT / "pactree_mcmc/core/x.py"))
+    for place in (ours, cache / "others_0"):
+        place.mkdir(parents=True)
+        (place / "some.function-1.py311.nbi").write_bytes(b"")
+    out = _shipped.write_archive(cache)
+    assert [file.relative_to(out).as_posix() for file in out.rglob("*.nbi")] == [
+        "pactree_mcmc.core/some.function-1.py311.nbi"
+    ]
