@@ -1,41 +1,91 @@
-"""Time to the first result of pt.sample and exact.solve: empty cache, then a second process, imports included.
+"""Processor seconds to the first result, imports included: empty cache, then a second process; rivals beside.
 
-Run: python benchmarks/cold_start.py
+Run: python benchmarks/cold_start.py [--wheel PYTHON] [--rivals PYTHON]
+
+``--wheel`` is the Python of an environment in which the wheel of ``verification/wheel.py`` is installed, ``--rivals``
+of one with stochtree and pymc-bart. A process is counted with all its children.
 """
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
 
-from clock import timed
-
+OURS = """
+import warnings; warnings.simplefilter("ignore")
+import numpy as np, pactree_mcmc as pt
+rng = np.random.default_rng(0)
+X = rng.integers(0, 5, ({rows}, 2)).astype(float)
+model = pt.TreeModel(X, (X[:, 0] > 2) ^ (rng.random({rows}) < .1))
+{call}
+"""
 CALLS = {
     "pt.sample, defaults": "pt.sample(model, rng=0, progress=False)",
     "pt.sample, kernel local": "pt.sample(model, 100, tune=100, rng=0, progress=False)",
     "pt.sample, kernel grow-prune": "pt.sample(model, 100, tune=100, rng=0, kernel='grow-prune', progress=False)",
-    "exact.solve": "exact.solve(model)",
+    "exact.solve": "import exact; exact.solve(model)",
 }
-SCRIPT = """
-import numpy as np, pactree_mcmc as pt, exact
+DATA = """
+import numpy as np
 rng = np.random.default_rng(0)
-X = rng.integers(0, 5, (200, 2)).astype(float)
-model = pt.TreeModel(X, (X[:, 0] > 2) ^ (rng.random(200) < .1))
-{call}
+X = rng.normal(size=(200, 2)); y = X[:, 0] + rng.normal(size=200)
 """
+RIVALS = {
+    "stochtree, BARTModel of 50 trees, 100 draws": DATA
+    + "from stochtree import BARTModel; BARTModel().sample(X_train=X, y_train=y, num_gfr=0, num_mcmc=100,"
+    + " mean_forest_params={'num_trees': 50})",
+    "pymc-bart, 50 trees, 100 draws, one chain": DATA
+    + """
+import pymc as pm, pymc_bart as pmb
+with pm.Model():
+    mu = pmb.BART("mu", X, y, m=50)
+    pm.Normal("y", mu, 1.0, observed=y)
+    pm.sample(draws=100, tune=100, chains=1, cores=1, random_seed=0, progressbar=False)
+""",
+}
+IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
+
+
+def spent(python, script, cache, folder=None):
+    """Processor seconds of a process and its children, with this cache of compiled code."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
+    env |= {"NUMBA_CACHE_DIR": cache, "PYTENSOR_FLAGS": f"base_compiledir={cache}"}
+    before = os.times()
+    subprocess.run([python, "-W", "ignore", "-c", script], check=True, env=env, cwd=folder, capture_output=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def row(name, python, script, folder=None, second=None):
+    """Print one line: the first process, and a second."""
+    with tempfile.TemporaryDirectory() as cache:
+        cells = [spent(python, script, cache, folder), spent(python, second or script, cache, folder)]
+    print(f"| {name} | {cells[0]:.1f} | {cells[1]:.1f} |", flush=True)
 
 
 def main():
-    print("| first call | empty cache | second process |\n| --- | --- | --- |", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wheel", help="the Python of an environment with the wheel")
+    parser.add_argument("--rivals", help="the Python of an environment with stochtree and pymc-bart")
+    args = parser.parse_args()
+    print("| first call, 200 rows; a second process, 1,000 rows | empty cache, CPU s | second process |")
+    print("| --- | --- | --- |")
     for name, call in CALLS.items():
-        with tempfile.TemporaryDirectory() as cache:
-            env = os.environ | {"NUMBA_CACHE_DIR": cache}
-            command = [sys.executable, "-W", "ignore", "-c", SCRIPT.format(call=call)]
-            cells = []
-            for _ in range(2):
-                _, wall, _ = timed(lambda command=command, env=env: subprocess.run(command, check=True, env=env), 1)
-                cells.append(f"{wall:.1f} s")
-            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        script, second = (OURS.format(call=call, rows=rows) for rows in (200, 1000))
+        row(f"{name}, source tree", sys.executable, script, second=second)
+        if args.wheel:
+            # elsewhere, so that the sources are not found beside
+            row(f"{name}, wheel", args.wheel, script, tempfile.gettempdir(), second)
+    if args.rivals:
+        for name, script in RIVALS.items():
+            row(name, args.rivals, script, tempfile.gettempdir())
+            row(
+                f"{name.split(',')[0]}, import alone",
+                args.rivals,
+                f"import {IMPORTS[name.split(',')[0]]}",
+                tempfile.gettempdir(),
+            )
 
 
 if __name__ == "__main__":

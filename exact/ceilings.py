@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
 
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.special import gammaln
+from pactree_mcmc.core.special import gammaln, logsumexp, xlogy
 from pactree_mcmc.model import (
     BetaBinomial,
     DirichletMultinomial,

@@ -39,6 +39,8 @@ def sampler(n: int = 200) -> None:
         post.predict_proba(X) if target.dtype == bool else (post.predict(X), post.predict_interval(X))
         post.summary()
         post.consensus_tree()
+        post.feature_inclusion()
+        post.modes()
 
 
 def kernels(n: int = 200) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
+from ...core.special import expit
 from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS
 from .decisions import Decisions, add_likelihood
 
