@@ -29,6 +29,15 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
     if kind == DIRICHLET and lookup.shape[1] > 1:
         for row in range(n):
             out[row] += counts_score(lookup, stats, row)
+    elif kind == NORMAL:
+        for row in range(n):
+            out[row] += normal_score(params, lookup, stats, row)
+    elif kind == KNOWN_NORMAL or kind == SHARED_NORMAL:
+        for row in range(n):
+            out[row] += known_normal_score(params, lookup, stats, row)
+    elif kind == POISSON:
+        for row in range(n):
+            out[row] += poisson_score(params, stats, row)
     elif kind == LOSS:
         for row in range(n):
             out[row] += loss_score(params, stats, row)
