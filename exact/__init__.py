@@ -4,7 +4,9 @@ Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProb
 Intractable.
 Comparison: compare, Comparison.
 For other programs: to_timbertrek.
-Progressive mixture: progressive_mixture, ProgressiveMixture, kl_bound, KLBound.
+Progressive mixture: progressive_mixture, ProgressiveMixture, data_dependent_mixture, DataDependentMixture; bounds
+kl_bound, KLBound, kl_infimum, KLInfimum, vc_kl_bound, minimax_lower_bound, MinimaxBound.
+Local rules: check_local_rule, LocalRuleReport, local_rule, ModelRule, local_rule_log_probability.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
@@ -28,8 +30,17 @@ from .graph.cells import CellGraph, Intractable, build_graph
 from .posterior import BestTrees, CellProbabilities, ExactPosterior
 from .recursion.terms import by_slot, with_terms
 from .solving import solve
+from .systems.blanchard.data_dependent import DataDependentMixture, data_dependent_mixture
 from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
-from .systems.blanchard.kullback import KLBound, kl_bound
+from .systems.blanchard.infimum import KLInfimum, kl_infimum
+from .systems.blanchard.kullback import KLBound, MinimaxBound, kl_bound, minimax_lower_bound, vc_kl_bound
+from .systems.blanchard.local_rules import (
+    LocalRuleReport,
+    ModelRule,
+    check_local_rule,
+    local_rule,
+    local_rule_log_probability,
+)
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
 from .systems.pac_bayes.subtrees import oracle_bound
@@ -52,13 +63,18 @@ __all__ = [
     "CellProbabilities",
     "Comparison",
     "ContextTreeWeighting",
+    "DataDependentMixture",
     "DesignCounts",
     "DyadicTreeClassifier",
     "ExactPosterior",
     "Guarantee",
     "Intractable",
     "KLBound",
+    "KLInfimum",
+    "LocalRuleReport",
     "MeanAndVariance",
+    "MinimaxBound",
+    "ModelRule",
     "NeymanPearsonTree",
     "NeymanPearsonTreeClassifier",
     "PACBayesTheoryClassifier",
@@ -78,13 +94,19 @@ __all__ = [
     "best_log_weight",
     "build_graph",
     "by_slot",
+    "check_local_rule",
     "compare",
     "context_tree_weighting",
     "count_global_splittings",
     "count_trees",
+    "data_dependent_mixture",
     "hull_by_size",
     "kl_bound",
+    "kl_infimum",
+    "local_rule",
+    "local_rule_log_probability",
     "log_sum",
+    "minimax_lower_bound",
     "minimise_risk",
     "neyman_pearson_tree",
     "occurrences",
@@ -93,6 +115,7 @@ __all__ = [
     "solve",
     "solve_global_splitting",
     "to_timbertrek",
+    "vc_kl_bound",
     "visited",
     "with_terms",
 ]

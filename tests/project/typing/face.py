@@ -31,6 +31,7 @@ from tests.project.typing.face_exact import (
     comparison,
     dyadic_trees,
     global_splitting,
+    local_rules_and_equation_nine,
     progressive_mixtures,
     prunings,
     regressor,
@@ -365,6 +366,7 @@ def main() -> None:
     sums_over_graph(classes)
     progressive_mixtures(frozen)
     sequences_and_streams(loss)
+    local_rules_and_equation_nine()
     dyadic_trees()
     prunings(truth.best_tree_of_size(2))
     global_splitting(pt.kd_tree(X[:6], 1))
