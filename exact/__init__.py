@@ -10,9 +10,10 @@ Local rules: check_local_rule, LocalRuleReport, local_rule, ModelRule, local_rul
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
-Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty.
-Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee.
-Pruning: Prunings, PruningFamily.
+Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty,
+RootFragments; dyadic_oracle, OracleInequality, dyadic_fragment_bound.
+Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee; vc_tolerance, vc_failure, vc_failure_iid.
+Pruning: Prunings, PruningFamily, dominates.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
 Learning theory: oracle_bound.
@@ -45,9 +46,12 @@ from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixtu
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
 from .systems.pac_bayes.subtrees import oracle_bound
 from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
-from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
+from .systems.scott.oracle import OracleInequality, dyadic_oracle
+from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot, dominates
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
+from .systems.scott.root_fragments import RootFragments, dyadic_fragment_bound
+from .systems.scott.tolerances import vc_failure, vc_failure_iid, vc_tolerance
 from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
@@ -77,6 +81,7 @@ __all__ = [
     "ModelRule",
     "NeymanPearsonTree",
     "NeymanPearsonTreeClassifier",
+    "OracleInequality",
     "PACBayesTheoryClassifier",
     "PACBayesTreeClassifier",
     "PenalisedTree",
@@ -84,6 +89,7 @@ __all__ = [
     "ProgressiveMixtureClassifier",
     "PruningFamily",
     "Prunings",
+    "RootFragments",
     "SizePenalty",
     "SpatiallyAdaptive",
     "SquareRoot",
@@ -100,6 +106,9 @@ __all__ = [
     "count_global_splittings",
     "count_trees",
     "data_dependent_mixture",
+    "dominates",
+    "dyadic_fragment_bound",
+    "dyadic_oracle",
     "hull_by_size",
     "kl_bound",
     "kl_infimum",
@@ -115,7 +124,10 @@ __all__ = [
     "solve",
     "solve_global_splitting",
     "to_timbertrek",
+    "vc_failure",
+    "vc_failure_iid",
     "vc_kl_bound",
+    "vc_tolerance",
     "visited",
     "with_terms",
 ]

@@ -261,9 +261,19 @@ def dyadic_trees() -> None:
     ]
     for penalty in penalties:
         assert_type(exact.minimise_risk(X, y, penalty=penalty, levels=2), exact.PenalisedTree)
+    assert_type(risk(X, y, penalty=exact.RootFragments(delta=0.1), levels=2), exact.PenalisedTree)
+    assert_type(exact.dyadic_fragment_bound(found.tree, X, y, delta=0.1), certificates.Bound)
+    oracle = exact.dyadic_oracle(X, np.full((16, 2), 0.5), n=100, levels=2, bounds=[[0, 1]] * 2)
+    assert_type(oracle, exact.OracleInequality)
+    assert_type(oracle.value, float)
+    assert_type(oracle.expected, float)
+    assert_type(exact.vc_tolerance([100, 200], 0.1, 3, k=1), Array)
+    assert_type(exact.vc_failure(100, 100, 0.2, 0.2, 1), float)
+    assert_type(exact.vc_failure_iid(100, 0.5, 0.2, 0.2, 1), float)
     tree = exact.neyman_pearson_tree(X, y, alpha=0.2, method="srm", tolerance=0.0, strength=0.5, levels=2)
     assert_type(tree, exact.NeymanPearsonTree)
     assert_type(tree.tree, pt.Tree)
+    assert_type(tree.gap, float)
     for fraction in (tree.alpha, tree.false_alarm, tree.miss, tree.limit, tree.objective):
         assert_type(fraction, float)
     guarantee = assert_type(tree.guarantee, exact.Guarantee)
@@ -283,6 +293,8 @@ def prunings(tree: pt.Tree) -> None:
     assert_type(pruned.penalty, float)
     family = assert_type(found.weakest_link(), exact.PruningFamily)
     assert_type(found.family(lambda leaves: np.sqrt(leaves)), exact.PruningFamily)
+    assert_type(found.family(np.sqrt, dominated_by=lambda leaves: leaves), exact.PruningFamily)
+    assert_type(exact.dominates(np.square, np.sqrt, 10), bool)
     assert_type(family.n_leaves, Array)
     assert_type(family.cost, Array)
     assert_type(family.threshold, Array)
