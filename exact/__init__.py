@@ -16,7 +16,7 @@ Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee; vc_tolerance,
 Pruning: Prunings, PruningFamily, dominates.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
-Learning theory: oracle_bound.
+Learning theory: oracle_bound, vote_excess_bound, adaptive_rate, AdaptiveRate.
 Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
 NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 """
@@ -44,6 +44,7 @@ from .systems.blanchard.local_rules import (
 )
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.nguyen_kpotufe.rates import AdaptiveRate, adaptive_rate, vote_excess_bound
 from .systems.pac_bayes.subtrees import oracle_bound
 from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
 from .systems.scott.oracle import OracleInequality, dyadic_oracle
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from .estimators.voting_trees import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
+    "AdaptiveRate",
     "AdditivePenalty",
     "BestTrees",
     "CellGraph",
@@ -96,6 +98,7 @@ __all__ = [
     "TreeSource",
     "TreesWithin",
     "VisitedPosterior",
+    "adaptive_rate",
     "best_by_size",
     "best_log_weight",
     "build_graph",
@@ -129,6 +132,7 @@ __all__ = [
     "vc_kl_bound",
     "vc_tolerance",
     "visited",
+    "vote_excess_bound",
     "with_terms",
 ]
 

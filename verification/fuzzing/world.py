@@ -276,7 +276,7 @@ VALID |= {
     "moves": [lambda w: [], lambda w: [pt.Move("idle", propose_nothing)]],
     "counts": _const(None, ("a", "b"), ["a"]),
     "small model": _const(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0])),
-    "method": _const("srm", "erm"),
+    "method": _const("srm", "erm", "adaptive"),
     "loss": _const(None, "errors", "squares"),
     "engine": _const("smc", "mcmc"),
     "cells": _const(20_000_000, 1, 100),

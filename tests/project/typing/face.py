@@ -299,6 +299,7 @@ def bounds(tree: pt.Tree) -> None:
         certificates.dyadic_tree_bound(tree, X, [0, 1] * 8, n_classes=2, cyclic=False),
         certificates.holdout(3, 100),
         certificates.holdout_gibbs(0.1, 100, delta=0.05),
+        exact.vote_excess_bound([0.1], [0.0], [-1.0], n=1000, n_classes=2),
         exact.oracle_bound(0.0, [0.5, 0.5], n=1000, n_nodes=7, depth=2, n_features=1, n_classes=2),
     ]
     for bound in given:
