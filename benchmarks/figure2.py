@@ -60,7 +60,10 @@ def main():
                 print(
                     f"{name}, {base}, {rule}:", *(f"{n}: {e:.3f}" for n, e in zip(sizes, line, strict=True)), flush=True
                 )
-            axes.set(xscale="log", title=f"{name}, {base}")
+            axes.set(
+                xscale="log", xticks=(250, 1000, 4000), xticklabels=("250", "1,000", "4,000"), title=f"{name}, {base}"
+            )
+            axes.minorticks_off()
             axes.set_ylabel("test error" if column == 0 else "")
             if base == "kd":
                 axes.set_xlabel("training rows")

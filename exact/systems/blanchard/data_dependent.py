@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc import progressive_mixture as by_populations
-from pactree_mcmc.core.checks import Seed, check_choice, check_flag, read_generator, read_labels
+from pactree_mcmc.core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_numbers
 from pactree_mcmc.core.special import logsumexp
 from pactree_mcmc.model import FrozenLaplace, TreeModel
 from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
@@ -152,7 +152,7 @@ def data_dependent_mixture(
 
 def _numbers(name: str, X: Any) -> np.ndarray:
     table = Table(X)
-    values = np.column_stack([np.asarray(table.column(k), dtype=np.float64) for k in range(table.n_features)])
+    values = np.column_stack([read_numbers(f"column {k} of {name}", table.column(k)) for k in range(table.n_features)])
     if not np.isfinite(values).all():
         raise ValueError(f"{name} holds missing or infinite values; give finite numbers.")
     return values

@@ -70,7 +70,7 @@ def check_local_rule(
     Raises
     ------
     ValueError
-        If an argument is out of range, or the rule does not return probabilities.
+        If an argument is out of range, or the rule fails or does not return probabilities.
     TypeError
         If the rule is not a function.
     Intractable
@@ -98,8 +98,7 @@ def check_local_rule(
     >>> check_local_rule(avoid_first, 2, 2).worst
     ({'': 1}, '0', '1', 0, 1)
     """
-    if not callable(rule):
-        raise TypeError(f"rule is {in_words(rule)}; give a function of (splits, leaf).")
+    _check_rule(rule)
     check_count("n_splits", n_splits)
     check_count("max_depth", max_depth)
     check_count("max_trees", max_trees)
@@ -136,16 +135,21 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
     Raises
     ------
     ValueError
-        If a path lacks the one above it, or the rule does not return probabilities.
+        If a path lacks the one above it, or the rule fails or does not return probabilities.
+    TypeError
+        If the rule is not a function, or ``splits`` not a dict of strings.
 
     Examples
     --------
     >>> round(local_rule_log_probability(lambda splits, leaf: [0.25, 0.75], {"": 0, "1": 1}), 4)
     -1.674
     """
+    _check_rule(rule)
     check_type("splits", splits, dict, "a dict from paths to numbers of splits")
     made: dict[str, int] = {}
     total = 0.0
+    for path in splits:
+        check_type("a path", path, str, "a string of '0' and '1'")
     for path in sorted(splits, key=lambda path: (len(path), path)):
         if (path and path[:-1] not in made) or set(path) - set("01"):
             raise ValueError(f"splits has the path {path!r} and not that above it; give paths of '0' and '1'.")
@@ -220,8 +224,17 @@ def local_rule(model: TreeModel) -> ModelRule:
     return ModelRule(rule, splits)
 
 
+def _check_rule(rule: Any) -> None:
+    if not callable(rule):
+        raise TypeError(f"rule is {in_words(rule)}; give a function of (splits, leaf).")
+
+
 def _probabilities(rule: LocalRule, made: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
-    p = read_numbers("what rule returns", rule(dict(made), leaf))
+    try:
+        returned = rule(dict(made), leaf)
+    except Exception as error:
+        raise ValueError(f"rule fails at {leaf!r} of a tree of {len(made)} splits: {in_words(error)}") from error
+    p = read_numbers("what rule returns", returned)
     if p.ndim != 1 or (n is not None and len(p) != n) or not np.all(p >= 0.0):
         raise ValueError(f"rule returns shape {p.shape} at {leaf!r}; return probabilities >= 0 of each of the splits.")
     if p.any() and abs(p.sum() - 1.0) > 1e-6:

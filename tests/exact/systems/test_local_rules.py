@@ -130,6 +130,8 @@ def test_the_rule_of_a_model(splits):
 def test_bad_input():
     with pytest.raises(TypeError, match="function"):
         exact.check_local_rule("rule", 2, 2)
+    with pytest.raises(ValueError, match="rule fails at ''"):
+        exact.check_local_rule(lambda splits, leaf: splits["0"], 2, 2)
     with pytest.raises(ValueError, match="sum to 2"):
         exact.check_local_rule(lambda splits, leaf: [1.0, 1.0], 2, 2)
     with pytest.raises(ValueError, match="shape"):
