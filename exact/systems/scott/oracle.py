@@ -64,7 +64,7 @@ def dyadic_oracle(
     Parameters
     ----------
     X : table of shape (m, p)
-        Points with equal mass that stand for the distribution, in a simulation a grid or a large sample of it.
+        Points of equal mass, in a simulation a grid or a large sample: they are taken as the distribution.
     probability : array-like of shape (m, K)
         Of each class at these points.
     n : int
