@@ -65,7 +65,7 @@ def vc_failure(n0: int, n1: int, eps0: float, eps1: float, vc_dimension: int) ->
     n0, n1 : int
         Rows of the null class and of the other, >= 1, known before the sample is drawn.
     eps0, eps1 : float
-        Tolerances > 0.
+        Tolerances in (0, 1].
     vc_dimension : int
         V >= 0.
 
@@ -91,7 +91,7 @@ def vc_failure(n0: int, n1: int, eps0: float, eps1: float, vc_dimension: int) ->
     total = 0.0
     for name, n, eps in (("0", n0, eps0), ("1", n1, eps1)):
         check_count(f"n{name}", n)
-        eps = check_number(f"eps{name}", eps, "a number > 0", 5e-324)
+        eps = check_number(f"eps{name}", eps, "a number in (0, 1]", 5e-324, 1.0)
         total += _capped(math.log(8.0) + vc_dimension * math.log(n) - n * eps**2 / 128.0)
     return total
 
@@ -134,7 +134,7 @@ def vc_failure_iid(n: int, prior0: float, eps0: float, eps1: float, vc_dimension
     prior0 = check_number("prior0", prior0, "a probability in (0, 1)", 5e-324, BELOW_ONE)
     total = 0.0
     for name, prior, eps in (("0", prior0, eps0), ("1", 1.0 - prior0, eps1)):
-        eps = check_number(f"eps{name}", eps, "a number > 0", 5e-324)
+        eps = check_number(f"eps{name}", eps, "a number in (0, 1]", 5e-324, 1.0)
         if n * (prior * eps) ** 2 < 10.0 * math.sqrt(5.0):
             return 1.0
         rate = n * (prior * eps) ** 2 / (640.0 * math.sqrt(5.0))
