@@ -20,8 +20,8 @@ SPACES = {
 }  # fmt: skip
 
 
-def problem(name, n=8):
-    rng = np.random.default_rng(2)
+def problem(name):
+    rng, n = np.random.default_rng(2), 6 if name in ("trivial", "global") else 8
     X, p = rng.random((n, 2)), rng.random(n)
     splits, prior, kind = SPACES[name]
     model = pt.TreeModel(
