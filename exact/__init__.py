@@ -4,16 +4,19 @@ Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProb
 Intractable.
 Comparison: compare, Comparison.
 For other programs: to_timbertrek.
-Progressive mixture: progressive_mixture, ProgressiveMixture, kl_bound, KLBound.
+Progressive mixture: progressive_mixture, ProgressiveMixture, data_dependent_mixture, DataDependentMixture; bounds
+kl_bound, KLBound, kl_infimum, KLInfimum, vc_kl_bound, minimax_lower_bound, MinimaxBound.
+Local rules: check_local_rule, LocalRuleReport, local_rule, ModelRule, local_rule_log_probability.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
 Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
-Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty.
-Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee.
-Pruning: Prunings, PruningFamily.
+Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty,
+RootFragments; dyadic_oracle, OracleInequality, dyadic_fragment_bound.
+Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee; vc_tolerance, vc_failure, vc_failure_iid.
+Pruning: Prunings, PruningFamily, dominates.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
-Learning theory: oracle_bound.
+Learning theory: oracle_bound, vote_excess_bound, adaptive_rate, AdaptiveRate.
 Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
 NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 """
@@ -29,15 +32,28 @@ from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
 from .solving import solve
+from .systems.blanchard.data_dependent import DataDependentMixture, data_dependent_mixture
 from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
-from .systems.blanchard.kullback import KLBound, kl_bound
+from .systems.blanchard.infimum import KLInfimum, kl_infimum
+from .systems.blanchard.kullback import KLBound, MinimaxBound, kl_bound, minimax_lower_bound, vc_kl_bound
+from .systems.blanchard.local_rules import (
+    LocalRuleReport,
+    ModelRule,
+    check_local_rule,
+    local_rule,
+    local_rule_log_probability,
+)
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.nguyen_kpotufe.rates import AdaptiveRate, adaptive_rate, vote_excess_bound
 from .systems.pac_bayes.subtrees import oracle_bound
 from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
-from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
+from .systems.scott.oracle import OracleInequality, dyadic_oracle
+from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot, dominates
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
+from .systems.scott.root_fragments import RootFragments, dyadic_fragment_bound
+from .systems.scott.tolerances import vc_failure, vc_failure_iid, vc_tolerance
 from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
@@ -47,21 +63,28 @@ if TYPE_CHECKING:
     from .estimators.voting_trees import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
+    "AdaptiveRate",
     "AdditivePenalty",
     "BestTrees",
     "CellGraph",
     "CellProbabilities",
     "Comparison",
     "ContextTreeWeighting",
+    "DataDependentMixture",
     "DesignCounts",
     "DyadicTreeClassifier",
     "ExactPosterior",
     "Guarantee",
     "Intractable",
     "KLBound",
+    "KLInfimum",
+    "LocalRuleReport",
     "MeanAndVariance",
+    "MinimaxBound",
+    "ModelRule",
     "NeymanPearsonTree",
     "NeymanPearsonTreeClassifier",
+    "OracleInequality",
     "PACBayesTheoryClassifier",
     "PACBayesTreeClassifier",
     "PenalisedTree",
@@ -69,23 +92,34 @@ __all__ = [
     "ProgressiveMixtureClassifier",
     "PruningFamily",
     "Prunings",
+    "RootFragments",
     "SizePenalty",
     "SpatiallyAdaptive",
     "SquareRoot",
     "TreeSource",
     "TreesWithin",
     "VisitedPosterior",
+    "adaptive_rate",
     "best_by_size",
     "best_log_weight",
     "build_graph",
     "by_slot",
+    "check_local_rule",
     "compare",
     "context_tree_weighting",
     "count_global_splittings",
     "count_trees",
+    "data_dependent_mixture",
+    "dominates",
+    "dyadic_fragment_bound",
+    "dyadic_oracle",
     "hull_by_size",
     "kl_bound",
+    "kl_infimum",
+    "local_rule",
+    "local_rule_log_probability",
     "log_sum",
+    "minimax_lower_bound",
     "minimise_risk",
     "neyman_pearson_tree",
     "occurrences",
@@ -94,7 +128,12 @@ __all__ = [
     "solve",
     "solve_global_splitting",
     "to_timbertrek",
+    "vc_failure",
+    "vc_failure_iid",
+    "vc_kl_bound",
+    "vc_tolerance",
     "visited",
+    "vote_excess_bound",
     "with_terms",
 ]
 

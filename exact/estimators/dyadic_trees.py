@@ -170,7 +170,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     ----------
     alpha : float, default 0.1
         False-alarm level, in (0, 1).
-    method : {"srm", "erm"}, default "srm"
+    method : {"srm", "erm", "adaptive"}, default "srm"
         As for `neyman_pearson_tree`.
     max_leaves : int or None, default None
         Largest number of leaves; None: as many as can matter. "erm" needs a number.

@@ -430,6 +430,10 @@ class TreeModel:
         """
         return self._rules.draw(rng, cell, log_weight)
 
+    def log_rule(self, cell: PlainCell, split: Split) -> float:
+        """Returns log R(split | cell); feature weights that are unknown count as equal."""
+        return self._rules.log_probability(cell, split)
+
     def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
         """Returns the two children of the cell under ``split``."""
         return self._rules.children(cell, split)

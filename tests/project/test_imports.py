@@ -26,7 +26,19 @@ from verification.imports import (
 
 FACES_OVER_BOTH = [ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/commands.py", "sklearn/base.py")]
 MODULES = modules()
-HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special", "xarray", "h5py", "h5netcdf", "tqdm", "dask")
+HEAVY = (
+    "arviz",
+    "matplotlib",
+    "sklearn",
+    "pandas",
+    "polars",
+    "scipy.special",
+    "xarray",
+    "h5py",
+    "h5netcdf",
+    "tqdm",
+    "dask",
+)
 
 
 @pytest.mark.parametrize(

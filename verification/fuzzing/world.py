@@ -38,6 +38,11 @@ OWN_SPLITS = pt.CustomSplits(own_weight)
 OWN_LEAF = pt.CustomLeaf(own_score, stats=own_sums, predict=lambda sums: sums[:, 0])
 
 
+def own_rule(splits: dict[str, int], leaf: str) -> list[float]:
+    """A local rule of one's own, over two splits."""
+    return [0.5, 0.5] if len(splits) < 2 else [0.25, 0.75]
+
+
 class World:
     """The tables, models, posteriors and trees that valid arguments are chosen from."""
 
@@ -240,6 +245,9 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     "weight": _const(own_weight),
     "weighed": _const(None, pt.LocalCuts(min_leaf=2), pt.GridCuts(3)),
     "over": _const("feature", "cell"),
+    "paid": _const("corollary", "counted", "global", "local"),
+    "rule": _const(own_rule),
+    "made": _const({}, {"": 1}, {"": 0, "1": 1}),
     "sizes": _const((), [0.5], [1, 2.0]),
     "sums": _const(own_sums),
     "x columns": _const([0], [0, 1]),
@@ -268,7 +276,7 @@ VALID |= {
     "moves": [lambda w: [], lambda w: [pt.Move("idle", propose_nothing)]],
     "counts": _const(None, ("a", "b"), ["a"]),
     "small model": _const(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0])),
-    "method": _const("srm", "erm"),
+    "method": _const("srm", "erm", "adaptive"),
     "loss": _const(None, "errors", "squares"),
     "engine": _const("smc", "mcmc"),
     "cells": _const(20_000_000, 1, 100),

@@ -76,15 +76,20 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     """
     check_type("structure", structure, Tree, "a Tree")
     check_cells(max_cells)
-    depth = max(structure.depth, 1)
-    split_prior, prior = LocalCuts(trivial=True), BranchingProcess(0.5, depth)
+    split_prior, prior = LocalCuts(trivial=True), BranchingProcess(0.5, 1)
     model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, split_prior=split_prior)
     if structure.feature.max() >= model.n_features:
         raise ValueError(
             f"the structure splits on feature {structure.feature.max()}; X has {model.n_features} columns."
         )
+    return count_splittings(model, structure, max_cells)
+
+
+def count_splittings(model: TreeModel, structure: Tree, max_cells: int) -> int:
+    """Returns the number of splittings of the rows of a model with ``LocalCuts(trivial=True)``."""
+    prior = BranchingProcess(0.5, max(structure.depth, 1))
+    base = build_graph(TreeModel.from_parts(model.parts._replace(tree_prior=prior)), max_cells)
     structures, root = _structures_of(structure)
-    base = build_graph(model, max_cells)
     return count_trees(_pair_graph(base, structures, np.array([root]), np.zeros(1, dtype=np.int64), max_cells)[0])
 
 
@@ -122,11 +127,21 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     >>> truth.n_leaves_pmf().round(3).tolist()
     [0.0, 0.446, 0.13, 0.279, 0.145]
     """
-    if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
-        raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
+    check_global(model)
     check_cells(max_cells)
     if not model.leaf.separates:
         raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
+    return ExactPosterior(model, splitting_graph(model, max_cells))
+
+
+def check_global(model: Any) -> None:
+    """Refuse a model whose splits are not those of the global splitting prior."""
+    if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
+        raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
+
+
+def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
+    """The graph whose trees weigh as under the global splitting prior."""
     limit, p = int(model.prior_tables.depth_limit), model.n_features
     n_structures = 1
     for _ in range(limit - 1):
@@ -139,12 +154,12 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     if (root.stop - root.start) * n_structures**2 > most:
         raise Intractable((root.stop - root.start) * n_structures**2, most, "splits of the root")
     if limit == 0:
-        return ExactPosterior(model, base)
+        return base
     structures = _all_structures(p, limit - 1)
     first = np.unique(np.concatenate([base.left[root], base.right[root]])).astype(np.int64)
     sigma, cell = (a.ravel() for a in np.meshgrid(np.arange(n_structures), first, indexing="ij"))
     pairs, place = _pair_graph(base, structures, sigma, cell, max_cells)
-    return ExactPosterior(model, _with_root(model, base, structures, pairs, place))
+    return _with_root(model, base, structures, pairs, place)
 
 
 def _structures_of(tree: Tree) -> tuple[_Structures, int]:

@@ -1,14 +1,24 @@
-"""Kullback-Leibler bounds of the progressive mixture for a given tree (Blanchard 1999, corollaries 1 and 2)."""
+"""Kullback-Leibler bounds of the progressive mixture (Blanchard 1999, theorems 3 and 4, both corollaries)."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
+
+from ...graph.limits import check_cells
+from .global_splitting import check_global, count_splittings
+
+SPLITS = ("corollary", "counted", "global")
+PROBABILITIES = np.linspace(0.02, 0.98, 25)
+"""Success probabilities among which the largest minimax bound is looked for."""
 
 
 class KLBound(NamedTuple):
@@ -17,10 +27,12 @@ class KLBound(NamedTuple):
     prior: float
     """``log(1 / pi(tree)) / L``; under local cuts pi of the shape and the features alone."""
     leaves: float
-    """``(K - 1) n_leaves / (N - L + 1)``: the cost of estimating the leaves."""
+    """``(K - 1) n_leaves / (N - L + 1)``: the cost of estimating the leaves; the other terms alone are those of
+    theorems 1 and 3, relative to the tree with its leaves as E determines them."""
     splits: float
     """Under local cuts ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal split the sum
-    over splits of ``log(n) / L``, with n the number of splits of the cell on the feature; else 0 (corollary 1)."""
+    over splits of ``log(n) / L``, with n the number of splits of the cell on the feature; else 0 (corollary 1). As
+    ``splits`` of `kl_bound` has it."""
 
     @property
     def total(self) -> float:
@@ -33,7 +45,7 @@ class KLBound(NamedTuple):
         return math.sqrt(2.0 * self.total)
 
 
-def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
+def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cells: int = 1_000_000) -> KLBound:
     """Returns a bound on how much worse the progressive mixture is, on average, than a tree with its best leaf
     probabilities.
 
@@ -47,6 +59,14 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
         With ``FrozenLaplace(1)`` leaves, no sample weights, and a tree prior that is normalised.
     tree : Tree
         A tree of positive prior.
+    splits : {"corollary", "counted", "global"}, default "corollary"
+        The term for thresholds that depend on the rows. "corollary": that of Corollary 2. "counted": what its proof
+        bounds, ``-log omega / L``, with omega the probability of this tree's splits given their features, at these
+        rows; smaller, and also for `CustomSplits`, where it is ``- sum log R(split) / L``. "global": the ``log |Delta|
+        / L`` of Theorem 3, with the number of splittings of the tree's structure at these rows
+        (``LocalCuts(trivial=True)``).
+    max_cells : int, default 1,000,000
+        As for `count_global_splittings`, for "global".
 
     Returns
     -------
@@ -55,9 +75,12 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     Raises
     ------
     ValueError
-        If the model's leaf, weights or prior are not those of the theorem, or the tree cannot occur.
+        If the model's leaf, weights or prior are not those of the theorem, the tree cannot occur, or ``splits`` is
+        unknown or does not fit the model.
     TypeError
         If an argument has the wrong type.
+    Intractable
+        If the splittings are too many to count.
 
     Notes
     -----
@@ -80,36 +103,210 @@ def kl_bound(model: TreeModel, tree: Tree) -> KLBound:
     >>> round(bound.prior, 4), round(bound.leaves, 4), round(bound.total, 4)
     (0.1386, 0.2, 0.3386)
     """
-    for name, value, kind in (("model", model, TreeModel), ("tree", tree, Tree)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {type(value).__name__}; give a {kind.__name__}.")
+    if not isinstance(tree, Tree):
+        raise TypeError(f"tree is a {type(tree).__name__}; give a Tree.")
+    stages = check_mixture(model, splits)
+    check_cells(max_cells)
+    log_prior = model.log_prior(tree)
+    if log_prior == -math.inf:
+        raise ValueError("the tree cannot occur under the model: its prior is 0.")
+    n_leaves = int((tree.feature == LEAF).sum())
+    paid = 0.0
+    if not model.split_prior.is_even:
+        paid = -_log_splits(model, tree)
+        log_prior += paid
+    elif told(parts_rows, model.split_prior):
+        counted = log_n_splits(model, tree)
+        log_prior += counted
+        paid = counted
+        # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
+        if splits == "global":
+            paid = math.log(count_splittings(model, tree, int(max_cells)))
+        elif splits == "corollary" and not any(tree.categories[tree.feature != LEAF] >= 0):
+            paid = n_leaves * math.log(model.n_rows + 2)
+    leaves = (model.target.n_classes - 1) * n_leaves / (stages.frozen + 1)
+    return KLBound(-log_prior / stages.number, leaves, paid / stages.number)
+
+
+class Staged(NamedTuple):
+    """The sizes of E and of the Cesaro mean."""
+
+    number: int
+    """L, one more than the rows of S."""
+    frozen: int
+    """Rows of E."""
+
+
+def check_mixture(model: Any, splits: str) -> Staged:
+    """Refuse a model to which the theorems do not apply."""
+    if not isinstance(model, TreeModel):
+        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+    check_choice("splits", splits, SPLITS)
     if not isinstance(model.leaf, FrozenLaplace) or model.leaf.pseudocount != 1.0:
         raise ValueError(f"leaf is {model.leaf!r}; the bound is that of FrozenLaplace(1.0).")
     if model.target.weight is not None and any(model.target.weight != 1.0):
         raise ValueError("the model has sample weights; the bound counts rows: leave sample_weight out.")
-    if not model.split_prior.is_even:
-        raise ValueError(f"{model.split_prior!r} weighs splits; the bound counts splits that are equally likely.")
+    if splits == "global":
+        check_global(model)
+    elif splits == "corollary" and not model.split_prior.is_even:
+        raise ValueError(
+            f"{model.split_prior!r} weighs splits; Corollary 2 counts splits that are equally likely: give "
+            "splits='counted'."
+        )
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(f"{model.split_prior!r} draws its feature weights; the bound needs given ones.")
     if isinstance(model.tree_prior, LeafPenalty):
         raise ValueError("LeafPenalty is not normalised; give BranchingProcess or ChipmanPrior.")
-    log_prior = model.log_prior(tree)
-    if log_prior == -math.inf:
-        raise ValueError("the tree cannot occur under the model: its prior is 0.")
     assert model.target.estimation is not None  # FrozenLaplace has an E
     n_frozen = int(model.target.estimation.sum())
-    n_stages = model.n_rows - n_frozen + 1
-    n_leaves = int((tree.feature == LEAF).sum())
-    splits = 0.0
-    if told(parts_rows, model.split_prior):
-        log_n_splits = _log_n_splits(model, tree)
-        log_prior += log_n_splits
-        # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
-        asks_nominal = any(tree.categories[tree.feature != LEAF] >= 0)
-        splits = (log_n_splits if asks_nominal else n_leaves * math.log(model.n_rows + 2)) / n_stages
-    leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
-    return KLBound(-log_prior / n_stages, leaves, splits)
+    return Staged(model.n_rows - n_frozen + 1, n_frozen)
 
 
-def _log_n_splits(model: TreeModel, tree: Tree) -> float:
+def log_n_splits(model: TreeModel, tree: Tree) -> float:
     """Returns the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
     asked = [(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None]
     return sum(math.log(model.count_splits(cell, feature)) for cell, feature in asked)
+
+
+def _log_splits(model: TreeModel, tree: Tree) -> float:
+    """Returns the log probability of the splits of a tree, given its shape."""
+    asked = [(cell, split) for _, cell, split in model.visit(tree) if split is not None]
+    return sum(model.log_rule(cell, split) for cell, split in asked)
+
+
+def vc_kl_bound(
+    n_leaves: int,
+    *,
+    n_rows: int,
+    n_frozen: int,
+    vc_dimension: int = 1,
+    log_prior: float = 0.0,
+    n_classes: int = 2,
+) -> KLBound:
+    """Returns Theorem 3 with Corollary 2 for a tree whose splits are from classes of finite VC dimension.
+
+    The remark after Theorem 3 as a number. Points are divided by such a class in at most ``S = sum over i <= D of
+    C(N, i)`` ways (Sauer), so that ``log |Delta| <= (n_leaves - 1) log S``; for the cuts of one feature, D = 1, ``S = N
+    + 1``.
+
+    Parameters
+    ----------
+    n_leaves : int
+        Of the tree, >= 1.
+    n_rows, n_frozen : int
+        Rows of the sample, without the new one, and how many of them are in E; N is ``n_rows + 1``.
+    vc_dimension : int, default 1
+        D >= 0 of the class of splits of every node.
+    log_prior : float, default 0.0
+        Log prior of the tree's shape and of the class of each split, <= 0.
+    n_classes : int, default 2
+        K >= 2.
+
+    Returns
+    -------
+    KLBound
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    References
+    ----------
+    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    A tree of 4 leaves, half of 1,000 rows in E: cuts of a feature, and half-planes.
+
+    >>> cuts = vc_kl_bound(4, n_rows=1000, n_frozen=500)
+    >>> planes = vc_kl_bound(4, n_rows=1000, n_frozen=500, vc_dimension=3)
+    >>> round(cuts.splits, 4), round(planes.splits, 4), round(planes.leaves, 4)
+    (0.0414, 0.1134, 0.008)
+    """
+    check_count("n_leaves", n_leaves)
+    check_count("n_rows", n_rows)
+    check_count("n_frozen", n_frozen, 0, n_rows)
+    check_count("vc_dimension", vc_dimension, 0)
+    check_count("n_classes", n_classes, 2)
+    log_prior = check_number("log_prior", log_prior, "the log of a probability, <= 0", -1e300, 0.0)
+    points, stages = n_rows + 1, n_rows - n_frozen + 1
+    ways = sum(math.comb(points, i) for i in range(min(vc_dimension, points) + 1))
+    leaves = (n_classes - 1) * n_leaves / (n_frozen + 1)
+    return KLBound(-log_prior / stages, leaves, (n_leaves - 1) * math.log(ways) / stages)
+
+
+class MinimaxBound(NamedTuple):
+    """A lower bound on the Kullback-Leibler risk of every estimator (Blanchard 1999, theorem 4)."""
+
+    value: float
+    """Nats: for each estimator there is a tree of three leaves on [0, 1] at which its expected risk is no smaller."""
+    constant: float
+    """C of ``C log(N) / N``, to which the construction of the proof leads for large N."""
+    n_intervals: int
+    """Number of intervals among which the truth is hidden, that gives the largest ``value``."""
+    alpha: float
+    """Success probability outside the interval."""
+    beta: float
+    """Success probability inside it."""
+
+
+def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | None = None) -> MinimaxBound:
+    """Returns the lower bound of Theorem 4 at a sample size: no estimator is better over all trees on [0, 1].
+
+    Truths with probability ``beta`` of class 1 in one of J intervals of length 1/J and ``alpha`` elsewhere cannot be
+    distinguished if ``n / J`` is small compared with ``log J``: by Fano's lemma the risk is at least ``(1 - (n S / J +
+    log 2) / log(J - 1)) h^2 / (2 J)``, with S the symmetrised divergence and ``h^2`` the squared Hellinger distance of
+    the two; J is chosen such that this is largest.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    alpha, beta : float, optional
+        Different probabilities in (0, 1). Default: the best of a grid.
+
+    Returns
+    -------
+    MinimaxBound
+        ``value`` is 0 for an n at which the lemma says nothing.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or only one probability is given.
+
+    Notes
+    -----
+    The paper's Hellinger distance lacks the part of class 0, which is added here. ``constant = h^2 / (16 S)``, at most
+    1/64. O(grid).
+
+    Examples
+    --------
+    >>> found = minimax_lower_bound(10_000, alpha=0.2, beta=0.8)
+    >>> round(found.value, 6), round(found.constant, 4), found.n_intervals
+    (2.1e-05, 0.015, 4603)
+    """
+    check_count("n", n)
+    if (alpha is None) != (beta is None):
+        raise ValueError("of alpha and beta only one is given; give both, or none.")
+    pairs = [(a, b) for a in PROBABILITIES for b in PROBABILITIES if a < b]
+    if alpha is not None and beta is not None:
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            check_number(name, value, "a probability in (0, 1)", 1e-12, BELOW_ONE)
+        if alpha == beta:
+            raise ValueError(f"alpha and beta are both {alpha}; give different probabilities.")
+        pairs = [(float(alpha), float(beta))]
+    return max((_fano(int(n), a, b) for a, b in pairs), key=lambda bound: bound.value)
+
+
+def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
+    """The bound for one pair of probabilities, at the best number of intervals."""
+    divergence = (beta - alpha) * (math.log(beta / alpha) - math.log((1.0 - beta) / (1.0 - alpha)))
+    hellinger = (math.sqrt(beta) - math.sqrt(alpha)) ** 2 + (math.sqrt(1.0 - beta) - math.sqrt(1.0 - alpha)) ** 2
+    largest = max(8.0, 4.0 * n * divergence)
+    intervals = np.unique(np.round(np.geomspace(4.0, largest, 4000)))
+    gamma = 1.0 - (n * divergence / intervals + math.log(2.0)) / np.log(intervals - 1.0)
+    value = np.maximum(gamma, 0.0) * hellinger / (2.0 * intervals)
+    i = int(np.argmax(value))
+    return MinimaxBound(float(value[i]), hellinger / (16.0 * divergence), int(intervals[i]), alpha, beta)

@@ -27,6 +27,7 @@ from ...recursion.draws import DrawsIndependently, as_draws
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
 from ...recursion.paths import is_fixed_design
 from ...semirings.algebras import LogSum
+from .global_splitting import check_global, splitting_graph
 from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
 
 VALUES_AT_ONCE = 1 << 20
@@ -46,6 +47,7 @@ def progressive_mixture(
     *,
     orders: int = 1,
     resplit: bool = False,
+    global_splitting: bool = False,
     rng: Seed = None,
     max_cells: int = 20_000_000,
 ) -> ProgressiveMixture:
@@ -65,6 +67,10 @@ def progressive_mixture(
     resplit : bool, default False
         Whether to divide the sample randomly into E and S for each order, of the same sizes as in the model: with many
         orders this is the mean over all orderings of the sample.
+    global_splitting : bool, default False
+        Whether the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, is replaced by
+        the global splitting prior, as for `solve_global_splitting`: the estimator of equation 9, with the rows of the
+        model as the points that are divided (`data_dependent_mixture` counts the new row among them).
     rng : int, SeedSequence, Generator or None
         Source of randomness for the orders.
     max_cells : int, default 20,000,000
@@ -80,7 +86,7 @@ def progressive_mixture(
         If more cells or copies are needed.
     ValueError
         If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
-        True without an E.
+        True without an E, or the model's splits are not those of the global splitting prior where it is asked for.
     TypeError
         If the model is not a TreeModel.
 
@@ -107,6 +113,8 @@ def progressive_mixture(
     check_count("orders", orders)
     check_cells(max_cells)
     check_flag("resplit", resplit)
+    if check_flag("global_splitting", global_splitting):
+        check_global(model)
     if model.leaf.x_columns is not None or not model.leaf.predicts:
         raise ValueError(
             f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
@@ -118,7 +126,8 @@ def progressive_mixture(
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
         )
     read = _read_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
-    return ProgressiveMixture(model, build_graph(model, int(max_cells)), read, int(max_cells))
+    build = splitting_graph if global_splitting else build_graph
+    return ProgressiveMixture(model, build(model, int(max_cells)), read, int(max_cells))
 
 
 def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:

@@ -25,6 +25,7 @@ from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import with_terms
 from ...semirings.algebras import BestBySize
+from .adaptive import Weighed, class_penalty, smallest_on_hull
 from .risk_minimisation import DyadicProblem, check_factor, dyadic_problem
 
 FIRST_SIZES = 16
@@ -52,6 +53,8 @@ class NeymanPearsonTree(NamedTuple):
     max_leaves: int
     """Largest number of leaves considered: larger trees cannot be better, or were not allowed."""
     guarantee: Guarantee
+    gap: float = 0.0
+    """Another tree may have an objective smaller by this much; 0 but for "adaptive"."""
 
 
 class Guarantee(NamedTuple):
@@ -63,7 +66,8 @@ class Guarantee(NamedTuple):
     """Bound on its true miss rate."""
     excess: np.ndarray
     """(max_leaves,): entry k - 1 bounds the excess of its true miss rate over that of the best tree of k leaves whose
-    true false-alarm rate is at most ``alpha``; with the constants of the theorem (``tolerance = strength = 1``)."""
+    true false-alarm rate is at most ``alpha``; with the constants of the theorem (``tolerance = strength = 1``). Empty
+    for "adaptive", of which no such theorem is known."""
 
 
 def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
@@ -145,12 +149,14 @@ def neyman_pearson_tree(
         Two labels; the smaller one is the null class 0.
     alpha : float
         False-alarm level, in (0, 1).
-    method : {"srm", "erm"}, default "srm"
+    method : {"srm", "erm", "adaptive"}, default "srm"
         "srm": tolerances eps0 and eps1 increase with the size of the tree (`srm_tolerance`). "erm": they are those of
         the class of all trees of at most ``max_leaves`` leaves (`erm_tolerance`), so that the penalty is the same for
-        all.
+        all. "adaptive": in place of eps0 / 2 and eps1 / 2 each tree has the spatially adaptive penalty of equation 2.9
+        on the rows of class 0 and of class 1, as the thesis conjectures; the best of the trees that are best for some
+        multiplier of the constraint.
     max_leaves : int, optional
-        Largest number of leaves, >= 1; needed by "erm". Default: as many as can matter.
+        Largest number of leaves, >= 1; needed by "erm", not for "adaptive". Default: as many as can matter.
     tolerance : float, default 1.0
         Multiplies eps0; with 0 the false-alarm rate on the training rows is at most ``alpha``, with 1, as in the
         theory, it need not be.
@@ -193,6 +199,8 @@ def neyman_pearson_tree(
     check_delta(delta1)
     problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
     sides = _sides(problem)
+    if method == "adaptive":
+        return _adaptive(problem, sides, float(alpha), tolerance, strength, (delta0, delta1))
     most = int(most_leaves(with_terms(problem.graph, log_stop=0.0))[0])
     most = most if max_leaves is None else min(most, int(max_leaves))
     p, n0, n1 = problem.sample.n_features, int(sides.null[0]), int(sides.other[0])
@@ -299,6 +307,42 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
     return np.ceil(out - 1e-6)
 
 
+def _adaptive(
+    problem: DyadicProblem, sides: _Sides, alpha: float, tolerance: float, strength: float, delta: tuple[float, float]
+) -> NeymanPearsonTree:
+    graph, sample = problem.graph, problem.sample
+    n0, n1 = int(sides.null[0]), int(sides.other[0])
+    phi0, phi1 = (
+        class_penalty(rows, graph.depth, n, sample.n_features, d, sample.cyclic)
+        for rows, n, d in ((sides.null, n0, delta[0]), (sides.other, n1, delta[1]))
+    )
+    weighed = Weighed(sides.null / n0, sides.other / n1, phi0, phi1)
+    found, gap = smallest_on_hull(problem, weighed, alpha, tolerance, strength)
+    leaf, value = found.tree.feature == LEAF, np.eye(2)[np.zeros(found.tree.n_nodes, dtype=np.int64)]
+    value[leaf] = np.eye(2)[found.label.astype(np.int64)]
+    alarms = float(weighed.null[found.cells][found.label].sum())
+    misses = float(weighed.other[found.cells][~found.label].sum())
+    allowed, paid = float(phi0[found.cells].sum()), float(phi1[found.cells].sum())
+    guarantee = Guarantee(
+        _bound("false alarms", alarms, allowed, delta[0], {"alpha + tolerance": alpha + 2.0 * allowed}),
+        _bound("misses", misses, paid, delta[1], {}),
+        np.empty(0),
+    )
+    return NeymanPearsonTree(
+        replace(found.tree, value=value),
+        alpha,
+        alarms,
+        misses,
+        int(leaf.sum()),
+        min(alpha + tolerance * allowed, 1.0),
+        found.objective,
+        problem.levels,
+        int(leaf.sum()),
+        guarantee,
+        gap,
+    )
+
+
 def _labelled(problem: DyadicProblem, found: _Found) -> Tree:
     """The tree, each leaf with the label its place among the coefficients stands for."""
     model, graph, sizes = problem.model, problem.graph, found.semiring
@@ -320,9 +364,11 @@ def _bound(what: str, observed: float, deviation: float, delta: float, terms: di
 
 def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:
     check_number("alpha", alpha, "a false-alarm level in (0, 1)", 5e-324, BELOW_ONE)
-    check_choice("method", method, ("srm", "erm"))
+    check_choice("method", method, ("srm", "erm", "adaptive"))
     if max_leaves is None and method == "erm":
         raise ValueError("method='erm' needs the class of trees: give max_leaves.")
+    if max_leaves is not None and method == "adaptive":
+        raise ValueError("method='adaptive' has no limit on the leaves; leave max_leaves out.")
     if max_leaves is not None:
         check_count("max_leaves", max_leaves)
     check_factor("tolerance", tolerance)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pactree_mcmc.certificates import dyadic_penalty
 from pactree_mcmc.certificates.bound import check_delta
-from pactree_mcmc.core.checks import as_number, check_number, in_words, read_numbers
+from pactree_mcmc.core.checks import as_number, check_count, check_number, in_words, read_numbers
 
 LARGEST_PENALTY = 1e150
 
@@ -192,6 +192,56 @@ def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
             "give one that increases with the number of leaves."
         )
     return out
+
+
+def increasing_penalty(penalty: Any, most: int) -> np.ndarray:
+    """A penalty of 1, ..., ``most`` leaves, which must increase everywhere."""
+    phi = sizes_penalty(penalty, np.arange(1.0, most + 1.0))
+    if np.any(np.diff(phi) <= 0.0):
+        k = int(np.argmax(np.diff(phi) <= 0.0)) + 1
+        raise ValueError(f"the penalty of {k + 1} leaves is not above that of {k}; give an increasing one.")
+    return phi
+
+
+def dominates(first: Any, second: Any, max_leaves: int) -> bool:
+    """Returns whether one penalty of the number of leaves dominates another (Scott 2004, definition 1).
+
+    ``(g(a) - g(b)) / (g(a) - g(c)) <= (f(a) - f(b)) / (f(a) - f(c))`` for all ``a > b > c``, with f the first and g the
+    second: g is a concave function of f. Then every pruning that is best under ``alpha g`` for some alpha is so under
+    ``alpha f`` for another one, for every tree (Theorem 18). A penalty that is dominated by ``k`` is sub-additive in
+    Scott's words.
+
+    Parameters
+    ----------
+    first, second : function of an array of numbers of leaves, or array
+        Increasing penalties of 1, 2, ... leaves.
+    max_leaves : int
+        Trees of up to so many leaves, >= 1.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        If a penalty does not increase everywhere or is not finite, or ``max_leaves`` is out of range.
+
+    Notes
+    -----
+    It is enough that ``(g(k + 1) - g(k)) / (f(k + 1) - f(k))`` does not increase: O(max_leaves), up to rounding.
+    Scott's Proposition 9 (``g'' <= f'' g' / f'`` where ``0 < g' <= f'``) and Proposition 10 (both composed with one
+    increasing function) are conditions on functions under which this holds for all sizes.
+
+    Examples
+    --------
+    >>> dominates(lambda k: k, np.sqrt, 1000), dominates(np.sqrt, lambda k: k, 1000)
+    (True, False)
+    """
+    check_count("max_leaves", max_leaves)
+    f, g = increasing_penalty(first, max_leaves), increasing_penalty(second, max_leaves)
+    slope = np.diff(g) / np.diff(f)
+    return bool(np.all(np.diff(slope) <= 1e-9 * slope[:-1]))
 
 
 def is_concave(values: np.ndarray) -> bool:

@@ -21,7 +21,7 @@ from ...recursion.inside_outside import CELL, FEATURE, RIGHT
 from ...recursion.terms import with_terms
 from ...semirings.algebras import BestBySize
 from ...semirings.hulls import Hull
-from .penalties import is_concave, sizes_penalty
+from .penalties import dominates, increasing_penalty, is_concave, sizes_penalty
 
 ROUNDING = 1e-13
 """Costs below this fraction of the root's are rounding."""
@@ -220,13 +220,16 @@ class Prunings:
         tree = self._grown(found.semiring, found.wanted)
         return Pruned(tree, -found.log_weight / self._weight + 0.0, found.penalty / self._weight)
 
-    def family(self, penalty: Any) -> PruningFamily:
+    def family(self, penalty: Any, *, dominated_by: Any = None) -> PruningFamily:
         """Returns the prunings that minimise ``cost + alpha * penalty(leaves)``, for all alpha.
 
         Parameters
         ----------
         penalty : function of an array of numbers of leaves, or array
             Penalty of 1, 2, ... leaves, finite and increasing.
+        dominated_by : function or array, optional
+            Another such penalty that dominates this one (`dominates`): only the members of its family are looked at,
+            among which all of this family are (Theorem 18).
 
         Returns
         -------
@@ -235,11 +238,11 @@ class Prunings:
         Raises
         ------
         ValueError
-            If the penalty does not increase everywhere, or is not finite.
+            If a penalty does not increase everywhere or is not finite, or the other one does not dominate it.
 
         Notes
         -----
-        Figure 4.3. For a concave penalty only weakest-link trees are looked at (Theorem 18).
+        Figure 4.3. For a concave penalty only weakest-link trees are looked at (Theorem 18 with the penalty ``k``).
 
         Examples
         --------
@@ -249,15 +252,23 @@ class Prunings:
         >>> Prunings(tree, X, y).family(np.sqrt).n_leaves.tolist()
         [4, 1]
         """
-        phi = sizes_penalty(penalty, np.arange(1.0, self.tree.n_leaves + 1.0))
-        if np.any(np.diff(phi) <= 0.0):
-            k = int(np.argmax(np.diff(phi) <= 0.0)) + 1
-            raise ValueError(f"the penalty of {k + 1} leaves is not above that of {k}; give an increasing one.")
+        phi = increasing_penalty(penalty, self.tree.n_leaves)
+        semiring: Any
+        if dominated_by is not None:
+            other = increasing_penalty(dominated_by, self.tree.n_leaves)
+            if not dominates(other, phi, self.tree.n_leaves):
+                raise ValueError("dominated_by does not dominate the penalty (Definition 1); leave it out.")
+            within = self.family(dominated_by)
+            sizes, cost = within.n_leaves[::-1], within.cost[::-1]
+            members, threshold = follow_hull(cost, phi[sizes - 1])
+            return PruningFamily(
+                sizes[members], cost[members] + 0.0, threshold, lambda i: self.of_size(int(sizes[members[i]]))
+            )
         if is_concave(phi):
             corners = slice(int(self._hull.start[0]), int(self._hull.start[0] + self._hull.length[0]))
             sizes, cost = self._hull.leaves[corners].astype(np.int64), -self._hull.weight[corners] / self._weight
             members, threshold = follow_hull(cost, phi[sizes - 1])
-            semiring: Any = self._hull
+            semiring = self._hull
         else:
             sizes, cost = np.arange(1, self.tree.n_leaves + 1), self.minimum_cost[1:]
             members, threshold = follow_hull(cost, phi)

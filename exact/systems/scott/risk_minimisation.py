@@ -18,11 +18,12 @@ from pactree_mcmc.tree.tree import Tree
 from ...answers import best_sums
 from ...graph.cells import CellGraph, build_graph
 from ...recursion.draws import as_draws, grow
-from ...recursion.inside_outside import CELL, FEATURE, PARENT
+from ...recursion.inside_outside import CELL, FEATURE, IS_LEFT, PARENT, RIGHT, SPLIT, Grown
 from ...recursion.terms import with_terms
 from ...semirings.algebras import Best
 from .penalties import LARGEST_PENALTY, AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
 from .pruning import best_for_sizes
+from .root_fragments import RootFragments, best_fragments
 
 DEFAULT_CELLS = 4_000_000
 """The default number of levels keeps a bound on the number of cells below this,"""
@@ -71,7 +72,7 @@ def minimise_risk(
         Labels of any number of classes.
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
         `SpatiallyAdaptive`, `SquareRoot`, a number as the cost of a leaf, or a penalty object: one of these classes,
-        `AdditivePenalty` or `SizePenalty`.
+        `AdditivePenalty`, `SizePenalty` or `RootFragments`.
     strength : float, default 1.0
         Multiplies the penalty, finite and >= 0. The constants of the theory (1) are large; a tenth predicts better.
     levels : int, optional
@@ -109,10 +110,13 @@ def minimise_risk(
     >>> found.tree.n_leaves, found.risk, round(found.penalty, 6)
     (2, 0.0, 0.02)
     """
-    rule = read_penalty(penalty)
+    rule = penalty if isinstance(penalty, RootFragments) else read_penalty(penalty)
     check_factor("strength", strength)
     problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
     errors = problem.counts.sum(axis=1) - problem.counts.max(axis=1)
+    if isinstance(rule, RootFragments):
+        nodes, n_errors, paid = best_fragments(problem.graph, errors, rule, problem.sample, strength)
+        return _report(problem, _tree_of(problem, nodes), n_errors, paid)
     if isinstance(rule, SpatiallyAdaptive | AdditivePenalty):
         return _minimise_over_cells(problem, errors, rule, strength)
     return _minimise_over_sizes(problem, errors, rule, strength)
@@ -219,11 +223,34 @@ def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float)
 
 def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:
     """The tree that a semiring chooses, and the cells of its leaves in the order of its nodes."""
-    model = problem.model
-    grown = grow(model, graph, semiring, [wanted])
-    tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
+    grown = grow(problem.model, graph, semiring, [wanted])
+    return _named(problem, grown), grown.nodes[grown.nodes[:, FEATURE] == LEAF, CELL]
+
+
+def _named(problem: DyadicProblem, grown: Grown) -> Tree:
+    """The tree, its empty leaves with the values of their parents."""
+    model, graph, nodes = problem.model, problem.graph, grown.nodes
+    tree = as_draws(model, graph, grown).distinct_tree(0)
     value = inherited(np.array(tree.value), graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
-    return replace(tree, value=value), nodes[nodes[:, FEATURE] == LEAF, CELL]
+    return replace(tree, value=value)
+
+
+def _tree_of(problem: DyadicProblem, asked: list[tuple[int, int]]) -> Tree:
+    """The tree of cells and their splits, in preorder; -1 for a leaf."""
+    graph, nodes = problem.graph, np.zeros((len(asked), 7), dtype=np.int64)
+    nodes[:, PARENT] = nodes[:, FEATURE] = -1
+    waits: list[int] = []
+    for i, (cell, e) in enumerate(asked):
+        nodes[i, CELL] = cell
+        if i > 0:
+            parent = i - 1 if asked[i - 1][1] >= 0 else waits.pop()
+            nodes[i, PARENT], nodes[i, IS_LEFT] = parent, parent == i - 1
+            if parent != i - 1:
+                nodes[parent, RIGHT] = i
+        if e >= 0:
+            nodes[i, FEATURE], nodes[i, SPLIT] = graph.feature[e], graph.split[e]
+            waits.append(i)
+    return _named(problem, Grown(nodes, np.array([0, len(nodes)]), np.zeros(1), np.zeros(1)))
 
 
 def inherited(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> np.ndarray:

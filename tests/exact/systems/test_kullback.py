@@ -126,3 +126,113 @@ def test_other_bad_input():
     )
     with pytest.raises(ValueError, match="not normalised"):
         exact.kl_bound(penalised, STUMP)
+
+
+def local_model(splits, n=12, depth=3):
+    rng = np.random.default_rng(6)
+    X = rng.random((n, 2))
+    return pt.TreeModel(
+        X, np.arange(n) % 2, tree_prior=pt.BranchingProcess(0.4, depth), split_prior=splits, leaf=pt.FrozenLaplace(),
+        estimation=0.5,
+    )  # fmt: skip
+
+
+def test_theorem_three_with_the_number_of_splittings():
+    model = local_model(pt.LocalCuts(trivial=True))
+    bound = exact.kl_bound(model, TRUTH, splits="global")
+    X = model.unit_numbers(np.arange(12))
+    assert bound.splits == pytest.approx(math.log(exact.count_global_splittings(X, TRUTH)) / 7)
+    corollary = exact.kl_bound(model, TRUTH)
+    assert (bound.prior, bound.leaves) == (corollary.prior, corollary.leaves)
+    counted = exact.kl_bound(model, TRUTH, splits="counted")
+    assert max(bound.splits, counted.splits) < corollary.splits == pytest.approx(3 * math.log(14) / 7)
+    assert counted.prior + counted.splits == pytest.approx(-model.log_prior(TRUTH) / 7)
+
+
+def test_own_splits_pay_what_they_weigh():
+    model = local_model(pt.CustomSplits(lambda cut: 1.0 / cut.left))
+    bound = exact.kl_bound(model, TRUTH, splits="counted")
+    assert bound.prior + bound.splits == pytest.approx(-model.log_prior(TRUTH) / 7)
+    assert bound.prior == pytest.approx(-math.log(0.4**2 * 0.6**3) / 7)
+    with pytest.raises(ValueError, match="splits='counted'"):
+        exact.kl_bound(model, TRUTH)
+    with pytest.raises(ValueError, match="trivial"):
+        exact.kl_bound(model, TRUTH, splits="global")
+
+
+def divisions(points, splits):
+    """Number of distinct divisions of points by functions."""
+    return len({tuple(bool(split(x)) for x in points) for split in splits})
+
+
+def test_classes_of_finite_dimension_by_counting():
+    """Cuts (D = 1) and intervals (D = 2) reach Sauer's number, half-planes (D = 3) stay below it."""
+    rng = np.random.default_rng(0)
+    x, plane = np.sort(rng.random(7)), rng.random((7, 2))
+    ends = np.concatenate([[-1.0], x, [2.0]])
+    cuts = [lambda v, a=a: v <= a for a in ends]
+    intervals = [lambda v, a=a, b=b: a < v <= b for a in ends for b in ends]
+    angles = rng.uniform(0, 2 * math.pi, 4000)
+    halves = [
+        lambda v, t=t, c=c: v @ [math.cos(t), math.sin(t)] <= c
+        for t in angles
+        for c in plane @ [math.cos(t), math.sin(t)]
+    ]
+
+    def sauer(d):
+        return math.exp(exact.vc_kl_bound(2, n_rows=6, n_frozen=0, vc_dimension=d).splits * 7)
+
+    assert sauer(1) == pytest.approx(divisions(x, cuts)) == pytest.approx(8)
+    assert sauer(2) == pytest.approx(divisions(x, intervals)) == pytest.approx(29)
+    assert 29 < divisions(plane, halves) <= sauer(3) + 1e-9
+    model = local_model(pt.LocalCuts(trivial=True))
+    bound = exact.kl_bound(model, TRUTH)
+    by_numbers = exact.vc_kl_bound(3, n_rows=12, n_frozen=6, log_prior=-7 * bound.prior, n_classes=2)
+    assert (by_numbers.prior, by_numbers.leaves) == pytest.approx((bound.prior, bound.leaves))
+    assert by_numbers.splits == pytest.approx(2 * math.log(14) / 7)
+
+
+def test_the_lower_bound_of_theorem_four():
+    found = exact.minimax_lower_bound(10_000, alpha=0.3, beta=0.7)
+    divergence = 0.8 * math.log(0.7 / 0.3)
+    hellinger = 2 * (math.sqrt(0.7) - math.sqrt(0.3)) ** 2
+    assert found.constant == pytest.approx(hellinger / (16 * divergence))
+    gamma = {
+        j: 1 - (10_000 / j * divergence + math.log(2)) / math.log(j - 1)
+        for j in (found.n_intervals, found.n_intervals - 200, found.n_intervals + 200)
+    }
+    values = {j: g * hellinger / (2 * j) for j, g in gamma.items()}
+    assert found.value == pytest.approx(values[found.n_intervals])
+    assert found.value >= max(values.values()) - 1e-15
+    # the rate: log(N)/N times a constant, from below, and below every upper bound
+    rates = [exact.minimax_lower_bound(n).value * n / math.log(n) for n in (10**4, 10**6, 10**8)]
+    assert 1e-3 < rates[0] < rates[1] < rates[2]
+    assert exact.minimax_lower_bound(5).value < exact.vc_kl_bound(3, n_rows=5, n_frozen=2).total
+    with pytest.raises(ValueError, match="only one"):
+        exact.minimax_lower_bound(10, alpha=0.5)
+    with pytest.raises(ValueError, match="different"):
+        exact.minimax_lower_bound(10, alpha=0.5, beta=0.5)
+
+
+def test_no_estimator_beats_the_lower_bound():
+    """The mean risk of the mixture over the truths of the proof, whose worst is no smaller."""
+    n, alpha, beta = 40, 0.1, 0.9
+    bound = exact.minimax_lower_bound(n, alpha=alpha, beta=beta)
+    rng, risks = np.random.default_rng(0), []
+    grid = (np.arange(200)[:, None] + 0.5) / 200
+    for _ in range(5):
+        low = rng.integers(bound.n_intervals) / bound.n_intervals
+
+        def truth(x, low=low):
+            return np.where((x >= low) & (x < low + 1 / bound.n_intervals), beta, alpha)
+
+        x = rng.random((n, 1))
+        y = (rng.random(n) < truth(x[:, 0])).astype(int)
+        y[:2] = [0, 1]
+        model = pt.TreeModel(
+            x, y, tree_prior=pt.BranchingProcess(0.4, 3), split_prior=pt.LocalCuts(), leaf=pt.FrozenLaplace(),
+            estimation=0.5,
+        )  # fmt: skip
+        q, p = exact.progressive_mixture(model).predict_proba(grid)[:, 1], truth(grid[:, 0])
+        risks.append(np.mean(p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))))
+    assert np.mean(risks) > bound.value

@@ -31,6 +31,7 @@ from tests.project.typing.face_exact import (
     comparison,
     dyadic_trees,
     global_splitting,
+    local_rules_and_equation_nine,
     progressive_mixtures,
     prunings,
     regressor,
@@ -298,6 +299,7 @@ def bounds(tree: pt.Tree) -> None:
         certificates.dyadic_tree_bound(tree, X, [0, 1] * 8, n_classes=2, cyclic=False),
         certificates.holdout(3, 100),
         certificates.holdout_gibbs(0.1, 100, delta=0.05),
+        exact.vote_excess_bound([0.1], [0.0], [-1.0], n=1000, n_classes=2),
         exact.oracle_bound(0.0, [0.5, 0.5], n=1000, n_nodes=7, depth=2, n_features=1, n_classes=2),
     ]
     for bound in given:
@@ -365,6 +367,7 @@ def main() -> None:
     sums_over_graph(classes)
     progressive_mixtures(frozen)
     sequences_and_streams(loss)
+    local_rules_and_equation_nine()
     dyadic_trees()
     prunings(truth.best_tree_of_size(2))
     global_splitting(pt.kd_tree(X[:6], 1))

@@ -30,6 +30,7 @@ X = np.random.default_rng(0).uniform(size=(16, 2))
 LABELS = np.where(X[:, 0] > 0.5, "yes", "no")
 NUMBERS = np.where(X[:, 0] > 0.5, 1.0, 0.0) + 0.1 * X[:, 1]
 ROWS = [[0.2, 0.3], [0.7, 0.3]]
+ROWS_OF_ONE = [[0.2], [0.7]]
 
 
 def evidence(post: pt.Posterior) -> None:
@@ -180,7 +181,9 @@ def progressive_mixtures(frozen: pt.TreeModel) -> None:
     assert_type(sampled.predict_proba_se(ROWS), Array)
     assert_type(sampled.log_evidence, float | None)
     assert_type(sampled.log_evidence_se, float | None)
-    mixture = exact.progressive_mixture(frozen, orders=2, resplit=False, rng=1, max_cells=100_000)
+    mixture = exact.progressive_mixture(
+        frozen, orders=2, resplit=False, global_splitting=False, rng=1, max_cells=100_000
+    )
     assert_type(mixture, exact.ProgressiveMixture)
     assert_type(mixture.stage_log_evidence, Array)
     assert_type(mixture.cell_probabilities(), exact.CellProbabilities)
@@ -191,6 +194,31 @@ def progressive_mixtures(frozen: pt.TreeModel) -> None:
     assert_type(bound.prior, float)
     assert_type(bound.total, float)
     assert_type(bound.classification, float)
+    least = assert_type(exact.kl_infimum(frozen, np.eye(2)[[0, 1] * 8], splits="counted"), exact.KLInfimum)
+    assert_type(least.tree, pt.Tree)
+    assert_type(least.divergence, float)
+    assert_type(least.total, float)
+    assert_type(exact.vc_kl_bound(3, n_rows=20, n_frozen=10, vc_dimension=2, log_prior=-1.0), exact.KLBound)
+    rate = assert_type(exact.adaptive_rate(100, smoothness=1.0, holder=1.0, n_features=2), exact.AdaptiveRate)
+    assert_type(rate.value, float)
+    assert_type(rate.exponent, float)
+    lower = assert_type(exact.minimax_lower_bound(100, alpha=0.2, beta=0.8), exact.MinimaxBound)
+    assert_type(lower.value, float)
+    assert_type(lower.n_intervals, int)
+
+
+def local_rules_and_equation_nine() -> None:
+    prior, half = pt.BranchingProcess(0.4, 2), [True, False] * 3
+    new = exact.data_dependent_mixture(X[:6, :1], LABELS[:6], ROWS_OF_ONE, estimation=half, tree_prior=prior)
+    assert_type(new, exact.DataDependentMixture)
+    assert_type(new.probability, Array)
+    assert_type(new.standard_error, Array)
+    assert_type(new.ess, float)
+    found = assert_type(exact.local_rule(pt.TreeModel(X[:3], LABELS[:3])), exact.ModelRule)
+    report = assert_type(exact.check_local_rule(found.rule, len(found.splits), 2), exact.LocalRuleReport)
+    assert_type(report.holds, bool)
+    assert_type(report.max_difference, float)
+    assert_type(exact.local_rule_log_probability(lambda splits, leaf: [0.5, 0.5], {"": 1}), float)
 
 
 def sequences_and_streams(loss: pt.TreeModel) -> None:
@@ -236,9 +264,19 @@ def dyadic_trees() -> None:
     ]
     for penalty in penalties:
         assert_type(exact.minimise_risk(X, y, penalty=penalty, levels=2), exact.PenalisedTree)
+    assert_type(risk(X, y, penalty=exact.RootFragments(delta=0.1), levels=2), exact.PenalisedTree)
+    assert_type(exact.dyadic_fragment_bound(found.tree, X, y, delta=0.1), certificates.Bound)
+    oracle = exact.dyadic_oracle(X, np.full((16, 2), 0.5), n=100, levels=2, bounds=[[0, 1]] * 2)
+    assert_type(oracle, exact.OracleInequality)
+    assert_type(oracle.value, float)
+    assert_type(oracle.expected, float)
+    assert_type(exact.vc_tolerance([100, 200], 0.1, 3, k=1), Array)
+    assert_type(exact.vc_failure(100, 100, 0.2, 0.2, 1), float)
+    assert_type(exact.vc_failure_iid(100, 0.5, 0.2, 0.2, 1), float)
     tree = exact.neyman_pearson_tree(X, y, alpha=0.2, method="srm", tolerance=0.0, strength=0.5, levels=2)
     assert_type(tree, exact.NeymanPearsonTree)
     assert_type(tree.tree, pt.Tree)
+    assert_type(tree.gap, float)
     for fraction in (tree.alpha, tree.false_alarm, tree.miss, tree.limit, tree.objective):
         assert_type(fraction, float)
     guarantee = assert_type(tree.guarantee, exact.Guarantee)
@@ -258,6 +296,8 @@ def prunings(tree: pt.Tree) -> None:
     assert_type(pruned.penalty, float)
     family = assert_type(found.weakest_link(), exact.PruningFamily)
     assert_type(found.family(lambda leaves: np.sqrt(leaves)), exact.PruningFamily)
+    assert_type(found.family(np.sqrt, dominated_by=lambda leaves: leaves), exact.PruningFamily)
+    assert_type(exact.dominates(np.square, np.sqrt, 10), bool)
     assert_type(family.n_leaves, Array)
     assert_type(family.cost, Array)
     assert_type(family.threshold, Array)

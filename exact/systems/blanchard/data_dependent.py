@@ -1,0 +1,198 @@
+"""The progressive mixture whose prior counts the new row among the points it divides (Blanchard 1999, equation 9)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc import progressive_mixture as by_populations
+from pactree_mcmc.core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_numbers
+from pactree_mcmc.core.special import logsumexp
+from pactree_mcmc.model import FrozenLaplace, TreeModel
+from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
+from pactree_mcmc.table.reader import Table
+
+from ...graph.limits import check_cells
+from .kullback import log_n_splits
+from .progressive import progressive_mixture
+from .splittings import SplittingCounts
+
+
+class DataDependentMixture(NamedTuple):
+    """Probabilities of the estimator of equation 9 at new rows."""
+
+    probability: np.ndarray
+    """(m, K): a row for each new row, a column for each of ``classes``."""
+    standard_error: np.ndarray
+    """(m, K): Monte-Carlo error, from the variance between repetitions; 0 of the exact sum."""
+    classes: np.ndarray
+    """(K,) labels."""
+    ess: float
+    """Fraction of the draws that is effective under the weights of the global prior, the least over the runs; 1 without
+    weights."""
+
+
+def data_dependent_mixture(
+    X: Any,
+    y: Any,
+    X_new: Any,
+    *,
+    estimation: Any,
+    tree_prior: Any,
+    splitting: str = "global",
+    feature_weights: Any = None,
+    together: bool = False,
+    engine: str = "exact",
+    chains: int = 8,
+    draws: int = 1000,
+    particles: int = 200,
+    rng: Seed = None,
+    max_cells: int = 20_000_000,
+) -> DataDependentMixture:
+    """Returns the data-dependent progressive mixture at new rows: the estimator of Theorem 3.
+
+    The cuts are those that divide the rows of X *and* the new row, which has no label: with `progressive_mixture` the
+    prior does not know it.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns without missing values.
+    y : array-like of shape (n,)
+        Labels.
+    X_new : table of shape (m, p)
+        New rows, each with a prior of its own.
+    estimation : float or boolean array of shape (n,)
+        The rows of E, as for `TreeModel`; the others, S, enter in the order of the data.
+    tree_prior : BranchingProcess or ChipmanPrior
+        With a ``max_depth``: trivial divisions never run out.
+    splitting : {"global", "local"}, default "global"
+        "global": all divisions of the rows by a structure are equally likely. "local": at each node those of its rows,
+        the distribution omega of the same section.
+    feature_weights : array of shape (p,), optional
+        Weights of the features, >= 0. Default: equal.
+    together : bool, default False
+        Whether all new rows count as points at once, which takes one sum in place of m. Theorem 3 then holds with ``N +
+        m`` in place of ``N + 1`` in its logarithm.
+    engine : {"exact", "smc"}, default "exact"
+        "smc": populations of trees under the local prior (`pactree_mcmc.progressive_mixture`), at each stage weighted
+        by the ratio of the two priors; the number of splittings is exact for structures with two levels of splits, or
+        one feature, otherwise estimated without bias.
+    chains, draws, particles : int
+        As for `pactree_mcmc.progressive_mixture`; "smc" only.
+    rng : int, SeedSequence, Generator or None
+        Source of randomness; "smc" only.
+    max_cells : int, default 20,000,000
+        As for `progressive_mixture`; "exact" only.
+
+    Returns
+    -------
+    DataDependentMixture
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or does not fit the others.
+    Intractable
+        If the exact sum is too large: give ``engine="smc"``.
+
+    Notes
+    -----
+    Cost of m progressive mixtures (one if ``together``) with n + 1 rows. The weights of the global prior have mean one
+    within a structure; ``ess`` shows how unequal they are.
+
+    References
+    ----------
+    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x, labels = np.arange(8.0)[:, None], [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> prior = pt.BranchingProcess(0.5, max_depth=2)
+    >>> found = data_dependent_mixture(x, labels, [[0.5], [6.5]], estimation=[True, False] * 4, tree_prior=prior)
+    >>> found.probability.round(3).tolist()
+    [[0.58, 0.42], [0.421, 0.579]]
+    """
+    check_choice("splitting", splitting, ("global", "local"))
+    check_choice("engine", engine, ("exact", "smc"))
+    check_flag("together", together)
+    check_cells(max_cells)
+    rows, new = _numbers("X", X), _numbers("X_new", X_new)
+    if rows.shape[1] != new.shape[1]:
+        raise ValueError(f"X has {rows.shape[1]} columns and X_new {new.shape[1]}; give the same ones.")
+    labels = read_labels(y)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"y has shape {labels.shape}; X has {len(rows)} rows: give one label a row.")
+    splits = LocalCuts(trivial=True, feature_weights=feature_weights)
+    plain = TreeModel(
+        rows, labels, tree_prior=tree_prior, split_prior=splits, leaf=FrozenLaplace(), estimation=estimation
+    )
+    is_new = [np.arange(len(new))] if together and len(new) else np.arange(len(new))[:, None]
+    seeds = read_generator(rng).spawn(max(len(is_new), 1))
+    probability, error, ess = (
+        np.empty((len(new), plain.target.n_classes)),
+        np.zeros((len(new), plain.target.n_classes)),
+        1.0,
+    )
+    for which, seed in zip(is_new, seeds, strict=False):
+        model = _with_points(plain, rows, labels, new[which])
+        if engine == "exact":
+            mixture = progressive_mixture(model, global_splitting=splitting == "global", max_cells=int(max_cells))
+            probability[which] = mixture.predict_proba(new[which])
+        else:
+            drawn = _by_populations(model, rows, new[which], splitting, (chains, draws, particles), seed)
+            probability[which], error[which], ess = drawn[0], drawn[1], min(ess, drawn[2])
+    classes = plain.target.classes
+    assert classes is not None  # FrozenLaplace has classes
+    return DataDependentMixture(probability, error, classes, ess)
+
+
+def _numbers(name: str, X: Any) -> np.ndarray:
+    table = Table(X)
+    values = np.column_stack([read_numbers(f"column {k} of {name}", table.column(k)) for k in range(table.n_features)])
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} holds missing or infinite values; give finite numbers.")
+    return values
+
+
+def _with_points(model: TreeModel, rows: np.ndarray, labels: np.ndarray, new: np.ndarray) -> TreeModel:
+    """The model with more rows, of weight zero: points that the splits divide."""
+    assert model.target.estimation is not None
+    m = len(new)
+    return TreeModel(
+        np.vstack([rows, new]),
+        np.concatenate([labels, labels[:1].repeat(m)]),
+        tree_prior=model.tree_prior,
+        split_prior=model.split_prior,
+        leaf=model.leaf,
+        estimation=np.concatenate([model.target.estimation, np.zeros(m, dtype=np.bool_)]),
+        sample_weight=np.repeat([1.0, 0.0], [len(rows), m]),
+    )
+
+
+def _by_populations(
+    model: TreeModel, rows: np.ndarray, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Probabilities, their errors over the repetitions, and the least effective fraction of a stage's draws."""
+    chains, draws, particles = sizes
+    post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
+    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+    value = np.array([np.asarray(tree.value)[tree.apply(new)] for tree in trees])
+    log_weight = np.zeros(len(trees))
+    if splitting == "global":
+        counts = SplittingCounts(np.vstack([rows, new]), rng)
+        log_weight = np.array([log_n_splits(model, tree) - counts.log_count(tree) for tree in trees])
+    out, ess = [], []
+    for tree_of_draw, stage in zip(post.tree_of_draw, post.stage, strict=True):
+        means = []
+        for s in np.unique(stage):
+            here = tree_of_draw[stage == s]
+            log_w = log_weight[here]
+            w = np.exp(log_w - logsumexp(log_w))
+            means.append(np.einsum("i,ijk->jk", w, value[here]))
+            ess.append(1.0 / (len(here) * (w**2).sum()))
+        out.append(np.mean(means, axis=0))
+    return np.mean(out, axis=0), np.std(out, axis=0, ddof=1) / math.sqrt(len(out)), float(np.mean(ess))

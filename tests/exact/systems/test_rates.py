@@ -1,0 +1,117 @@
+"""Proposition 2 and Corollary 1: the terms, Theorem 1 as a case, simulated votes below the bound, and the rate."""
+
+import math
+
+import numpy as np
+import pytest
+
+import exact
+from exact.systems.nguyen_kpotufe import rates
+
+
+def test_theorem_one_is_proposition_two_for_subtrees():
+    """The same bound where the deviation and the prior are those of a subtree."""
+    one = exact.oracle_bound(0.02, [0.3, 0.7], n=5000, n_nodes=7, depth=3, n_features=2, n_classes=3, lam=0.7)
+    terms = one.terms
+    log_prior = -0.7 * 5000 * terms["3 D0 leaves / (lambda n)"]
+    two = exact.vote_excess_bound([0.02], [terms["Delta(T)"]], [log_prior], n=5000, n_classes=3, lam=0.7)
+    assert two.raw == pytest.approx(one.raw)
+    assert two.delta == one.delta
+
+
+def simulated(n, seed, lam=1.0):
+    """Excess risk of the vote of the posterior of Proposition 2 over thresholds on a grid, and its bound."""
+    rng, delta = np.random.default_rng(seed), 0.05
+    cuts = np.linspace(0.0, 1.0, 41)
+    x = rng.random(n)
+    y = rng.random(n) < np.where(x > 0.5, 0.8, 0.2)
+    empirical = np.array([np.mean((x > c) != y) for c in cuts])
+    # Hoeffding for the difference of the losses from those of Bayes, over all thresholds
+    deviation = np.full(41, 2.0 * math.sqrt(math.log(41 / delta) / (2.0 * n)))
+    weight = np.exp(-n * lam * (empirical - empirical.min()))
+    weight /= weight.sum()
+    grid = (np.arange(1000) + 0.5) / 1000
+    votes = np.array([weight[(cuts < point)].sum() > 0.5 for point in grid])
+    excess = np.mean(0.6 * (votes != (grid > 0.5)))
+    true = 0.6 * np.abs(cuts - 0.5)
+    return excess, exact.vote_excess_bound(true, deviation, np.full(41, -math.log(41)), n=n, n_classes=2, lam=lam)
+
+
+@pytest.mark.parametrize("n", [2000, 50_000])
+def test_simulated_votes_obey_the_bound(n):
+    excess = [simulated(n, seed)[0] for seed in range(30)]
+    bound = simulated(n, 0)[1]
+    assert max(excess) <= bound.raw
+    assert bound.terms["classifier"] == 20.0
+    if n == 50_000:
+        assert bound.value < 0.2
+
+
+def test_terms_of_corollary_one():
+    found = exact.adaptive_rate(10_000, smoothness=0.5, holder=2.0, n_features=2, n_classes=3, lam=0.5)
+    leaves = max((2 * math.sqrt(2)) ** 2 * found.radius**-2, 1.0)
+    assert found.n_leaves == pytest.approx(leaves)
+    assert found.approximation == pytest.approx(4.0 * found.radius**0.5)
+    assert found.labels == pytest.approx(2 * math.sqrt(leaves * math.log(6) / 1e4) + leaves / (math.e * 1e4))
+    assert found.prior == pytest.approx(3 * 28 * leaves / (0.5 * 1e4))
+    least = (2 + math.log(2)) * 28 + math.log(1e4)
+    sharp = math.sqrt(8 * leaves * (1 + leaves * least / 1e4) * math.log(2e4 * 1e4) / 1e4)
+    assert found.deviation == pytest.approx(sharp)
+    # Cauchy-Schwarz: no smaller than Delta of Theorem 1 for leaves of equal mass
+    m = 50
+    theorem = exact.oracle_bound(
+        0.0, np.full(m, 1 / m), n=10_000, n_nodes=20_000, depth=28, n_features=2, n_classes=3, delta=1e-4
+    ).terms["Delta(T)"]
+    assert theorem <= math.sqrt(8 * m * (1 + m * least / 1e4) * math.log(2e4 * 1e4) / 1e4) + 1e-12
+
+
+@pytest.mark.parametrize(("alpha", "d"), [(1.0, 1), (0.5, 2), (1.0, 3)])
+def test_the_rate(alpha, d):
+    """log(bound) over log(log(n)/n) has the exponent as its slope, for n so large that the constants do not matter."""
+    sizes = [10**30, 10**34]
+    values = [exact.adaptive_rate(n, smoothness=alpha, holder=1.0, n_features=d).value for n in sizes]
+    scale = [math.log(math.log(n) / n) for n in sizes]
+    slope = (math.log(values[1]) - math.log(values[0])) / (scale[1] - scale[0])
+    assert slope == pytest.approx(alpha / (2 * alpha + d), abs=0.01)
+
+
+def test_the_intrinsic_dimension_counts():
+    how = {"smoothness": 1.0, "holder": 1.0, "n_features": 10}
+    assert exact.adaptive_rate(10**8, dimension=1.0, packing=4.0, **how).value < 1.0
+    assert exact.adaptive_rate(10**8, **how).value > 1.0
+
+
+@pytest.mark.planted
+def test_labels_that_cost_nothing_are_noticed(monkeypatch):
+    monkeypatch.setattr(rates, "_confidence", lambda *_: 0.0)
+    one = exact.oracle_bound(0.02, [0.3, 0.7], n=5000, n_nodes=7, depth=3, n_features=2, n_classes=3)
+    two = exact.vote_excess_bound(
+        [0.02], [one.terms["Delta(T)"]], [-5000 * one.terms["3 D0 leaves / (lambda n)"]], n=5000, n_classes=3
+    )
+    assert abs(two.raw - one.raw) > 1e-3
+
+
+def test_the_mean_excess_of_majority_labels_obeys_its_term():
+    """Cells of constant class probabilities, labelled by n rows: expected excess below the term for labels."""
+    rng, m, n = np.random.default_rng(0), 40, 400
+    eta = np.tile([0.45, 0.55], m // 2)
+    excess = []
+    for _ in range(300):
+        cell = rng.integers(0, m, n)
+        ones = np.bincount(cell, rng.random(n) < eta[cell], minlength=m)
+        label = 2 * ones > np.bincount(cell, minlength=m)
+        excess.append(np.mean(np.where(label == (eta > 0.5), 0.0, 0.1)))
+    assert np.mean(excess) <= 2 * math.sqrt(m * math.log(4) / n) + m / (math.e * n)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="different lengths"):
+        exact.vote_excess_bound([0.0, 0.1], [0.0], [0.0], n=10, n_classes=2)
+    with pytest.raises(ValueError, match="excess has shape"):
+        exact.vote_excess_bound([2.0], [0.0], [0.0], n=10, n_classes=2)
+    with pytest.raises(ValueError, match="log_prior has shape"):
+        exact.vote_excess_bound([0.0], [0.0], [1.0], n=10, n_classes=2)
+    with pytest.raises(ValueError, match="packing"):
+        exact.adaptive_rate(100, smoothness=1.0, holder=1.0, n_features=3, dimension=1.0)
+    with pytest.raises(ValueError, match="smoothness"):
+        exact.adaptive_rate(100, smoothness=2.0, holder=1.0, n_features=3)
