@@ -26,7 +26,8 @@ from verification.imports import (
 
 FACES_OVER_BOTH = [ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/commands.py", "sklearn/base.py")]
 MODULES = modules()
-HEAVY = (
+HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
+HEAVY += ("xarray", "h5py", "h5netcdf", "tqdm", "dask")
     "arviz",
     "matplotlib",
     "sklearn",
