@@ -13,7 +13,7 @@ Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee.
 Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
-Learning theory: oracle_bound.
+Learning theory: oracle_bound; trees that minimise a bound: forward_tree, ForwardTree.
 Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
 NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
 """
@@ -37,6 +37,7 @@ from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_p
 from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
 from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
+from .systems.shah.forward import ForwardTree, forward_tree
 from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
@@ -55,6 +56,7 @@ __all__ = [
     "DesignCounts",
     "DyadicTreeClassifier",
     "ExactPosterior",
+    "ForwardTree",
     "Guarantee",
     "Intractable",
     "KLBound",
@@ -82,6 +84,7 @@ __all__ = [
     "context_tree_weighting",
     "count_global_splittings",
     "count_trees",
+    "forward_tree",
     "hull_by_size",
     "kl_bound",
     "log_sum",

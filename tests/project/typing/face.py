@@ -36,6 +36,7 @@ from tests.project.typing.face_exact import (
     regressor,
     sequences_and_streams,
     sums_over_graph,
+    trees_by_bounds,
     use_any_posterior,
     use_exact_posterior,
 )
@@ -296,6 +297,8 @@ def bounds(tree: pt.Tree) -> None:
         certificates.occam_discrete(3, 2, 5, 1000, 10),
         certificates.occam_continuous(3, 2, [3], 1000, 10, halvings=0),
         certificates.dyadic_tree_bound(tree, X, [0, 1] * 8, n_classes=2, cyclic=False),
+        certificates.compression_tree_bound(tree, X, [0, 1] * 8, parents="number", n_classes=2, delta=0.05),
+        certificates.occam_tree_bound(tree, X, [0, 1] * 8, ranges=[[0.0, 9.0]] * 2, halvings="cheapest", shared=True),
         certificates.holdout(3, 100),
         certificates.holdout_gibbs(0.1, 100, delta=0.05),
         exact.oracle_bound(0.0, [0.5, 0.5], n=1000, n_nodes=7, depth=2, n_features=1, n_classes=2),
@@ -305,6 +308,12 @@ def bounds(tree: pt.Tree) -> None:
         for number in (bound.raw, bound.value, bound.delta, float(bound)):
             assert_type(number, float)
         assert_type(bound.terms, dict[str, float])
+    coded = certificates.occam_tree_bound(tree, X, [0, 1] * 8, thresholds=[[0.5]] * 2)
+    assert_type(coded, certificates.TreeBound)
+    assert_type(coded.tree, pt.Tree)
+    assert_type(coded.rows, Array)
+    for size in (coded.n, coded.errors):
+        assert_type(size, int)
     assert_type(certificates.pac_bayes_kl(0.1, 2.0, 1000), certificates.Bound)
     assert_type(certificates.optimal_lambda(0.1, 2.0, 1000), float)
     assert_type(certificates.c_bound(0.1, 0.05), float)
@@ -366,6 +375,7 @@ def main() -> None:
     progressive_mixtures(frozen)
     sequences_and_streams(loss)
     dyadic_trees()
+    trees_by_bounds()
     prunings(truth.best_tree_of_size(2))
     global_splitting(pt.kd_tree(X[:6], 1))
     classifiers()

@@ -247,6 +247,18 @@ def dyadic_trees() -> None:
     assert_type(guarantee.excess, Array)
 
 
+def trees_by_bounds() -> None:
+    rows, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]] * 5), [0, 0, 1, 1] * 5
+    grown = exact.forward_tree(rows, y, criterion="bound", patience=2, min_rows=1, parents="number", delta=0.1)
+    assert_type(grown, exact.ForwardTree)
+    assert_type(grown.tree, pt.Tree)
+    assert_type(grown.bound, certificates.TreeBound)
+    assert_type(grown.path, Array)
+    assert_type(grown.rounds, int)
+    exact.forward_tree(rows, y, ranges=[[0.0, 3.0]] * 2, max_rounds=1, n_classes=2)
+    exact.forward_tree(rows, y, thresholds=[[0.5, 1.5], [0.5]])
+
+
 def prunings(tree: pt.Tree) -> None:
     found = exact.Prunings(tree, X, LABELS, loss=None, sample_weight=None)
     assert_type(found, exact.Prunings)
