@@ -13,9 +13,10 @@ Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee.
 Pruning: Prunings, PruningFamily.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
-Learning theory: oracle_bound; trees that minimise a bound: forward_tree, ForwardTree.
+Learning theory: oracle_bound; trees that minimise a bound: forward_tree, ForwardTree, minimise_root_fragment,
+RootFragmentTree.
 Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
-NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
+NeymanPearsonTreeClassifier, RootFragmentClassifier, ProgressiveMixtureClassifier.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from .systems.blanchard.global_splitting import count_global_splittings, solve_g
 from .systems.blanchard.kullback import KLBound, kl_bound
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.mansour_mcallester.root_fragments import RootFragmentTree, minimise_root_fragment
 from .systems.pac_bayes.subtrees import oracle_bound
 from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
 from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot
@@ -44,6 +46,7 @@ from .visited import VisitedPosterior, visited
 if TYPE_CHECKING:
     from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
     from .estimators.progressive import ProgressiveMixtureClassifier
+    from .estimators.root_fragments import RootFragmentClassifier
     from .estimators.voting_trees import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
@@ -70,6 +73,8 @@ __all__ = [
     "ProgressiveMixtureClassifier",
     "PruningFamily",
     "Prunings",
+    "RootFragmentClassifier",
+    "RootFragmentTree",
     "SizePenalty",
     "SpatiallyAdaptive",
     "SquareRoot",
@@ -89,6 +94,7 @@ __all__ = [
     "kl_bound",
     "log_sum",
     "minimise_risk",
+    "minimise_root_fragment",
     "neyman_pearson_tree",
     "occurrences",
     "oracle_bound",
@@ -102,7 +108,7 @@ __all__ = [
 
 _ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "voting_trees")
 _ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
-_ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive"}
+_ESTIMATORS |= {"RootFragmentClassifier": "root_fragments", "ProgressiveMixtureClassifier": "progressive"}
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 

@@ -192,17 +192,23 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
     below, path = tree_bits(tree, asked, n_classes), np.ones(tree.n_nodes)
     for i in inner:
         path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
+    level = fragment_level(delta)
+    subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
+    paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
+    ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
+    parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
+    return RootFragment(sum(parts), ends, *parts)
+
+
+def fragment_level(delta: float) -> float:
+    """``ln(2/delta)``, refused where it is too large for the theorem."""
     level = math.log(2.0 / delta)
     if level > MOST_LEVEL:
         raise ValueError(
             f"delta={delta} is too small: the theorem's terms are proved up to ln(2/delta) = {MOST_LEVEL:g}; give "
             f"delta >= {2.0 * math.exp(-MOST_LEVEL):.2g}."
         )
-    subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
-    paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
-    ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
-    parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
-    return RootFragment(sum(parts), ends, *parts)
+    return level
 
 
 def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:

@@ -255,6 +255,18 @@ def trees_by_bounds() -> None:
     assert_type(grown.bound, certificates.TreeBound)
     assert_type(grown.path, Array)
     assert_type(grown.rounds, int)
+    splits = pt.GridCuts([[0.5, 1.5, 2.5], [0.5]])
+    least = exact.minimise_root_fragment(rows, y, split_prior=splits, split_bits=2.0, max_depth=2, strength=0.1)
+    assert_type(least, exact.RootFragmentTree)
+    assert_type(least.tree, pt.Tree)
+    assert_type(least.fragment, Array)
+    for number in (least.risk, least.penalty, least.objective, least.split_bits, least.strength, least.delta):
+        assert_type(number, float)
+    assert_type(least.bound, certificates.Bound)
+    learner = exact.RootFragmentClassifier(splits, strength=0.1, n_classes=2).fit(rows, y)
+    assert_type(learner, exact.RootFragmentClassifier)
+    assert_type(learner.predict(rows), Array)
+    assert_type(learner.risk_bound(rows, y), certificates.Bound)
     exact.forward_tree(rows, y, ranges=[[0.0, 3.0]] * 2, max_rounds=1, n_classes=2)
     exact.forward_tree(rows, y, thresholds=[[0.5, 1.5], [0.5]])
 
