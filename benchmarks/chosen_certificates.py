@@ -15,6 +15,7 @@ from data import has_table, read_table
 
 import pactree_mcmc as pt
 
+DRAWS = 300
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
 
 
@@ -32,7 +33,7 @@ def tic_tac_toe():
     return np.array(boards, dtype=float), np.array([int(ends[b]) for b in boards]), list(range(9))
 
 
-def adult_like(n=10_000, seed=0):
+def adult_like(n=4_000, seed=0):
     """Incomes above a limit by age, schooling, hours, gains, sex, household and work; the best error is about .16."""
     rng = np.random.default_rng(seed)
     age, schooling = np.round(rng.gamma(7.0, 5.6, n).clip(17, 90)), rng.binomial(16, 0.62, n).astype(float)
@@ -52,7 +53,7 @@ def fitted(X, y, rows, nominal, seed):
     """The default posterior of some rows; categories that they lack are merged with the commonest of theirs."""
     merged = known_to(X, rows, nominal)
     model = pt.TreeModel(merged[rows], y[rows], nominal=nominal)
-    return merged, pt.sample(model, 1000, tune=300, rng=seed, progress=False)
+    return merged, pt.sample(model, DRAWS, tune=DRAWS, rng=seed, progress=False)
 
 
 def from_training_rows(X, y, test, E, nominal, seed):
@@ -60,7 +61,7 @@ def from_training_rows(X, y, test, E, nominal, seed):
     merged, found = known_to(X, E, nominal), []
     for lambda1 in (0.3, 1.0, 3.0):
         model = grid_model(merged[~test], y[~test], E[~test], nominal, lambda1)
-        post = pt.sample(model, 1000, tune=300, rng=seed, progress=False)
+        post = pt.sample(model, DRAWS, tune=DRAWS, rng=seed, progress=False)
         found.append((post.certificate(0.05).vote.value, np.mean(post.predict(merged[test]) != y[test])))
     return min(found)
 
