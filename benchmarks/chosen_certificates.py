@@ -42,6 +42,7 @@ def adult_like(n=4_000, seed=0):
     sex, household, work = rng.integers(0, 2, n), rng.integers(0, 5, n), rng.integers(0, 12, n)
     score = -3.6 + 0.35 * (schooling - 10) + 0.05 * (hours - 40) + 2.6 * (household < 2) + 3.5 * (gains > 6000)
     score += 0.9 * (age > 30) - 1.2 * (age > 65) + 0.3 * sex + 0.8 * np.isin(work, [2, 5, 9])
+    score *= 1.2
     X = np.column_stack([age, schooling, hours, gains, sex, household, work])
     return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int), [5, 6]
 

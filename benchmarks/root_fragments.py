@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 from data import has_table, read_table
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 import exact
@@ -17,12 +17,13 @@ import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
 
 TABLES = ("mushroom", "kr_vs_kp", "sick", "spambase", "eeg_eye_state", "pima_diabetes")
+FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 ALPHAS = {"ccp_alpha": [0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]}
 
 
 def rivals(X, y, E, S, ranges):
     """Names with a function that predicts, the bound on its risk (NaN: none), and its number of leaves."""
-    search = GridSearchCV(DecisionTreeClassifier(random_state=0), ALPHAS, cv=5)
+    search = GridSearchCV(DecisionTreeClassifier(random_state=0), ALPHAS, cv=FOLDS)
     search.fit(X[E | S], y[E | S])
     yield "CART, pruned by cross-validation", search.predict, np.nan, search.best_estimator_.get_n_leaves()
     grown = pt.Tree.from_sklearn(DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(X[E], y[E]))

@@ -333,6 +333,11 @@ BOUNDS = [
         *("vote_disagreement", c.vote_disagreement, a.bound),
         **{"risk": "share", "disagreement": "share", "kl": "price", "n_unlabelled": "?count?", **RISK},
     ),
+    target("vote_split_kl", c.vote_split_kl, a.bound, risk="share", tandem="share", kl="price", **RISK),
+    target(
+        *("vote_coin_betting", c.vote_coin_betting, a.bound),
+        **{"risk": "share", "tandem": "share", "kl": "price", "mus": "?mus", **RISK},
+    ),
     target("vote_factor_two", c.vote_factor_two, a.bound, risk="share", kl="price", **RISK),
     target("vote_tandem", c.vote_tandem, a.bound, tandem="share", kl="price", **RISK),
 ]

@@ -285,6 +285,7 @@ VALID |= {
         *_const(pt.GridCuts(3), pt.LocalCuts(), pt.DyadicCuts(2, cyclic=True)),
         lambda w: pt.kd_tree(w.X, 2),
     ],
+    "mus": _const([0.0], (-0.5, 0.1), np.array([0.2, 0.4])),
     "parents": _const("string", "number"),
     "halvings": _const("rows", "cheapest"),
     "criterion": _const("entropy", "bound"),
