@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from pactree_mcmc.certificates import Bound, root_fragment
-from pactree_mcmc.core.checks import check_choice
+from pactree_mcmc.core.checks import check_choice, check_flag
 from pactree_mcmc.model import DyadicCuts
 from pactree_mcmc.table.validation import read_data
 
@@ -127,8 +127,8 @@ class RootFragmentClassifier(_DyadicTree):
             check_choice("cyclic", self.cyclic, ("auto",))
             cyclic = needs_cyclic(n, p, self.levels)
         else:
-            cyclic = self.cyclic
-        levels = default_levels(n, p, cyclic=bool(cyclic)) if self.levels is None else self.levels
+            cyclic = check_flag("cyclic", self.cyclic)
+        levels = default_levels(n, p, cyclic=cyclic) if self.levels is None else self.levels
         return DyadicCuts(levels, cyclic=cyclic, bounds=self.bounds)
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:

@@ -1,6 +1,6 @@
 """Shah's bounds of a tree on its rows: how it is encoded is worked out, and the tree that is bounded returned.
 
-A threshold stands for all thresholds between the same two values of the rows at its node. The bounded tree has the one
+A threshold represents all thresholds between the same two values of the rows at its node. The bounded tree has the one
 that costs the shortest message, and predicts the counted rows as the given tree does. The message has the parent and
 side of each of the k nodes, a feature at the m inner ones and a label at the leaves, and the thresholds in one of three
 codes: rows of a compression set, numbers from lists, or dyadic numbers of an interval. Only ordered splits are encoded.

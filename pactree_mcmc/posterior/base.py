@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.checks import check_flag
 from ..tree.tree import Tree
-from .certificate import certify, certify_holdout, refuse_regression
-from .chosen import certify_chosen
+from .certified.certificate import certify, certify_holdout, refuse_regression
+from .certified.chosen import certify_chosen
 from .predictive import PredictsNewY
 from .summaries.exploring import ExploresTrees
 from .summaries.pages import pages
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..files.store import AnyPath
     from ..model import TreeModel
     from ..tree.drawn import RootKey
-    from .certificate import Certificate, HoldoutCertificate
-    from .chosen import ChosenCertificate
+    from .certified.certificate import Certificate, HoldoutCertificate
+    from .certified.chosen import ChosenCertificate
 
 
 class Posterior(ExploresTrees, PredictsNewY):

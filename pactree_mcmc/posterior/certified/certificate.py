@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.bound import Bound, check_delta
-from ..certificates.holdout import holdout, holdout_gibbs
-from ..certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
-from ..core.checks import differ, read_labels
+from ...certificates.bound import Bound, check_delta
+from ...certificates.holdout import holdout, holdout_gibbs
+from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
+from ...core.checks import differ, read_labels
 
 if TYPE_CHECKING:
-    from ..model import TreeModel
-    from .base import Posterior
+    from ...model import TreeModel
+    from ..base import Posterior
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.bound import Bound, check_delta
-from ..certificates.holdout import holdout
-from ..certificates.inversions import binomial_tail_inversion
-from ..certificates.pac_bayes_bounds import pac_bayes_kl, vote_cantelli, vote_factor_two, vote_tandem
-from ..certificates.vote_bounds import vote_coin_betting, vote_split_kl
-from ..certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
-from ..core.checks import check_count, differ, read_labels
-from ..tree.tree import Tree
+from ...certificates.bound import Bound, check_delta
+from ...certificates.holdout import holdout
+from ...certificates.inversions import binomial_tail_inversion
+from ...certificates.pac_bayes_bounds import pac_bayes_kl, vote_cantelli, vote_factor_two, vote_tandem
+from ...certificates.vote_bounds import vote_coin_betting, vote_split_kl
+from ...certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
+from ...core.checks import check_count, differ, read_labels
+from ...tree.tree import Tree
 
 if TYPE_CHECKING:
-    from ..core.checks import Seed
-    from .base import Posterior
+    from ...core.checks import Seed
+    from ..base import Posterior
 
 AS_FITTED, ONE_TREE, FACTOR_TWO = "as fitted", "one tree", "factor two"
 TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING = "tandem", "Chebyshev-Cantelli", "split kl", "coin betting"
