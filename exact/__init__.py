@@ -17,8 +17,9 @@ Pruning: Prunings, PruningFamily, dominates.
 Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
 Learning theory: oracle_bound, vote_excess_bound, adaptive_rate, AdaptiveRate.
+Trees that minimise a bound: forward_tree, ForwardTree, minimise_root_fragment, RootFragmentTree.
 Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
-NeymanPearsonTreeClassifier, ProgressiveMixtureClassifier.
+NeymanPearsonTreeClassifier, RootFragmentClassifier, ProgressiveMixtureClassifier.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ from .systems.blanchard.local_rules import (
 )
 from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
 from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.mansour_mcallester.root_fragments import RootFragmentTree, minimise_root_fragment
 from .systems.nguyen_kpotufe.rates import AdaptiveRate, adaptive_rate, vote_excess_bound
 from .systems.pac_bayes.subtrees import oracle_bound
 from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
@@ -54,12 +56,14 @@ from .systems.scott.pruning import PruningFamily, Prunings
 from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
 from .systems.scott.root_fragments import RootFragments, dyadic_fragment_bound
 from .systems.scott.tolerances import vc_failure, vc_failure_iid, vc_tolerance
+from .systems.shah.forward import ForwardTree, forward_tree
 from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
     from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
     from .estimators.progressive import ProgressiveMixtureClassifier
+    from .estimators.root_fragments import RootFragmentClassifier
     from .estimators.voting_trees import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
@@ -74,6 +78,7 @@ __all__ = [
     "DesignCounts",
     "DyadicTreeClassifier",
     "ExactPosterior",
+    "ForwardTree",
     "Guarantee",
     "Intractable",
     "KLBound",
@@ -92,6 +97,8 @@ __all__ = [
     "ProgressiveMixtureClassifier",
     "PruningFamily",
     "Prunings",
+    "RootFragmentClassifier",
+    "RootFragmentTree",
     "RootFragments",
     "SizePenalty",
     "SpatiallyAdaptive",
@@ -113,6 +120,7 @@ __all__ = [
     "dominates",
     "dyadic_fragment_bound",
     "dyadic_oracle",
+    "forward_tree",
     "hull_by_size",
     "kl_bound",
     "kl_infimum",
@@ -121,6 +129,7 @@ __all__ = [
     "log_sum",
     "minimax_lower_bound",
     "minimise_risk",
+    "minimise_root_fragment",
     "neyman_pearson_tree",
     "occurrences",
     "oracle_bound",
@@ -139,7 +148,7 @@ __all__ = [
 
 _ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "voting_trees")
 _ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
-_ESTIMATORS |= {"ProgressiveMixtureClassifier": "progressive"}
+_ESTIMATORS |= {"RootFragmentClassifier": "root_fragments", "ProgressiveMixtureClassifier": "progressive"}
 """Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
 
 

@@ -37,6 +37,11 @@ class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
+    def _numbered(self, y: np.ndarray) -> np.ndarray:
+        """Labels as the numbers 0..K-1 that are the tree's classes; -1, always wrong, for one it does not know."""
+        place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        return np.where(self.classes_[place] == y, place, -1)
+
     def _check_bounds(self) -> None:
         check_is_fitted(self)
         if self.bounds is None:
@@ -155,9 +160,7 @@ class DyadicTreeClassifier(_DyadicTree):
         """
         self._check_bounds()
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
-        # the tree's classes are the numbers 0..K-1 of the labels; a label it does not know is always wrong
-        place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        labels = np.where(self.classes_[place] == y, place, -1)
+        labels = self._numbered(y)
         return dyadic_tree_bound(self.tree_, X, labels, n_classes=n_classes, delta=delta, cyclic=self.cyclic_)
 
 

@@ -2,7 +2,8 @@
 
 Of a posterior: ``post.certificate`` and ``post.holdout_certificate``.
 PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem, vote_cantelli,
-vote_disagreement, c_bound.
+vote_disagreement, vote_split_kl, vote_coin_betting, c_bound.
+One tree on its rows, with the tree that is bounded: compression_tree_bound, occam_tree_bound, TreeBound (Shah).
 One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
 occam_discrete, occam_continuous, dyadic_length (Shah); dyadic_tree_bound, dyadic_penalty, dyadic_bits (Scott).
 Held-out rows: holdout, holdout_gibbs.
@@ -10,6 +11,7 @@ Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 
 from .bound import Bound
+from .coded_trees import TreeBound, compression_tree_bound, occam_tree_bound
 from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
 from .holdout import holdout, holdout_gibbs
 from .inversions import binary_kl, binomial_tail_inversion, kl_inverse
@@ -33,15 +35,18 @@ from .pac_bayes_bounds import (
     vote_factor_two,
     vote_tandem,
 )
+from .vote_bounds import vote_coin_betting, vote_split_kl
 
 __all__ = [
     "Bound",
     "RootFragment",
+    "TreeBound",
     "binary_kl",
     "binomial_tail_inversion",
     "c_bound",
     "compression",
     "compression_tail",
+    "compression_tree_bound",
     "compute_R",
     "dyadic_bits",
     "dyadic_length",
@@ -53,13 +58,16 @@ __all__ = [
     "naive_occam",
     "occam_continuous",
     "occam_discrete",
+    "occam_tree_bound",
     "optimal_lambda",
     "pac_bayes_kl",
     "pac_bayes_lambda",
     "root_fragment",
     "tree_bits",
     "vote_cantelli",
+    "vote_coin_betting",
     "vote_disagreement",
     "vote_factor_two",
+    "vote_split_kl",
     "vote_tandem",
 ]

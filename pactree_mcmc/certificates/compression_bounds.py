@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST, check_count, check_number, in_words, read_array
+from ..core.compile.jit import jit
 from ..table.coding import LARGEST
 from .bound import Bound, check_delta, check_errors
 from .inversions import binomial_tail_inversion, log_choose
+
+STRING, NUMBER = PARENTS = ("string", "number")
+"""Codes of a node's parent among k nodes: one of k + 1 strings, as in the paper; a number (its footnote 3)."""
 
 
 def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: float = 0.05) -> Bound:
@@ -50,7 +54,7 @@ def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: 
     0.312
     """
     n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
-    return _by_tail(
+    return by_tail(
         "sample compression, binomial tail", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta
     )
 
@@ -110,7 +114,7 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
     """
     n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
     n_thresholds = check_count("n_thresholds", n_thresholds, 1)
-    nats = _message_nats(n_nodes, n_features) | {"thresholds": n_nodes * math.log(n_thresholds)}
+    nats = message_nats(n_nodes, n_features) | {"thresholds": n_nodes * math.log(n_thresholds)}
     return _closed("Occam, discrete thresholds", nats, n, errors, delta)
 
 
@@ -165,9 +169,9 @@ def occam_continuous(
         raise ValueError(f"halvings has shape {kappa.shape}; give one number, or two a threshold: (2, {len(bits)}).")
     bits, kappa = bits.astype(np.float64), kappa.astype(np.float64)
     kappa = np.broadcast_to(kappa, (2, len(bits)))
-    coded = float(len(bits) and (_zeta_nats(bits) + bits * math.log(2.0) + _zeta_nats(kappa).sum(axis=0)).sum())
-    nats = _message_nats(n_nodes, n_features) | {"thresholds": coded}
-    return _by_tail("Occam, continuous thresholds", nats, n, errors, delta)
+    coded = float(len(bits) and (zeta_nats(bits) + bits * math.log(2.0) + zeta_nats(kappa).sum(axis=0)).sum())
+    nats = message_nats(n_nodes, n_features) | {"thresholds": coded}
+    return by_tail("Occam, continuous thresholds", nats, n, errors, delta)
 
 
 def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
@@ -195,30 +199,43 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
         raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:
         raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is not an interval of thresholds; give low < high.")
-    for length in range(61):
-        scale = 2.0 ** (length + 1)
-        first = math.ceil(((low - lower) / (upper - lower) * scale + 1.0) / 2.0)
-        if lower + (2 * max(first, 1) - 1) / scale * (upper - lower) <= high and first <= 2**length:
-            return length
+    length, _ = dyadic_code(low, high, lower, upper)
+    if length >= 0:
+        return int(length)
     raise ValueError(f"[{low}, {high}] is too short a part of [{lower}, {upper}]: no threshold of 60 bits lies in it.")
 
 
-def _zeta_nats(a: np.ndarray) -> np.ndarray:
+@jit
+def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[int, float]:
+    """Fewest bits that encode a number in ``[low, high]`` within ``[lower, upper]``, and that number; -1 if 60 are too
+    few.
+    """
+    for length in range(61):
+        scale = 2.0 ** (length + 1)
+        first = max(math.ceil(((low - lower) / (upper - lower) * scale + 1.0) / 2.0), 1.0)
+        point = lower + (2.0 * first - 1.0) / scale * (upper - lower)
+        if point <= high and first <= 2.0**length:
+            return length, max(point, low)
+    return -1, math.nan
+
+
+def zeta_nats(a: Any) -> Any:
     """Minus the log of ``zeta(a) = 6 / (pi^2 (a + 1)^2)``."""
     return math.log(math.pi**2 / 6.0) + 2.0 * np.log(np.asarray(a) + 1.0)
 
 
-def _message_nats(n_nodes: int, n_features: int) -> dict[str, float]:
-    """Minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``."""
+def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[str, float]:
+    """Minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``; ``k^-k`` where parents are numbers."""
+    named = n_nodes + 1.0 if parents == STRING else float(n_nodes)
     return {
         "features": n_nodes * math.log(n_features),
-        "structure": n_nodes * (math.log(n_nodes + 1.0) + math.log(2.0)),
+        "structure": n_nodes * (math.log(named) + math.log(2.0)),
     }
 
 
 def _compression_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
-    chosen = float(log_choose(n, n_nodes) + _zeta_nats(np.array(n_nodes)))
-    return _message_nats(n_nodes, n_features) | {"compression set": chosen}
+    chosen = float(log_choose(n, n_nodes) + zeta_nats(np.array(n_nodes)))
+    return message_nats(n_nodes, n_features) | {"compression set": chosen}
 
 
 def _closed(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
@@ -227,7 +244,8 @@ def _closed(name: str, nats: dict[str, float], n: int, errors: int, delta: float
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
 
-def _by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+def by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+    """The binomial tail inversion of a classifier that a message of so many nats encodes."""
     raw = binomial_tail_inversion(errors, n, math.log(delta) - sum(nats.values()))
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 

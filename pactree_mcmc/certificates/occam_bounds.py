@@ -23,7 +23,9 @@ MOST_LEVEL = 500.0
 """Largest ``ln(2/delta)`` of the root fragment's bound; with one bit for the path and two below it 524 is the limit."""
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
+    """The errors of a tree on rows, and where the rows go."""
+
     errors: np.ndarray
     """(m,) int64: errors of the tree on the rows that end in each leaf; 0 at other nodes."""
     rows: np.ndarray
@@ -31,10 +33,12 @@ class _Counted(NamedTuple):
 
     @property
     def n(self) -> int:
+        """Counted rows."""
         return int(self.rows[0])
 
     @property
     def risk(self) -> float:
+        """Error rate on them."""
         return float(self.errors.sum() / self.rows[0])
 
 
@@ -115,7 +119,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int =
     0.2093
     """
     delta = check_delta(delta)
-    counted = _count(tree, X, y, n_classes)
+    counted = count_errors(tree, X, y, n_classes)
     bits = float(tree_bits(tree, split_bits, n_classes)[0])
     penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * counted.n))
     terms = {"empirical risk": counted.risk, "penalty": penalty, "bits of the tree": bits}
@@ -188,17 +192,23 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
     below, path = tree_bits(tree, asked, n_classes), np.ones(tree.n_nodes)
     for i in inner:
         path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
+    level = fragment_level(delta)
+    subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
+    paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
+    ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
+    parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
+    return RootFragment(sum(parts), ends, *parts)
+
+
+def fragment_level(delta: float) -> float:
+    """``ln(2/delta)``, refused where it is too large for the theorem."""
     level = math.log(2.0 / delta)
     if level > MOST_LEVEL:
         raise ValueError(
             f"delta={delta} is too small: the theorem's terms are proved up to ln(2/delta) = {MOST_LEVEL:g}; give "
             f"delta >= {2.0 * math.exp(-MOST_LEVEL):.2g}."
         )
-    subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
-    paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
-    ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
-    parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
-    return RootFragment(sum(parts), ends, *parts)
+    return level
 
 
 def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
@@ -219,7 +229,7 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int
     >>> round(root_fragment(tree, x[:, None], x > 49.5, split_bits=np.log2(10)).value, 4)
     0.0763
     """
-    counted = _count(tree, X, y, n_classes)
+    counted = count_errors(tree, X, y, n_classes)
     best = compute_R(tree, counted.rows, split_bits=split_bits, n_classes=n_classes, delta=delta)
     terms = {
         "empirical risk": counted.risk,
@@ -334,7 +344,7 @@ def dyadic_tree_bound(
     0.107
     """
     delta = check_delta(delta)
-    counted = _count(tree, X, y, n_classes)
+    counted = count_errors(tree, X, y, n_classes)
     leaf = tree.feature == LEAF
     p = Table(X).n_features
     rows, depth = counted.rows[leaf], tree.node_depth[leaf]
@@ -354,7 +364,8 @@ def _asked_bits(tree: Tree, split_bits: Any) -> np.ndarray:
     return bits
 
 
-def _count(tree: Tree, X: Any, y: Any, n_classes: int) -> _Counted:
+def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
+    """Count the errors of a classification tree on rows; refuse trees and rows that do not fit."""
     check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
         raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
@@ -370,7 +381,7 @@ def _count(tree: Tree, X: Any, y: Any, n_classes: int) -> _Counted:
     wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     errors = np.bincount(leaf[wrong], minlength=tree.n_nodes)
     rows = _sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
-    return _Counted(errors, rows.astype(np.int64))
+    return Counted(errors, rows.astype(np.int64))
 
 
 @jit

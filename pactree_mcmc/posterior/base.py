@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from ..core.checks import check_flag
 from ..tree.tree import Tree
-from .certificate import certify, certify_holdout
+from .certified.certificate import certify, certify_holdout, refuse_regression
+from .certified.chosen import certify_chosen
 from .predictive import PredictsNewY
 from .summaries.exploring import ExploresTrees
 from .summaries.pages import pages
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from ..files.store import AnyPath
     from ..model import TreeModel
     from ..tree.drawn import RootKey
-    from .certificate import Certificate, HoldoutCertificate
+    from .certified.certificate import Certificate, HoldoutCertificate
+    from .certified.chosen import ChosenCertificate
 
 
 class Posterior(ExploresTrees, PredictsNewY):
@@ -181,10 +184,28 @@ class Posterior(ExploresTrees, PredictsNewY):
         """
         return certify(self, delta)
 
-    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
-        """Bounds on the risk of a drawn tree and of ``predict`` from held-out rows.
+    @overload
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate: ...
 
-        For any classification model. The rows must not have been used for any choice, which cannot be checked.
+    @overload
+    def holdout_certificate(
+        self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[False], n_trees: int = 200, rng: Seed = 0
+    ) -> HoldoutCertificate: ...
+
+    @overload
+    def holdout_certificate(
+        self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[True], n_trees: int = 200, rng: Seed = 0
+    ) -> ChosenCertificate: ...
+
+    def holdout_certificate(
+        self, X: Any, y: Any, delta: float = 0.05, *, choose: bool = False, n_trees: int = 200, rng: Seed = 0
+    ) -> HoldoutCertificate | ChosenCertificate:
+        """Bounds on the risk of a drawn tree and of ``predict`` from held-out rows; or the best bound they allow.
+
+        For any classification model. The posterior must not depend on these rows, which cannot be checked. With
+        ``choose`` the rows are counted and choose as well: among the posterior as fitted, each tree of a sample of it,
+        and votes of these trees with weights that make a bound small. The posterior is the prior of the PAC-Bayes
+        bounds, so the better it was fitted to other rows, the less is paid.
 
         Parameters
         ----------
@@ -193,21 +214,28 @@ class Posterior(ExploresTrees, PredictsNewY):
         y : array-like of shape (n,)
             Labels; one that the model does not know counts as an error.
         delta : float, default 0.05
-            Probability, over these rows, that one of the two bounds fails; in (0, 1).
+            Probability, over these rows, that one of the bounds fails; in (0, 1).
+        choose : bool, default False
+            Whether to return the certificate of choice.
+        n_trees : int, default 200
+            With ``choose``: trees drawn from the posterior.
+        rng : None, int, SeedSequence or Generator, default 0
+            With ``choose``: source of randomness of the draw.
 
         Returns
         -------
-        HoldoutCertificate
+        HoldoutCertificate, or ChosenCertificate if ``choose``
 
         Raises
         ------
         ValueError
-            If delta is out of range, the model is a regression, or X and y do not fit.
+            If an argument is out of range, the model is a regression, or X and y do not fit.
 
         Notes
         -----
-        Cost: that of ``predict_proba``. Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a
-        drawn tree.
+        Cost: that of ``predict_proba``; with ``choose`` some hundred passes over trees times rows. Binomial tail
+        inversion for ``predict`` (Langford 2005), Chernoff's bound for a drawn tree; half of delta each. With
+        ``choose`` half of delta is for ``predict`` and a twelfth for each of six alternatives.
 
         Examples
         --------
@@ -217,8 +245,14 @@ class Posterior(ExploresTrees, PredictsNewY):
         >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
         True
+        >>> post.holdout_certificate(x[1::2, None], x[1::2] > 150, choose=True).chosen
+        'as fitted'
         """
-        return certify_holdout(self, X, y, delta)
+        check_flag("choose", choose)
+        if not choose:
+            return certify_holdout(self, X, y, delta)
+        refuse_regression(self)
+        return certify_chosen(self, X, y, delta, n_trees, rng)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predictive class probabilities.

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.checks import check_choice, in_words, is_integer
 from ..files.encoding import kept
-from .labels import _sorted_unique, category_codes, nominal_labels
+from .labels import category_codes, nominal_labels, sorted_unique
 from .reader import Table, _holds_text, _is_categorical, listed
 from .values import DATES, NUMBER, ordered_values, read_ordered
 
@@ -219,7 +219,7 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
 
 
 def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
-    labels = _sorted_unique(nominal_labels(raw, name, may_lack))
+    labels = sorted_unique(nominal_labels(raw, name, may_lack))
     if len(labels) > MAX_CATEGORIES:
         raise ValueError(
             f"column {name!r} has {len(labels)} categories; at most {MAX_CATEGORIES} are allowed: merge rare ones, "

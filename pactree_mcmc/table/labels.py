@@ -88,7 +88,8 @@ def hashable(labels: list) -> list:
     return labels
 
 
-def _sorted_unique(labels: np.ndarray) -> np.ndarray:
+def sorted_unique(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels in order, a missing one last."""
     if labels.dtype.kind != "O":
         return np.unique(labels)
     distinct = _set_of(labels.tolist())

@@ -28,18 +28,6 @@ FACES_OVER_BOTH = [ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/comm
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
 HEAVY += ("xarray", "h5py", "h5netcdf", "tqdm", "dask")
-    "arviz",
-    "matplotlib",
-    "sklearn",
-    "pandas",
-    "polars",
-    "scipy.special",
-    "xarray",
-    "h5py",
-    "h5netcdf",
-    "tqdm",
-    "dask",
-)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,10 @@ POSTERIORS = [
         predict=(a.rows, {"X": "X"}),
         predict_proba=(a.probabilities, {"X": "X"}),
         certificate=(a.certificate, {"delta": "?delta"}),
-        holdout_certificate=(a.certificate, {"X": "X", "y": "labels", "delta": "?delta"}),
+        holdout_certificate=(
+            a.certificate,
+            {"X": "X", "y": "labels", "delta": "?delta", "choose": "?flag", "n_trees": "?count", "rng": "?rng"},
+        ),
         draw_trees=(a.trees, {"n": "count", "rng": "?rng"}),
         predict_quantiles=(a.rows, {"X": "X", "q": "delta"}),
         predict_interval=(a.rows, {"X": "X", "coverage": "?delta"}),

@@ -285,5 +285,17 @@ VALID |= {
     "rows": _const(12, 100, 10**6),
     "log delta": _const(-3.0, -0.5, -1e-9),
     "bits": [*_const(0.0, 3.0, 5), lambda w: 2.0],
+    "ranges": [*_const(None, [[-9.0, 9.0]] * P), lambda w: np.array([[0.0, 6.0]] * P)],
+    "lists": [*_const(None, [[0.5, 2.5], [1.5], [0.5]]), lambda w: [np.arange(0.5, 6.0)] * P],
+    "rows or lists": [*_const("rows", [[0.5, 2.5], [1.5], [0.5]]), lambda w: [np.arange(0.5, 6.0)] * P],
+    "fixed splits": [
+        *_const(pt.DyadicCuts(2, bounds=[[0.0, 6.0]] * P), pt.GridCuts([[0.5], [1.5], []])),
+        *_const(pt.GridCuts(3), pt.LocalCuts(), pt.DyadicCuts(2, cyclic=True)),
+        lambda w: pt.kd_tree(w.X, 2),
+    ],
+    "mus": _const([0.0], (-0.5, 0.1), np.array([0.2, 0.4])),
+    "parents": _const("string", "number"),
+    "halvings": _const("rows", "cheapest"),
+    "criterion": _const("entropy", "bound"),
     "by cell": [lambda w: np.arange(7.0), lambda w: np.ones(w.graphs[0].n_cells), lambda w: 1.0],
 }

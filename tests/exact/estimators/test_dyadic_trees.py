@@ -13,6 +13,7 @@ ESTIMATORS = [
     exact.DyadicTreeClassifier(),
     exact.DyadicTreeClassifier("square-root", cyclic=True),
     exact.NeymanPearsonTreeClassifier(),
+    exact.RootFragmentClassifier(),
 ]
 
 

@@ -37,6 +37,7 @@ from tests.project.typing.face_exact import (
     regressor,
     sequences_and_streams,
     sums_over_graph,
+    trees_by_bounds,
     use_any_posterior,
     use_exact_posterior,
 )
@@ -280,6 +281,15 @@ def bounds_of_posterior(post: AnyPosterior) -> None:
     assert_type(fresh.errors, int)
     assert_type(fresh.gibbs, certificates.Bound)
     assert_type(fresh.vote, certificates.Bound)
+    best = post.holdout_certificate(X, LABELS, delta=0.05, choose=True, n_trees=20, rng=1)
+    for bound in (best.vote, best.gibbs, best.bounds["one tree"]):
+        assert_type(bound, certificates.Bound)
+    assert_type(best.chosen, str)
+    assert_type(best.paid, dict[str, float])
+    assert_type(best.trees, list[pt.Tree])
+    assert_type(best.weights, dict[str, Array])
+    assert_type(best.predict(X), Array)
+    assert_type(best.predict_as("one tree", X), Array)
 
 
 def bounds(tree: pt.Tree) -> None:
@@ -289,6 +299,8 @@ def bounds(tree: pt.Tree) -> None:
         certificates.vote_factor_two(0.1, 2.0, 1000),
         certificates.vote_tandem(0.05, 2.0, 1000),
         certificates.vote_cantelli(0.1, 0.05, 2.0, 1000),
+        certificates.vote_split_kl(0.1, 0.05, 2.0, 1000),
+        certificates.vote_coin_betting(0.1, 0.05, 2.0, 1000, mus=[0.0, 0.1]),
         certificates.vote_disagreement(0.1, 0.05, 2.0, 1000, n_unlabelled=500),
         certificates.naive_occam(tree, X, [0, 1] * 8, split_bits=4.0, n_classes=2, delta=0.05),
         certificates.root_fragment(tree, X, [0, 1] * 8, split_bits=4.0),
@@ -297,6 +309,8 @@ def bounds(tree: pt.Tree) -> None:
         certificates.occam_discrete(3, 2, 5, 1000, 10),
         certificates.occam_continuous(3, 2, [3], 1000, 10, halvings=0),
         certificates.dyadic_tree_bound(tree, X, [0, 1] * 8, n_classes=2, cyclic=False),
+        certificates.compression_tree_bound(tree, X, [0, 1] * 8, parents="number", n_classes=2, delta=0.05),
+        certificates.occam_tree_bound(tree, X, [0, 1] * 8, ranges=[[0.0, 9.0]] * 2, halvings="cheapest", shared=True),
         certificates.holdout(3, 100),
         certificates.holdout_gibbs(0.1, 100, delta=0.05),
         exact.vote_excess_bound([0.1], [0.0], [-1.0], n=1000, n_classes=2),
@@ -307,6 +321,12 @@ def bounds(tree: pt.Tree) -> None:
         for number in (bound.raw, bound.value, bound.delta, float(bound)):
             assert_type(number, float)
         assert_type(bound.terms, dict[str, float])
+    coded = certificates.occam_tree_bound(tree, X, [0, 1] * 8, thresholds=[[0.5]] * 2)
+    assert_type(coded, certificates.TreeBound)
+    assert_type(coded.tree, pt.Tree)
+    assert_type(coded.rows, Array)
+    for size in (coded.n, coded.errors):
+        assert_type(size, int)
     assert_type(certificates.pac_bayes_kl(0.1, 2.0, 1000), certificates.Bound)
     assert_type(certificates.optimal_lambda(0.1, 2.0, 1000), float)
     assert_type(certificates.c_bound(0.1, 0.05), float)
@@ -369,6 +389,7 @@ def main() -> None:
     sequences_and_streams(loss)
     local_rules_and_equation_nine()
     dyadic_trees()
+    trees_by_bounds()
     prunings(truth.best_tree_of_size(2))
     global_splitting(pt.kd_tree(X[:6], 1))
     classifiers()

@@ -285,6 +285,30 @@ def dyadic_trees() -> None:
     assert_type(guarantee.excess, Array)
 
 
+def trees_by_bounds() -> None:
+    rows, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]] * 5), [0, 0, 1, 1] * 5
+    grown = exact.forward_tree(rows, y, criterion="bound", patience=2, min_rows=1, parents="number", delta=0.1)
+    assert_type(grown, exact.ForwardTree)
+    assert_type(grown.tree, pt.Tree)
+    assert_type(grown.bound, certificates.TreeBound)
+    assert_type(grown.path, Array)
+    assert_type(grown.rounds, int)
+    splits = pt.GridCuts([[0.5, 1.5, 2.5], [0.5]])
+    least = exact.minimise_root_fragment(rows, y, split_prior=splits, split_bits=2.0, max_depth=2, strength=0.1)
+    assert_type(least, exact.RootFragmentTree)
+    assert_type(least.tree, pt.Tree)
+    assert_type(least.fragment, Array)
+    for number in (least.risk, least.penalty, least.objective, least.split_bits, least.strength, least.delta):
+        assert_type(number, float)
+    assert_type(least.bound, certificates.Bound)
+    learner = exact.RootFragmentClassifier(splits, strength=0.1, n_classes=2).fit(rows, y)
+    assert_type(learner, exact.RootFragmentClassifier)
+    assert_type(learner.predict(rows), Array)
+    assert_type(learner.risk_bound(rows, y), certificates.Bound)
+    exact.forward_tree(rows, y, ranges=[[0.0, 3.0]] * 2, max_rounds=1, n_classes=2)
+    exact.forward_tree(rows, y, thresholds=[[0.5, 1.5], [0.5]])
+
+
 def prunings(tree: pt.Tree) -> None:
     found = exact.Prunings(tree, X, LABELS, loss=None, sample_weight=None)
     assert_type(found, exact.Prunings)

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.bound import Bound, check_delta
-from ..certificates.holdout import holdout, holdout_gibbs
-from ..certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
-from ..core.checks import differ, read_labels
+from ...certificates.bound import Bound, check_delta
+from ...certificates.holdout import holdout, holdout_gibbs
+from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
+from ...core.checks import differ, read_labels
 
 if TYPE_CHECKING:
-    from ..model import TreeModel
-    from .base import Posterior
+    from ...model import TreeModel
+    from ..base import Posterior
 
 
 @dataclass(frozen=True)
@@ -167,17 +167,22 @@ class HoldoutCertificate:
         return f"{self.n} fresh rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
 
 
-def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Certificate of any posterior over classification trees from held-out rows; see
-    `Posterior.holdout_certificate`.
-    """
-    delta = check_delta(delta)
+def refuse_regression(post: Posterior) -> np.ndarray:
+    """The classes of a classification; a regression is refused."""
     classes = post.model.classes_
     if classes is None:
         raise ValueError(
             f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1]: "
             "give a classification model."
         )
+    return classes
+
+
+def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
+    """Certificate of any posterior over classification trees from held-out rows; see
+    `Posterior.holdout_certificate`.
+    """
+    delta, classes = check_delta(delta), refuse_regression(post)
     labels = read_labels(y)
     probability = post.predict_proba(X)
     n = len(probability)

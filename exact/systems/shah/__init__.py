@@ -1,0 +1,1 @@
+"""Trees grown while a bound on their risk falls (Shah 2007)."""

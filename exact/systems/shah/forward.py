@@ -1,0 +1,398 @@
+"""Trees grown forward, a split at a time, while a bound on their risk falls (Shah 2007)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.certificates.coded_trees import (
+    MOST_HALVINGS,
+    TreeBound,
+    compression_nats,
+    compression_tree_bound,
+    halved,
+    halvings_of_rows,
+    occam_tree_bound,
+    read_lists,
+    read_ranges,
+)
+from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
+from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_numbers
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+ENTROPY, BOUND = CRITERIA = ("entropy", "bound")
+ROWS = "rows"
+
+
+class ForwardTree(NamedTuple):
+    """A tree grown while a bound on its risk fell."""
+
+    tree: Tree
+    """The tree that is bounded."""
+    bound: TreeBound
+    path: np.ndarray
+    """(s,) float64: bounds of the trees of 1, ..., s leaves on the way, with a row of its own for each threshold."""
+    rounds: int
+    """How often the ranges were halved before the tree was learnt; 0 without ranges."""
+
+
+class _Codes(NamedTuple):
+    """What a threshold of each feature costs, in the form compiled code takes."""
+
+    offset: np.ndarray
+    """(p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists."""
+    listed: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    """(p,) float64: ends of the intervals of dyadic codes; infinite without."""
+    nats: np.ndarray
+    """(p,) float64: cost besides that of the bits of a dyadic code."""
+
+
+class _Split(NamedTuple):
+    feature: int
+    low: float
+    """The largest value that goes left."""
+    errors: int
+    """Of both children."""
+    nats: float
+    """Cost of the threshold."""
+    gain: float
+    """Information gain times rows, nats."""
+
+
+class _Leaf(NamedTuple):
+    node: int
+    rows: np.ndarray
+    errors: int
+    splits: list[_Split]
+    """Those worth a look, none of which has more errors and a higher cost than another."""
+
+
+def forward_tree(
+    X: Any,
+    y: Any,
+    *,
+    thresholds: Any = ROWS,
+    ranges: Any = None,
+    criterion: str = ENTROPY,
+    patience: int = 0,
+    max_rounds: int = 8,
+    min_rows: int = 1,
+    parents: str = STRING,
+    n_classes: int = 2,
+    delta: float = 0.05,
+) -> ForwardTree:
+    """Returns a tree grown by a split at a time while the bound on its risk falls.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns without missing values.
+    y : array-like of shape (n,)
+        Labels.
+    thresholds : "rows" or list of p arrays, default "rows"
+        Thresholds are values of rows (`certificates.compression_tree_bound`), or from lists fixed in advance
+        (`certificates.occam_tree_bound`).
+    ranges : array of shape (p, 2), optional
+        Ends of each feature, known in advance: thresholds are dyadic numbers (`certificates.occam_tree_bound`). The
+        ranges are halved as often as they still hold the rows, a tree is learnt, and again with all ranges halved once
+        more, until the bound reaches 1 or ``max_rounds``; the tree with the smallest bound is returned.
+    criterion : {"entropy", "bound"}, default "entropy"
+        The next split: the one of the largest information gain over all rows, or of the smallest bound.
+    patience : int, default 0
+        How many more splits are tried after one that raises the bound; the best tree on the way is returned.
+    max_rounds : int, default 8
+        Rounds of halving, 0 to 24.
+    min_rows : int, default 1
+        Fewest rows of a leaf.
+    parents : {"string", "number"}, default "string"
+        As for `certificates.compression_tree_bound`.
+    n_classes : int, default 2
+        Number of possible labels, fixed before the rows were seen.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    ForwardTree
+        Its bound holds for whatever way the tree was found, so nothing is paid for the search.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or X and y do not fit.
+
+    Notes
+    -----
+    A leaf is searched once: O(p n log n) a level of the tree. Shah (2007), sections 4.2 and 5.
+
+    Examples
+    --------
+    >>> x = np.arange(200.0)[:, None]
+    >>> grown = forward_tree(x, (x[:, 0] > 49) & (x[:, 0] < 120))
+    >>> grown.tree.n_leaves, round(grown.bound.value, 3), np.round(grown.path, 2).tolist()
+    (3, 0.149, [0.45, 0.45, 0.15])
+    """
+    rows, label, classes = _read(X, y)
+    check_choice("criterion", criterion, CRITERIA)
+    check_choice("parents", parents, PARENTS)
+    delta, n_classes, p = check_delta(delta), check_count("n_classes", n_classes, 2), rows.shape[1]
+    patience, min_rows = check_count("patience", patience, 0), check_count("min_rows", min_rows)
+    max_rounds = check_count("max_rounds", max_rounds, 0, MOST_HALVINGS)
+    compressed = ranges is None and isinstance(thresholds, str)
+    if compressed:
+        check_choice("thresholds", thresholds, (ROWS,))
+    elif ranges is not None and not isinstance(thresholds, str):
+        raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
+    grower = _Grower(rows, label, len(classes), max(p, n_classes), criterion, patience, min_rows, parents, delta)
+    how: dict[str, Any] = {"parents": parents, "n_classes": n_classes, "delta": delta}
+    if compressed:
+        nowhere = np.full(p, -np.inf)
+        free = _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), nowhere, nowhere, np.zeros(p))
+        tree, path = grower.grow(free, compressed=True)
+        bound = compression_tree_bound(_labelled(tree, classes), rows, y, **how)
+        return ForwardTree(bound.tree, bound, path, 0)
+    if ranges is None:
+        lists = read_lists(thresholds, p)
+        tree, path = grower.grow(_of_lists(lists), compressed=False)
+        bound = occam_tree_bound(_labelled(tree, classes), rows, y, thresholds=lists, **how)
+        return ForwardTree(bound.tree, bound, path, 0)
+    return _relearn(grower, read_ranges(ranges, p), classes, y, max_rounds, how)
+
+
+def _relearn(
+    grower: _Grower, ranges: np.ndarray, classes: np.ndarray, y: Any, max_rounds: int, how: dict[str, Any]
+) -> ForwardTree:
+    """The best of the trees learnt with ranges halved 0, 1, ..., ``max_rounds`` times more than the rows ask."""
+    most = halvings_of_rows(grower.X, ranges)
+    best: ForwardTree | None = None
+    for extra in range(max_rounds + 1):
+        tree, path = grower.grow(_of_ranges(ranges, most + extra), compressed=False)
+        bound = occam_tree_bound(_labelled(tree, classes), grower.X, y, ranges=ranges, halvings="cheapest", **how)
+        if best is None or bound.raw < best.bound.raw:
+            best = ForwardTree(bound.tree, bound, path, extra)
+        if path.min() >= 1.0 or len(path) == 1:
+            break
+    assert best is not None
+    return best
+
+
+def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, labels = read_numbers("X", X), read_labels(y)
+    if rows.ndim != 2 or labels.shape != (len(rows),) or len(rows) < 2:
+        raise ValueError(f"X has shape {rows.shape} and y {labels.shape}; give a table (n, p) and n labels, n >= 2.")
+    if not np.isfinite(rows).all():
+        raise ValueError("X holds missing or infinite values, which these codes lack; fill them in.")
+    refuse_missing(y)
+    classes = sorted_unique(labels)
+    return np.ascontiguousarray(rows), category_codes(labels, classes), classes
+
+
+def _of_lists(lists: list[np.ndarray]) -> _Codes:
+    p, size = len(lists), np.array([len(part) for part in lists])
+    offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    nowhere = np.full(p, -np.inf)
+    return _Codes(offset, np.concatenate(lists), nowhere, nowhere, np.log(size))
+
+
+def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
+    p = len(ranges)
+    lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
+    return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), lower, upper, zeta_nats(kappa).sum(axis=0))
+
+
+def _labelled(tree: Tree, classes: np.ndarray) -> Tree:
+    return replace(tree, classes=classes)
+
+
+class _Grower:
+    """Grows trees over the same rows with different codes of thresholds."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        label: np.ndarray,
+        n_labels: int,
+        alphabet: int,
+        criterion: str,
+        patience: int,
+        min_rows: int,
+        parents: str,
+        delta: float,
+    ) -> None:
+        self.X, self.label, self.n_labels, self.alphabet = X, label, n_labels, alphabet
+        self.criterion, self.patience, self.min_rows = criterion, patience, min_rows
+        self.parents, self.delta = parents, delta
+
+    def grow(self, codes: _Codes, *, compressed: bool) -> tuple[Tree, np.ndarray]:
+        """The tree at the smallest bound on the way, and the bounds of the way."""
+        leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
+        made: list[tuple[int, _Split, int]] = []
+        nats, path = 0.0, [self._bound(0, leaves[0].errors, 0.0, compressed)]
+        while len(path) - 1 - int(np.argmin(path)) <= self.patience:
+            errors = sum(leaf.errors for leaf in leaves)
+            found = self._next(leaves, len(made), errors, nats, compressed)
+            if found is None:
+                break
+            at, split = found
+            leaf = leaves.pop(at)
+            goes = self.X[leaf.rows, split.feature] <= split.low
+            first = 2 * len(made) + 1
+            leaves += [self._leaf(first, leaf.rows[goes], codes), self._leaf(first + 1, leaf.rows[~goes], codes)]
+            made.append((leaf.node, split, first))
+            nats += split.nats
+            path.append(self._bound(len(made), errors - leaf.errors + split.errors, nats, compressed))
+        return self._tree({node: (split, first) for node, split, first in made[: int(np.argmin(path))]}), np.array(path)
+
+    def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
+        counts = np.bincount(self.label[rows], minlength=self.n_labels)
+        errors = int(len(rows) - counts.max())
+        if errors == 0:
+            return _Leaf(node, rows, 0, [])
+        by_gain = self.criterion == ENTROPY
+        found = _splits_by_errors(self.X, self.label, rows, self.n_labels, self.min_rows, by_gain, *codes)
+        splits = [
+            _Split(int(f), float(v), e, float(c), float(g))
+            for e, (f, v, c, g) in enumerate(zip(*found, strict=True))
+            if f >= 0
+        ]
+        return _Leaf(node, rows, errors, self._worth_a_look(splits))
+
+    def _worth_a_look(self, splits: list[_Split]) -> list[_Split]:
+        if not splits:
+            return []
+        if self.criterion == ENTROPY:
+            return [max(splits, key=lambda split: split.gain)]
+        cheapest = np.minimum.accumulate([math.inf, *(split.nats for split in splits[:-1])])
+        return [split for split, least in zip(splits, cheapest, strict=True) if split.nats < least]
+
+    def _next(
+        self, leaves: list[_Leaf], n_made: int, errors: int, nats: float, compressed: bool
+    ) -> tuple[int, _Split] | None:
+        """Which leaf to split, and how."""
+        open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
+        if not open_splits:
+            return None
+        if self.criterion == ENTROPY:
+            return max(open_splits, key=lambda found: found[1].gain)
+
+        def after(found: tuple[int, _Split]) -> tuple[float, float]:
+            i, split = found
+            left = errors - leaves[i].errors + split.errors
+            return self._bound(n_made + 1, left, nats + split.nats, compressed), -split.gain
+
+        return min(open_splits, key=after)
+
+    def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
+        n = len(self.X)
+        paid = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
+        if compressed:
+            if n_inner >= n:
+                return math.inf
+            paid |= compression_nats(n_inner, n_inner, n)
+            n -= n_inner
+        return by_tail("", paid, n, min(errors, n), self.delta).raw
+
+    def _tree(self, splits: dict[int, tuple[_Split, int]]) -> Tree:
+        """The tree of some splits, by the number of the node they split and of its left child."""
+        nodes: list[list[float]] = []
+        value: list[np.ndarray] = []
+
+        def put(node: int, rows: np.ndarray) -> int:
+            here = len(nodes)
+            value.append(np.bincount(self.label[rows], minlength=self.n_labels) / len(rows))
+            nodes.append([LEAF, 0.0, 0, 0])
+            if node in splits:
+                split, first = splits[node]
+                goes = self.X[rows, split.feature] <= split.low
+                left, right = put(first, rows[goes]), put(first + 1, rows[~goes])
+                nodes[here] = [split.feature, split.low, left, right]
+            return here
+
+        put(0, np.arange(len(self.X)))
+        feature, threshold, left, right = np.array(nodes).T
+        return Tree(feature, threshold, left, right, value=np.array(value))
+
+
+@jit
+def _splits_by_errors(
+    X: np.ndarray,
+    label: np.ndarray,
+    rows: np.ndarray,
+    n_labels: int,
+    min_rows: int,
+    by_gain: bool,
+    offset: np.ndarray,
+    listed: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    base: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """For each number of errors that a split of these rows leaves: its feature (-1: none), the largest value that goes
+    left, the cost of its threshold and its information gain times rows. Of several the one of the largest gain, if
+    ``by_gain``, else the cheapest; of several again the other.
+    """
+    n = len(rows)
+    whole = np.zeros(n_labels, dtype=np.int64)
+    for i in rows:
+        whole[label[i]] += 1
+    most = n - whole.max() + 1
+    feature, low = np.full(most, -1), np.empty(most)
+    cost, gain = np.full(most, np.inf), np.full(most, -np.inf)
+    before = _entropy(whole)
+    for k in range(X.shape[1]):
+        x = X[rows, k]
+        order = np.argsort(x, kind="mergesort")
+        left, right = np.zeros(n_labels, dtype=np.int64), whole.copy()
+        for i in range(n - 1):
+            at = label[rows[order[i]]]
+            left[at] += 1
+            right[at] -= 1
+            a, b = x[order[i]], x[order[i + 1]]
+            if a == b or i + 1 < min_rows or n - i - 1 < min_rows:
+                continue
+            errors = n - left.max() - right.max()
+            paid = base[k] + _threshold_nats(a, b, listed[offset[k] : offset[k + 1]], lower[k], upper[k])
+            if paid == np.inf:
+                continue
+            won = before - _entropy(left) - _entropy(right)
+            richer, cheaper = won > gain[errors], paid < cost[errors]
+            if (
+                (richer or (won == gain[errors] and cheaper))
+                if by_gain
+                else (cheaper or (paid == cost[errors] and richer))
+            ):
+                feature[errors], low[errors], cost[errors], gain[errors] = k, a, paid, won
+    return feature, low, cost, gain
+
+
+@jit
+def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
+    """What is paid for a threshold in [low, high) besides the feature's own cost; infinite where it has no code."""
+    if len(listed) > 0:
+        place = np.searchsorted(listed, low)
+        return 0.0 if place < len(listed) and listed[place] < high else np.inf
+    if upper == -np.inf:
+        return 0.0
+    bits, _ = dyadic_code(low, np.nextafter(high, -np.inf), lower, upper)
+    if bits < 0:
+        return np.inf
+    return math.log(math.pi**2 / 6.0) + 2.0 * math.log(bits + 1.0) + bits * math.log(2.0)
+
+
+@jit
+def _entropy(counts: np.ndarray) -> float:
+    """Rows times the entropy of their labels, nats."""
+    total, out = counts.sum(), 0.0
+    for c in counts:
+        if c > 0:
+            out -= c * math.log(c / total)
+    return out

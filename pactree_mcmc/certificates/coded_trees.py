@@ -1,0 +1,400 @@
+"""Shah's bounds of a tree on its rows: how it is encoded is worked out, and the tree that is bounded returned.
+
+A threshold represents all thresholds between the same two values of the rows at its node. The bounded tree has the one
+that costs the shortest message, and predicts the counted rows as the given tree does. The message has the parent and
+side of each of the k nodes, a feature at the m inner ones and a label at the leaves, and the thresholds in one of three
+codes: rows of a compression set, numbers from lists, or dyadic numbers of an interval. Only ordered splits are encoded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import check_choice, check_count, check_flag, differ, in_words, read_labels, read_numbers
+from ..core.compile.jit import jit
+from ..tree.arrays import LEAF
+from ..tree.tree import Tree
+from .bound import Bound, check_delta
+from .compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
+from .inversions import log_choose
+from .occam_bounds import count_errors
+
+MOST_HALVINGS = 24
+"""How often an interval of thresholds may be halved on each side."""
+ROWS, CHEAPEST = HALVINGS = ("rows", "cheapest")
+
+
+@dataclass(frozen=True)
+class TreeBound(Bound):
+    """A bound on the risk of one tree, and that tree.
+
+    Attributes
+    ----------
+    tree : Tree
+        The tree whose risk is bounded: the given one with the thresholds that its message encodes.
+    rows : ndarray of shape (d,), int64
+        The compression set: numbers of the rows that hold its thresholds; none where messages alone encode it.
+    n, errors : int
+        Rows outside the compression set, and errors of the tree on them.
+    """
+
+    tree: Tree = field(repr=False)
+    rows: np.ndarray = field(repr=False)
+    n: int
+    errors: int
+
+
+class CodedRows(NamedTuple):
+    """A tree on rows: what its thresholds may be."""
+
+    X: np.ndarray
+    """(n, p) float64."""
+    wrong: np.ndarray
+    """(n,) bool: rows on which the tree errs."""
+    inner: np.ndarray
+    """(m,) int64: inner nodes."""
+    feature: np.ndarray
+    """(m,) int32: what they split on."""
+    low: np.ndarray
+    high: np.ndarray
+    """(m,) float64: the largest value that goes left and the smallest that goes right; a threshold t serves when
+    low <= t < high."""
+
+
+def compression_tree_bound(
+    tree: Tree, X: Any, y: Any, *, parents: str = STRING, n_classes: int = 2, delta: float = 0.05
+) -> TreeBound:
+    """Risk of a tree whose thresholds are values of as few counted rows as are found to hold them.
+
+    A row holds the thresholds of all nodes for which its value of the feature lies between the same neighbours, so d
+    rows may encode m > d thresholds: the nodes are listed in the order of their rows, and ``1 / C(m - 1, d - 1)`` is
+    paid for how many nodes each row has, ``zeta(m - d)`` for m. Rows on which the tree errs are taken first, since
+    rows of the compression set are not counted.
+
+    Parameters
+    ----------
+    tree : Tree
+        A classification tree with leaf values and ordered splits, each of which sends counted rows both ways.
+    X : table of shape (n, p)
+        The counted rows, without missing values; the tree may depend on them.
+    y : array-like of shape (n,)
+        Their labels.
+    parents : {"string", "number"}, default "string"
+        Code of a node's parent: one of k + 1 strings, or a number among k (footnote 3).
+    n_classes : int, default 2
+        Number of possible labels, fixed before the rows were seen.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    TreeBound
+
+    Raises
+    ------
+    ValueError
+        If the tree has no classes or more than ``n_classes``, nominal splits or splits with an empty side, X and y do
+        not fit, or an argument is out of range.
+
+    Notes
+    -----
+    Cost O(n m); the rows are found greedily, at most ``1 + ln m`` times as many as needed. Shah (2007), Theorem 1 with
+    equations 4 and 5, and the remark before equation 4 that rows may be fewer than thresholds.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> x = np.arange(100.0)
+    >>> bound = compression_tree_bound(tree, x[:, None], x > 49)
+    >>> round(bound.value, 3), bound.rows.tolist(), bound.tree.threshold[0].item()
+    (0.169, [49], 49.0)
+    """
+    check_choice("parents", parents, PARENTS)
+    coded = _coded_rows(tree, X, y, n_classes)
+    delta, (n, p), m = check_delta(delta), coded.X.shape, len(coded.inner)
+    holder = _cover(coded.low, coded.high, coded.feature, coded.X, coded.wrong)
+    rows = np.unique(holder)
+    if len(rows) == n:
+        raise ValueError(f"all {n} rows would be the compression set; no row is left to count: prune the tree.")
+    nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | compression_nats(m, len(rows), n)
+    errors = int(coded.wrong.sum() - coded.wrong[rows].sum())
+    bound = by_tail("sample compression of a tree", nats, n - len(rows), errors, delta)
+    found = _with_thresholds(tree, coded, coded.X[holder, coded.feature])
+    return _of_tree(bound, found, rows, n - len(rows), errors)
+
+
+def occam_tree_bound(
+    tree: Tree,
+    X: Any,
+    y: Any,
+    *,
+    thresholds: Any = None,
+    ranges: Any = None,
+    halvings: str = ROWS,
+    shared: bool = False,
+    parents: str = STRING,
+    n_classes: int = 2,
+    delta: float = 0.05,
+) -> TreeBound:
+    """Risk of a tree whose thresholds come from lists fixed in advance, or are encoded dyadically.
+
+    Parameters
+    ----------
+    tree, X, y, parents, n_classes, delta
+        As for `compression_tree_bound`.
+    thresholds : list of p arrays, optional
+        Possible thresholds of each feature, fixed before the rows were seen. A threshold costs the log of their number.
+    ranges : array of shape (p, 2), optional
+        The smallest and the largest value that each feature can have, known before the rows were seen. A threshold
+        costs ``-ln[zeta(kappa) zeta(kappa') zeta(l) 2^-l]``: l bits in the range halved kappa times below its middle
+        and kappa' times above. Give either ``thresholds`` or ``ranges``.
+    halvings : {"rows", "cheapest"}, default "rows"
+        kappa and kappa' of a feature: as often as the halved range still holds the values of the rows (the paper's; 0
+        on a side of the middle without rows), or for each threshold those of the shortest message.
+    shared : bool, default False
+        Whether all thresholds have the same kappa and kappa', paid for once (the paper's homogeneous systems).
+
+    Returns
+    -------
+    TreeBound
+
+    Raises
+    ------
+    ValueError
+        As for `compression_tree_bound`; if no threshold of a list, or of the halved range, parts the rows of a node as
+        the tree does; if rows lie outside ``ranges``.
+
+    Notes
+    -----
+    Cost O(n depth), 625 codes a threshold if the cheapest is sought. Shah (2007), Theorem 3 by the binomial tail, and
+    Theorem 5 with section 4.2. Leaves have no threshold and pay for none.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> x = np.arange(100.0)
+    >>> bound = occam_tree_bound(tree, x[:, None], x > 49, ranges=[[0.0, 400.0]])
+    >>> round(bound.value, 3), bound.tree.threshold[0].item()
+    (0.203, 49.21875)
+    """
+    check_choice("parents", parents, PARENTS)
+    coded = _coded_rows(tree, X, y, n_classes)
+    delta, (n, p) = check_delta(delta), coded.X.shape
+    if (thresholds is None) == (ranges is None):
+        raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
+    if thresholds is not None:
+        name = "Occam of a tree, listed thresholds"
+        values, paid = _from_lists(coded, read_lists(thresholds, p))
+    else:
+        name = "Occam of a tree, coded thresholds"
+        check_choice("halvings", halvings, HALVINGS)
+        values, paid = _from_ranges(coded, read_ranges(ranges, p), halvings, check_flag("shared", shared))
+    nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | paid
+    errors = int(coded.wrong.sum())
+    found = _with_thresholds(tree, coded, values)
+    return _of_tree(by_tail(name, nats, n, errors, delta), found, np.empty(0, dtype=np.int64), n, errors)
+
+
+def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
+    """Minus the logs of the priors of ``n_rows`` of n rows, and of which of them hold ``n_inner`` thresholds."""
+    placed = float(zeta_nats(n_inner - n_rows))
+    if n_inner:
+        placed += float(log_choose(n_inner - 1, n_rows - 1))
+    return {
+        "compression set": float(log_choose(n, n_rows) + zeta_nats(n_rows)),
+        "rows of the thresholds": placed,
+    }
+
+
+def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """How often each range can be halved below and above its middle and still holds the rows, (2, p) int64.
+
+    Raises
+    ------
+    ValueError
+        If rows lie outside.
+    """
+    half = (ranges[:, 1] - ranges[:, 0]) / 2.0
+    middle = ranges[:, 0] + half
+    needed = np.array([middle - X.min(axis=0), X.max(axis=0) - middle])
+    outside = np.flatnonzero((needed > half).any(axis=0))
+    if len(outside):
+        k = int(outside[0])
+        raise ValueError(
+            f"feature {k} has values outside its range {ranges[k].tolist()}; give the smallest and largest it can have."
+        )
+    kappa = np.zeros(needed.shape, dtype=np.int64)
+    for _ in range(MOST_HALVINGS):
+        kappa += (needed > 0.0) & (2.0 ** -(kappa + 1.0) * half >= needed)
+    return kappa
+
+
+def halved(ranges: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (p,) of ranges (p, 2) halved ``kappa`` (2, p) times towards their middles."""
+    half = (ranges[:, 1] - ranges[:, 0]) / 2.0
+    middle = ranges[:, 0] + half
+    return middle - 2.0 ** -kappa[0].astype(np.float64) * half, middle + 2.0 ** -kappa[1].astype(np.float64) * half
+
+
+def read_lists(thresholds: Any, p: int) -> list[np.ndarray]:
+    """Lists of thresholds, checked and sorted."""
+    given = list(thresholds) if _has_parts(thresholds, p) else []
+    lists = [np.unique(read_numbers("thresholds", part)) for part in given]
+    if not lists or not all(len(part) and np.isfinite(part).all() for part in lists):
+        raise ValueError(f"thresholds is {in_words(thresholds)}; give finite numbers for each of the {p} features.")
+    return lists
+
+
+def _has_parts(thresholds: Any, p: int) -> bool:
+    if isinstance(thresholds, np.ndarray):
+        return thresholds.ndim == 2 and len(thresholds) == p
+    return isinstance(thresholds, list | tuple) and len(thresholds) == p
+
+
+def read_ranges(ranges: Any, p: int) -> np.ndarray:
+    """Ranges of features, checked."""
+    ends = read_numbers("ranges", ranges)
+    if ends.shape != (p, 2) or not np.isfinite(ends).all() or not np.isfinite(ends[:, 1] - ends[:, 0]).all():
+        raise ValueError(f"ranges has shape {ends.shape}; give two finite numbers for each of the {p} features.")
+    if not np.all(ends[:, 0] < ends[:, 1]):
+        raise ValueError(f"ranges is {in_words(ends)}; give the smallest value of each feature before the largest.")
+    return ends
+
+
+def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
+    count_errors(tree, X, y, check_count("n_classes", n_classes, 2))
+    table = read_numbers("X", X) if tree.columns is None else tree.columns.numbers(X)
+    inner = np.flatnonzero(tree.feature != LEAF)
+    if np.any(tree.categories >= 0):
+        raise ValueError("the tree has a nominal split, which this code lacks; give a tree with ordered splits.")
+    if not np.isfinite(table).all():
+        raise ValueError("X holds missing or infinite values, which this code lacks; fill them in.")
+    low, high = _between(tree.feature, tree.threshold, tree.left, tree.right, table)
+    empty = inner[~np.isfinite(low[inner]) | ~np.isfinite(high[inner])]
+    if len(empty):
+        raise ValueError(
+            f"node {int(empty[0])} sends rows to one side only; prune it: the tree predicts the same and costs less."
+        )
+    return CodedRows(table, _wrong(tree, table, y), inner, tree.feature[inner], low[inner], high[inner])
+
+
+def _wrong(tree: Tree, X: np.ndarray, y: Any) -> np.ndarray:
+    """Rows on which a tree errs, (n,) bool."""
+    assert tree.value is not None
+    assert tree.classes is not None
+    leaf = replace(tree, columns=None).apply(X)
+    return differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], read_labels(y))
+
+
+def _from_lists(coded: CodedRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
+    values, nats = np.empty(len(coded.inner)), 0.0
+    for i, k in enumerate(coded.feature):
+        place = int(np.searchsorted(lists[k], coded.low[i]))
+        if place == len(lists[k]) or lists[k][place] >= coded.high[i]:
+            raise ValueError(
+                f"no threshold of feature {k} lies in [{coded.low[i]}, {coded.high[i]}), where node "
+                f"{int(coded.inner[i])} parts the rows; give lists that hold the tree's thresholds."
+            )
+        values[i], nats = lists[k][place], nats + math.log(len(lists[k]))
+    return values, {"thresholds": nats}
+
+
+def _from_ranges(
+    coded: CodedRows, ranges: np.ndarray, halvings: str, shared: bool
+) -> tuple[np.ndarray, dict[str, float]]:
+    """Thresholds (m,) and what they cost."""
+    if len(coded.inner) == 0:
+        return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
+    most = halvings_of_rows(coded.X, ranges)
+    if halvings == ROWS:
+        kappa = np.broadcast_to(most.min(axis=1, keepdims=True), most.shape) if shared else most
+        tried = kappa[:, coded.feature][None]
+    else:
+        every = np.indices((MOST_HALVINGS + 1,) * 2).reshape(2, -1).T
+        tried = np.broadcast_to(every[:, :, None], (*every.shape, len(coded.inner)))
+    own = ranges[coded.feature]
+    bits, values = np.empty((2, len(tried), len(coded.inner)))
+    for t, kappa in enumerate(tried):
+        bits[t], values[t] = code_between(coded.low, coded.high, *halved(own, kappa))
+    length = np.where(bits < 0.0, np.inf, zeta_nats(np.maximum(bits, 0.0)) + bits * math.log(2.0))
+    paid = zeta_nats(tried).sum(axis=1)
+    if shared:
+        best = np.full(len(coded.inner), np.argmin(length.sum(axis=1) + paid[:, 0]))
+    else:
+        best = np.argmin(length + paid, axis=0)
+    chosen = best, np.arange(len(coded.inner))
+    if not np.isfinite(length[chosen]).all():
+        i = int(np.argmax(length[chosen]))
+        raise ValueError(
+            f"no threshold of 60 bits in the range of feature {int(coded.feature[i])} lies in [{coded.low[i]}, "
+            f"{coded.high[i]}), where node {int(coded.inner[i])} parts the rows; prune it."
+        )
+    halving = float(paid[chosen][0] if shared else paid[chosen].sum())
+    return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": halving}
+
+
+def _with_thresholds(tree: Tree, coded: CodedRows, values: np.ndarray) -> Tree:
+    threshold = tree.threshold.copy()
+    threshold[coded.inner] = values
+    return replace(tree, threshold=threshold, default_left=np.zeros(tree.n_nodes, dtype=bool))
+
+
+def _of_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
+    return TreeBound(bound.name, bound.raw, bound.delta, bound.terms, tree, rows, n, errors)
+
+
+@jit
+def _between(
+    feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right: np.ndarray, X: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The largest value that each node sends left and the smallest that it sends right, infinite where none."""
+    low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
+    for i in range(len(X)):
+        node = 0
+        while feature[node] != LEAF:
+            x = X[i, feature[node]]
+            if x <= threshold[node]:
+                low[node] = max(low[node], x)
+                node = left[node]
+            else:
+                high[node] = min(high[node], x)
+                node = right[node]
+    return low, high
+
+
+@jit
+def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Rows (m,) that hold the thresholds: again and again one that holds the most of those left, wrong ones first."""
+    m, n = len(low), len(X)
+    holder, gain = np.full(m, -1), np.zeros(n, dtype=np.int64)
+    for j in range(m):
+        for i in range(n):
+            gain[i] += low[j] <= X[i, feature[j]] < high[j]
+    left = m
+    while left > 0:
+        best = 0
+        for i in range(1, n):
+            if gain[i] > gain[best] or (gain[i] == gain[best] and wrong[i] and not wrong[best]):
+                best = i
+        for j in range(m):
+            if holder[j] < 0 and low[j] <= X[best, feature[j]] < high[j]:
+                holder[j] = best
+                left -= 1
+                for i in range(n):
+                    gain[i] -= low[j] <= X[i, feature[j]] < high[j]
+    return holder
+
+
+@jit
+def code_between(
+    low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bits and values of the shortest dyadic codes of thresholds in ``[low, high)``; -1 bits where there is none."""
+    bits, values = np.empty(len(low)), np.empty(len(low))
+    for j in range(len(low)):
+        bits[j], values[j] = dyadic_code(low[j], np.nextafter(high[j], -np.inf), lower[j], upper[j])
+    return bits, values

@@ -1,0 +1,168 @@
+"""Bounds on the vote by pairs of trees, written out; descents of weights; and that they cover."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+
+from pactree_mcmc import certificates as pc
+from pactree_mcmc.certificates.bound import Bound
+from pactree_mcmc.certificates.vote_bounds import MUS, _wealth
+from pactree_mcmc.certificates.vote_weights import descend_weights, gibbs_weights, weigh
+
+PROBLEMS = [
+    (0.3, 0.1, 5.0, 10_000),
+    (0.1, 0.05, 5.0, 500),
+    (0.2, 0.06, 20.0, 2_000),
+    (0.0, 0.0, 1.0, 300),
+    (0.4, 0.39, 2.0, 900),
+]
+
+
+@pytest.mark.parametrize("given", PROBLEMS)
+def test_split_kl_written_out(given):
+    risk, tandem, kl, n = given
+    price = (2 * kl + math.log(2 * math.sqrt(n) / (0.1 / 3))) / n
+    both, any_one, alike = (pc.kl_inverse(p, price) for p in (tandem, 2 * risk - tandem, 1 - 2 * risk + 2 * tandem))
+
+    def at(mu):
+        if mu >= 0:
+            mean = mu * alike + (1 - 2 * mu) * both - mu * (1 - mu)
+        else:
+            mean = mu**2 - mu * any_one + (1 - mu) * both
+        return mean / (0.5 - mu) ** 2
+
+    least = min(minimize_scalar(at, bounds=ends, method="bounded").fun for ends in ((-1.0, 0.0), (0.0, 0.499)))
+    bound = pc.vote_split_kl(*given, delta=0.1)
+    assert bound.raw == pytest.approx(least, rel=1e-3)
+    assert bound.raw <= 4 * both * 1.01
+
+
+def test_the_split_is_the_variable():
+    """The value that each of the three outcomes has, from its part above the smallest."""
+    for mu in (-0.7, -0.1, 0.0, 0.2, 0.45):
+        z = {0: mu**2, 1: -mu * (1 - mu), 2: (1 - mu) ** 2}
+        for wrong, value in z.items():
+            both, any_one, alike = wrong == 2, wrong >= 1, wrong != 1
+            if mu >= 0:
+                assert -mu * (1 - mu) + mu * alike + (1 - 2 * mu) * both == pytest.approx(value)
+            else:
+                assert mu**2 - mu * any_one + (1 - mu) * both == pytest.approx(value)
+
+
+@pytest.mark.parametrize("given", PROBLEMS)
+def test_coin_betting_written_out(given):
+    risk, tandem, kl, n = given
+    bound = pc.vote_coin_betting(*given, delta=0.1)
+    regret = math.log(math.sqrt(math.pi)) + math.lgamma(n + 1) - math.lgamma(n + 0.5)
+    price = (2 * kl + regret + math.log(len(MUS) / 0.1)) / n
+    mu = bound.terms["mu"]
+    p, z = np.array([1 - 2 * risk + tandem, 2 * (risk - tandem), tandem]), np.array([mu**2, mu**2 - mu, (1 - mu) ** 2])
+    m = bound.terms["bound on the mean"]
+    betas = np.linspace(0.0, 1.0 / (z.max() - m), 20_001)[:-1]
+    wealth = (p[:, None] * np.log1p(-betas * (z - m)[:, None])).sum(axis=0).max()
+    assert wealth == pytest.approx(price, abs=2e-4)
+    assert bound.raw == pytest.approx(m / (0.5 - mu) ** 2)
+    assert pc.vote_coin_betting(*given, delta=0.1, mus=[mu]).raw < bound.raw
+
+
+def test_wealth_is_the_least_divergence_of_a_distribution_with_that_mean():
+    """By which it is convex in the distribution and the mean together (for outcomes within the range of z)."""
+    p, z, m = np.array([0.7, 0.2, 0.1]), np.array([0.04, -0.16, 0.64]), 0.25
+
+    def divergence(free):
+        q = np.array([*free, 1 - sum(free)])
+        return float((p * np.log(p / np.clip(q, 1e-12, 1))).sum()) + 1e4 * (q @ z - m) ** 2 + 1e4 * min(q.min(), 0) ** 2
+
+    least = min(
+        minimize(divergence, start, method="Nelder-Mead", options={"maxiter": 4000, "fatol": 1e-12}).fun
+        for start in ([0.5, 0.2], [0.3, 0.3])
+    )
+    assert _wealth(p, z, m) == pytest.approx(least, rel=0.05)
+
+
+def errors(seed, n_trees=30, n=200):
+    """Which of the rows each tree misses: trees of different quality that err in groups."""
+    rng = np.random.default_rng(seed)
+    hard, group = rng.random((5, n)) < 0.5, rng.integers(0, 5, n_trees)
+    return (rng.random((n_trees, n)) < np.where(hard[group], 0.35, 0.1) * rng.uniform(0.5, 1.5, (n_trees, 1))).astype(
+        np.uint8
+    )
+
+
+FORMULAS = {
+    "factor two": lambda risk, tandem, kl: pc.vote_factor_two(risk, kl, 200),
+    "tandem": lambda risk, tandem, kl: pc.vote_tandem(tandem, kl, 200),
+    "cantelli": lambda risk, tandem, kl: pc.vote_cantelli(risk, tandem, kl, 200),
+    "split kl": lambda risk, tandem, kl: pc.vote_split_kl(risk, tandem, kl, 200),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_no_small_change_of_the_weights_lowers_the_bound_much(name):
+    wrong, prior = errors(0), np.full(30, 1 / 30)
+    of = FORMULAS[name]
+    starts = [weigh(prior, prior, wrong), gibbs_weights(prior, wrong, 0.05)]
+    found = descend_weights(of, prior, wrong, starts)
+    value = of(found.risk, found.tandem, found.kl).raw
+    assert value <= min(of(w.risk, w.tandem, w.kl).raw for w in starts)
+    assert found.weight.sum() == pytest.approx(1.0)
+    rng = np.random.default_rng(1)
+    for scale in (0.01, 0.1, 1.0):
+        for _ in range(60):
+            other = found.weight * np.exp(scale * rng.normal(size=30))
+            near = weigh(other / other.sum(), prior, wrong)
+            assert of(near.risk, near.tandem, near.kl).raw >= value - 1e-4
+
+
+def test_gibbs_weights_are_a_fixed_point():
+    wrong, prior = errors(1), np.random.default_rng(0).dirichlet(np.ones(30))
+    found = gibbs_weights(prior, wrong, 0.05)
+    lam = pc.optimal_lambda(found.risk, found.kl, 200, 0.05)
+    again = prior * np.exp(-lam * (wrong.sum(axis=1) - wrong.sum(axis=1).min()))
+    assert found.weight == pytest.approx(again / again.sum(), abs=1e-5)
+    mean = found.weight @ wrong
+    assert (found.risk, found.tandem) == pytest.approx((mean.mean(), (mean**2).mean()))
+    assert found.kl == pytest.approx((found.weight * np.log(found.weight / prior)).sum())
+
+
+def failures(of, samples=150, n=60):
+    """How often a bound on the vote fails whose weights are chosen for it: 40 trees that guess, of risk 1/2."""
+    rng, prior, failed = np.random.default_rng(3), np.full(40, 1 / 40), 0
+    for _ in range(samples):
+        wrong = (rng.random((40, n)) < 0.5).astype(np.uint8)
+        found = descend_weights(of, prior, wrong, [gibbs_weights(prior, wrong, 0.2)])
+        failed += of(found.risk, found.tandem, found.kl).raw < 0.5
+    return failed / samples
+
+
+@pytest.mark.parametrize("of", [pc.vote_split_kl, pc.vote_coin_betting], ids=["split kl", "coin betting"])
+def test_the_bounds_cover(of):
+    assert failures(lambda risk, tandem, kl: of(risk, tandem, kl, 60, 0.2), samples=12) <= 0.2
+
+
+@pytest.mark.planted
+def test_weights_that_are_not_paid_for_are_caught():
+    def unpaid(risk, tandem, kl):
+        return Bound("unpaid", pc.kl_inverse(risk, math.log(1 / 0.2) / 60), 0.2, {})
+
+    def paid(risk, tandem, kl):
+        return pc.pac_bayes_kl(risk, kl, 60, 0.2)
+
+    assert failures(unpaid, 40) > 0.5
+    assert failures(paid, 40) <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pc.vote_split_kl(0.3, 0.4, 1.0, 100), "tandem=0.4 is out of range"),
+        (lambda: pc.vote_coin_betting(0.3, 0.1, -1.0, 100), "kl=-1.0"),
+        (lambda: pc.vote_coin_betting(0.3, 0.1, 1.0, 100, mus=[0.5]), "below 1/2"),
+        (lambda: pc.vote_coin_betting(0.3, 0.1, 1.0, 100, mus=[]), "below 1/2"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,173 @@
+"""No tree and no root fragment has a smaller compositional bound than the one found; all are listed."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from exact.systems.mansour_mcallester import root_fragments
+from pactree_mcmc import certificates as pc
+from pactree_mcmc.tree.arrays import LEAF
+
+CUTS = [np.array([0.5, 1.5, 2.5]), np.array([0.5])]
+
+
+def problem(seed, n):
+    """Rows on a small grid, of very different numbers a cell: a deep subtree where there are few pays a fragment."""
+    rng = np.random.default_rng(seed)
+    weight = np.exp(2.5 * rng.normal(size=8))
+    at = rng.choice(8, size=n, p=weight / weight.sum())
+    X = np.column_stack([at % 4, at // 4]).astype(float)
+    p_one = rng.choice([0.05, 0.3, 0.7, 0.95], size=8)
+    return X, (rng.random(n) < p_one[at]).astype(int)
+
+
+def trees(X, y, rows, depth):
+    """Every tree below some rows without an empty node, as nested pairs; a leaf is (rows, errors)."""
+    errors = int(len(rows) - np.bincount(y[rows], minlength=2).max())
+    yield (len(rows), errors)
+    if depth == 0:
+        return
+    for k, cuts in enumerate(CUTS):
+        for cut in cuts:
+            goes = X[rows, k] <= cut
+            if goes.any() and not goes.all():
+                left = list(trees(X, y, rows[goes], depth - 1))
+                right = list(trees(X, y, rows[~goes], depth - 1))
+                yield from (("split", one, other) for one, other in itertools.product(left, right))
+
+
+def facts(tree):
+    """Rows, errors and splits of a tree."""
+    if tree[0] != "split":
+        return tree[0], tree[1], 0
+    a, b = facts(tree[1]), facts(tree[2])
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2] + 1
+
+
+def least(tree, code, depth=0):
+    """Errors plus the penalty of the best root fragment of a tree, by listing them; and leaves of the fragment."""
+    n, errors, m = facts(tree)
+    bits, way = code.leaf + m * code.split, 1.0 + depth * code.step
+    here = errors + math.sqrt(n * bits * math.log(2) / 2) + 2 * (math.sqrt(n * way) + way)
+    here += 2 * (math.sqrt(n * code.level) + code.level)
+    if tree[0] != "split":
+        return here, 1
+    below = [least(part, code, depth + 1) for part in tree[1:]]
+    return min((here, 1), (sum(b[0] for b in below), sum(b[1] for b in below)))
+
+
+def found_and_least(seed, code, n, depth):
+    X, y = problem(seed, n)
+    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.5, 1.0, depth), split_prior=pt.GridCuts(CUTS))
+    graph = root_fragments._without_empty(exact.build_graph(model))
+    found = root_fragments._minimise(model, graph, code, 0.0, 1.0, 0.05)
+    return found, min(least(tree, code) for tree in trees(X, y, np.arange(n), depth))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_tree_and_fragment_is_better(seed):
+    rng = np.random.default_rng(100 + seed)
+    n = int(10 ** rng.uniform(1.5, 4.5))
+    code = root_fragments._Code(float(10 ** rng.uniform(0, 3)), 2.0, float(rng.choice([0.01, 1.0])), 0.2)
+    found, (objective, _) = found_and_least(seed, code, n, depth=3)
+    assert found.objective * n == pytest.approx(objective)
+
+
+def test_fragments_of_several_sizes_are_best():
+    sizes = set()
+    for seed in range(30):
+        code = root_fragments._Code(30.0, 2.0, 0.01, 0.02)
+        found, (objective, size) = found_and_least(seed, code, 5000, depth=2)
+        assert found.objective * 5000 == pytest.approx(objective)
+        assert len(found.fragment) == size
+        sizes.add(size)
+    assert {1, 2, 3} <= sizes
+
+
+@pytest.mark.planted
+def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypatch):
+    """Cells of a grid are reached by paths of different lengths."""
+    flat = lambda graph: np.asarray(exact.by_slot(graph, graph.depth), dtype=float)  # noqa: E731
+    monkeypatch.setattr(root_fragments, "_slot_depth", flat)
+    code, differ = root_fragments._Code(300.0, 2.0, 5.0, 0.02), 0
+    for seed in range(30):
+        found, (objective, _) = found_and_least(seed, code, 5000, depth=3)
+        differ += abs(found.objective * 5000 - objective) > 1e-6
+    assert differ > 0
+
+
+@pytest.mark.parametrize(
+    "split_prior",
+    [
+        pt.GridCuts(CUTS),
+        pt.DyadicCuts(2, bounds=[[-0.5, 3.5]] * 2),
+        pt.DyadicCuts(2, cyclic=True, bounds=[[-0.5, 3.5]] * 2),
+    ],
+    ids=["grid", "dyadic", "cyclic"],
+)
+def test_the_bound_is_that_of_the_certificate(split_prior):
+    X, y = problem(4, 3000)
+    found = exact.minimise_root_fragment(X, y, split_prior=split_prior, delta=0.1)
+    bound = pc.root_fragment(found.tree, X, y, split_bits=found.split_bits, delta=0.1)
+    assert found.bound.raw == pytest.approx(bound.raw) == found.objective
+    assert found.split_bits == {"GridCuts": 2.0}.get(
+        type(split_prior).__name__, float(not getattr(split_prior, "cyclic", 0))
+    )
+    weaker = exact.minimise_root_fragment(X, y, split_prior=split_prior, delta=0.1, strength=0.01)
+    assert weaker.tree.n_leaves >= found.tree.n_leaves
+    assert weaker.bound.raw >= found.bound.raw - 1e-12
+    again = pc.root_fragment(weaker.tree, X, y, split_bits=found.split_bits, delta=0.1)
+    assert weaker.bound.raw == pytest.approx(again.raw)
+
+
+def test_prunings_of_a_tree():
+    rng = np.random.default_rng(0)
+    X, y = problem(1, 4000)
+    grown = exact.minimise_root_fragment(X, y, split_prior=pt.GridCuts(CUTS), strength=0.0).tree
+    assert grown.n_leaves > 3
+    rows = rng.permutation(4000)[:2000]
+    for strength in (0.0, 0.05, 1.0):
+        pruned = exact.minimise_root_fragment(X[rows], y[rows], split_prior=pt.FixedTree(grown), strength=strength)
+        assert pruned.split_bits == 0.0
+        assert pruned.tree.n_leaves <= grown.n_leaves
+        inner = pruned.tree.feature != LEAF
+        assert set(zip(pruned.tree.feature[inner], pruned.tree.threshold[inner])) <= set(
+            zip(grown.feature, grown.threshold)
+        )
+
+
+def test_the_estimator():
+    X, y = problem(2, 2000)
+    label = np.array(["no", "yes"])[y]
+    fitted = exact.RootFragmentClassifier(levels=2, bounds=[[-0.5, 3.5]] * 2, strength=0.05).fit(X, label)
+    found = exact.minimise_root_fragment(X, y, split_prior=pt.DyadicCuts(2, bounds=[[-0.5, 3.5]] * 2), strength=0.05)
+    assert fitted.tree_ == found.tree and np.mean(fitted.predict(X) != label) == pytest.approx(found.risk)
+    assert fitted.risk_bound(X, label).raw == pytest.approx(found.bound.raw)
+    cuts = exact.RootFragmentClassifier(pt.GridCuts(CUTS), strength=0.05).fit(X, label)
+    assert cuts.risk_bound(X, label).raw > 0.0
+    with pytest.raises(ValueError, match="give bounds="):
+        exact.RootFragmentClassifier(levels=2).fit(X, label).risk_bound(X, label)
+
+
+X, Y = problem(0, 50)
+GRID = pt.GridCuts(CUTS)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.minimise_root_fragment(X, Y, split_prior=pt.LocalCuts()), "give DyadicCuts"),
+        (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, delta=1e-250), "is too small"),
+        (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, strength=-1.0), "strength=-1.0 is out of range"),
+        (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, split_bits=-1.0), "split_bits=-1.0"),
+        (lambda: exact.minimise_root_fragment(X, np.arange(50), split_prior=GRID), "classes and n_classes=2"),
+        (lambda: exact.minimise_root_fragment(X, Y / 3.0, split_prior=GRID), "class"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
