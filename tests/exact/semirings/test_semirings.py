@@ -21,7 +21,7 @@ from exact.semirings.algebras import (
 )
 from exact.semirings.exponential import exp_down
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.structs import pack
+from pactree_mcmc.core.compile.pack import pack
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of
