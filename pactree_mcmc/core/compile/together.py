@@ -18,8 +18,10 @@ from numba.core.registry import cpu_target
 
 from .cache import Store, watchers
 from .jit import FASTER
-from .linking import MemberCompiler, MembersLibrary
 from .shipped import library_of, result_in, set_environments
+
+if FASTER:
+    from .linking import MemberCompiler, MembersLibrary
 
 
 class Member(NamedTuple):
