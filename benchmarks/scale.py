@@ -79,12 +79,17 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def present():
+    """Memory that this process has now, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def measure(method, n):
     """Seconds, bytes a row beside the caller's arrays, and the functions that took most, of one fit."""
     fit, small = METHODS[method], table(WARM_UP)
     fit(*small).predict_proba(small[0][:10])
     X, y = table(n)
-    before, profile, began = peak(), cProfile.Profile(), time.process_time()
+    before, profile, began = present(), cProfile.Profile(), time.process_time()
     fitted = profile.runcall(fit, X, y)
     fitted_in, began = time.process_time() - began, time.process_time()
     m = min(n, PREDICTED)
