@@ -147,6 +147,12 @@ class DesignCounts:
         """Returns the exact posterior of all rows added: ``exact.solve(counts.model(...))``."""
         return solve(self.model(**model_parts), max_cells=max_cells)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what travels between workers are counts, not rows
+        if self._pieces:
+            self._merge()
+        return vars(self)
+
     def _design(self) -> list:
         """What identifies the design."""
         q = self.split_prior

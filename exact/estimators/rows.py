@@ -42,10 +42,28 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     """
     X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
     check_classification_targets(y)
-    place = np.arange(len(X)) if sample_weight is None else _repeated(X, y, sample_weight)
-    classes, label = np.unique(y[place], return_inverse=True)
-    order = np.lexsort((label, *X[place].T[::-1]))
-    return Rows(X[place[order]], label[order], classes, place[order])
+    place = np.arange(len(X))
+    if sample_weight is not None:
+        place = _repeated(X, y, sample_weight)
+        X, y = X[place], y[place]
+    classes, label = np.unique(y, return_inverse=True)
+    order = sorted_order(X, label)
+    return Rows(X[order], label[order], classes, place[order])
+
+
+def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Places (n,) of rows sorted by their values, the first column first, and then by label.
+
+    The other columns are looked at only where rows are equal in the first.
+    """
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    equal, tied = first[1:] == first[:-1], np.zeros(len(order), dtype=np.bool_)
+    tied[1:] |= equal
+    tied[:-1] |= equal
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((label[rows], *X[rows].T[::-1]))]
+    return order
 
 
 def _repeated(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:

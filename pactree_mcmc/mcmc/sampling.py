@@ -27,6 +27,7 @@ from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
+from .run.sending import sending
 from .run.task import WORK, Length, Plan
 from .run.workers import Work, do
 from .state.arrays import line_sums
@@ -112,8 +113,9 @@ def sample(
         number means a ladder from 1 to 0, adapted in tuning to equal swap rates; a given ladder is kept. With a ladder
         down to 0 the result has a ``log_evidence``; ``tempering`` has the swap rates and round trips.
     executor : concurrent.futures.Executor, optional
-        Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). Chains whose worker dies are
-        named in a warning and left out. Default: threads, as many as there are cores.
+        Runs the chains, each as one task: processes, Dask, MPI, Ray (docs/clusters.md). The model is sent with each
+        task, on a Dask cluster once. Chains whose worker dies are named in a warning and left out. Default: threads, as
+        many as there are cores.
     progress : bool, default True
         Show a bar on the standard error if it is a terminal, else a line every 30 seconds: draws, acceptance, leaves
         (on an executor the draws of finished chains). Code that must be compiled first is announced there.
@@ -203,6 +205,7 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
+    work = work._replace(executor=sending(work.executor, first.model))
     if first.betas is None and any(result is None for result in work.before):
         if first.kernel.guided:
             work = learn(work)

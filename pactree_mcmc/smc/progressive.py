@@ -15,6 +15,7 @@ import numpy as np
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.logsum import log_mean
 from ..mcmc.kernel import check_even, read_kernel
+from ..mcmc.run.sending import sending
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
@@ -156,7 +157,8 @@ def progressive_mixture(
         for source in sources
     ]
     began = time.perf_counter()
-    results = _in_threads(plans) if executor is None else list(executor.map(run_stages, plans))
+    pool = sending(executor, model)
+    results = _in_threads(plans) if pool is None else list(pool.map(run_stages, plans))
     return ProgressiveSample.from_results(model, results, mixture.moves, time.perf_counter() - began)
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
+import pactree_mcmc as pt
 from tests import ROOT
 
 FOLDER = ROOT / "benchmarks"
@@ -25,9 +26,22 @@ def load(*names):
         return [importlib.import_module(name) for name in names]
 
 
-data, elsewhere, rivals, summaries, estimators, published, ess = load(
-    "data", "elsewhere", "rivals", "estimator_summary", "estimators", "published_splits", "single_tree_ess"
+data, elsewhere, rivals, summaries, estimators, published, ess, scale = load(
+    "data", "elsewhere", "rivals", "estimator_summary", "estimators", "published_splits", "single_tree_ess", "scale"
 )
+
+
+def test_scale_measures_rows_and_slopes():
+    assert scale.slope([1e3, 1e4, 1e5], [2.0, 20.0, 200.0]) == pytest.approx(1.0)
+    assert scale.slope([1e3, 1e5], [3.0, 3e4]) == pytest.approx(2.0)
+    X, y = scale.table(300, 4)
+    model = pt.TreeModel(X, y, split_prior=pt.GridCuts([np.arange(1, 256) / 256] * 4))
+    rows, seconds = scale.proposals_cost(model, "grow-prune")
+    # a leaf of six is grown, or two are pruned
+    assert 0 < rows <= 300
+    assert seconds > 0.0
+    found = scale.measure("solve", 3000)
+    assert found["n"] == 3000 and found["fit"] > 0.0 and len(found["most"]) == 3
 
 
 def test_calibration_error_by_hand():

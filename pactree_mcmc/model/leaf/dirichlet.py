@@ -16,6 +16,9 @@ from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirlin
 from .of_classes import ClassLeaf
 from .target import Target
 
+TABLE_BLOCK = 1 << 15
+"""Entries of the table of scores that are computed at once."""
+
 
 @kept
 @dataclass(frozen=True, eq=False)
@@ -67,8 +70,13 @@ class DirichletMultinomial(ClassLeaf):
             return super().lookup(target)
         # what is linear in n cancels between classes and total; without it the entries are small, so their errors are
         x = np.append(alpha, alpha.sum())[:, None]
-        rest = stirling_rest(x + n) - stirling_rest(x)
-        return (x - 0.5) * np.log1p(n / x) + n * np.log((x + n) / (n[-1] + alpha.sum())) + rest
+        before, out = stirling_rest(x), np.empty((len(x), len(n)))
+        for first in range(0, len(n), TABLE_BLOCK):
+            some = n[first : first + TABLE_BLOCK]
+            rest = stirling_rest(x + some) - before
+            part = (x - 0.5) * np.log1p(some / x) + some * np.log((x + some) / (n[-1] + alpha.sum())) + rest
+            out[:, first : first + TABLE_BLOCK] = part
+        return out
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)

@@ -21,6 +21,8 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
     far = np.maximum(x, FAR)
     z = 1.0 / far**2
     series = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / far
+    if np.all(x >= FAR):
+        return series
     near = np.minimum(x, FAR)
     return np.where(x < FAR, gammaln(near) - (near - 0.5) * np.log(near) + near - HALF_LOG_TWO_PI, series)
 

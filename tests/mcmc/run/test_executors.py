@@ -1,4 +1,4 @@
-"""The same draws from threads, processes and a cluster; a worker that dies takes only its own chain with it."""
+"""The same draws from threads, processes, Ray and MPI; a worker that dies takes only its own chain with it."""
 
 import multiprocessing
 import os
@@ -62,14 +62,6 @@ def test_processes(processes, tmp_path):
     assert_same(whole, draw())
     assert_same(pt.resume(half, 12, executor=processes), whole)
     assert_same(draw(executor=processes, checkpoint=tmp_path / "run.nc", every=0.2), whole)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_dask_cluster():
-    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None)
-    with cluster, distributed.Client(cluster) as client:
-        assert_same(draw("classes", betas=2, executor=client.get_executor()), draw("classes", betas=2))
 
 
 class RayExecutor(Executor):

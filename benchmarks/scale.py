@@ -1,0 +1,221 @@
+"""Fit and predict at many rows x 20: seconds of the processor, peak memory, slope against rows, what dominates.
+
+Each size of each method runs in a process of its own, whose data may take at most ``--most-memory`` GB, after a small
+fit that loads compiled code. With ``--moves``: rows visited and seconds of a proposal of each move against rows.
+Run: python benchmarks/scale.py [--sizes 1e4 1e5 1e6] [--methods sampler counts ...]; python benchmarks/scale.py --moves
+"""
+
+import argparse
+import cProfile
+import json
+import pstats
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.chain.start import load_tree
+from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
+from pactree_mcmc.mcmc.state.records import ROWS
+
+P, DEPTH, PIECE, PREDICTED = 20, 10, 500_000, 100_000
+WORK = 1e8
+SHORTEST, WARM_UP = 0.5, 2000
+LONGEST = 10.0
+"""Seconds of a proposal from which a move is not tried on more rows."""
+
+
+def table(n, p=P):
+    """Rows of a noisy chessboard, with a slope."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n, p))
+    y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)) | (X[:, 2] > 0.9)
+    return X, np.where(rng.random(n) < 0.1, ~y, y).astype(np.int64)
+
+
+def sampler(X, y):
+    """Local moves on 256 quantile cuts, in a run that finds its own length with little work."""
+    model = pt.TreeModel(X, y, split_prior=pt.GridCuts(256))
+    return pt.sample(model, 50, chains=2, rng=0, kernel="local", work=WORK, progress=False)
+
+
+def counts(X, y):
+    """A KD tree of the first rows, the others fed in pieces."""
+    design, prior = pt.kd_tree(X[:10_000], DEPTH), pt.BranchingProcess(0.5, max_depth=None)
+    fed = exact.DesignCounts(design)
+    for first in range(0, len(X), PIECE):
+        fed.update(X[first : first + PIECE], y[first : first + PIECE])
+    return fed.solve(tree_prior=prior)
+
+
+def solve(X, y):
+    """The same design, all rows at once."""
+    design, prior = pt.kd_tree(X[:10_000], DEPTH), pt.BranchingProcess(0.5, max_depth=None)
+    return exact.solve(pt.TreeModel(X, y, split_prior=design, tree_prior=prior))
+
+
+def dyadic(X, y):
+    """The dyadic tree of least penalised risk, coordinates in turn."""
+    bounds = [[0.0, 1.0]] * X.shape[1]
+    return exact.DyadicTreeClassifier(levels=1, cyclic=True, bounds=bounds).fit(X, y)
+
+
+def mixture(X, y):
+    """Progressive mixture over the subtrees of a KD tree, one order."""
+    return exact.ProgressiveMixtureClassifier(orders=1, max_depth=DEPTH, random_state=0).fit(X, y)
+
+
+METHODS = {"sampler": sampler, "counts": counts, "solve": solve, "dyadic": dyadic, "mixture": mixture}
+
+
+def peak():
+    """Peak memory of this process, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def present():
+    """Memory that this process has now, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def measure(method, n):
+    """Seconds, bytes a row beside the caller's arrays, and the functions that took most, of one fit."""
+    fit, small = METHODS[method], table(WARM_UP)
+    fit(*small).predict_proba(small[0][:10])
+    X, y = table(n)
+    before, profile, began = present(), cProfile.Profile(), time.process_time()
+    fitted = profile.runcall(fit, X, y)
+    fitted_in, began = time.process_time() - began, time.process_time()
+    m = min(n, PREDICTED)
+    fitted.predict_proba(X[:m])
+    predicted_in = time.process_time() - began
+    found = {"n": n, "fit": fitted_in, "predict": predicted_in / m, "bytes": (peak() - before) / n, "peak": peak()}
+    return found | {"most": dominant(profile), "visited": visited(fitted)}
+
+
+def dominant(profile, shown=3):
+    """The calls with most time of their own, in parts of the whole; what the main thread waits for are chains."""
+    stats = pstats.Stats(profile)
+    whole = max(stats.total_tt, 1e-9)
+    ranked = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:shown]
+    return [f"{named(path, name)} {own[2] / whole:.0%}" for (path, _, name), own in ranked]
+
+
+def named(path, name):
+    """A function in few words."""
+    if "acquire" in name:
+        return "chains"
+    return name.strip("<>").removeprefix("built-in ") if path == "~" else f"{Path(path).name}:{name}"
+
+
+def visited(fitted):
+    """Steps of the chains, of a sampled posterior."""
+    course = getattr(fitted, "course", None)
+    return None if course is None else f"{course.steps} steps of {course.kernel.block} proposals"
+
+
+def apart(method, n, most_memory):
+    """`measure` in a process of its own; its error where it ended in one."""
+    call = [sys.executable, __file__, "--one", method, str(n), "--most-memory", str(most_memory)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"n": n, "error": (done.stderr.strip().splitlines() or [f"ended by signal {-done.returncode}"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def slope(sizes, values):
+    """Of a line through the points, both axes logarithmic."""
+    return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-9)), 1)[0])
+
+
+def scale(args):
+    for method in args.methods:
+        print(f"{method}: {METHODS[method].__doc__}", flush=True)
+        found = []
+        for n in (int(float(size)) for size in args.sizes):
+            one = apart(method, n, args.most_memory)
+            if "error" in one:
+                print(f"  n={n:,}: {one['error']}", flush=True)
+                break
+            found.append(one)
+            words = (
+                f"fit {one['fit']:.2f} s, predict {1e6 * one['predict']:.2f} us a row, peak {one['peak'] / 1e9:.2f} GB"
+            )
+            words += f", {one['bytes']:.0f} bytes a row beside X and y; {', '.join(one['most'])}"
+            print(f"  n={n:,}: {words}{'' if one['visited'] is None else '; ' + one['visited']}", flush=True)
+        if len(found) > 1:
+            sizes, seconds = ([one[name] for one in found] for name in ("n", "fit"))
+            last = slope(sizes[-2:], seconds[-2:])
+            print(f"  log-log slope {slope(sizes, seconds):.2f}, of the last two sizes {last:.2f}", flush=True)
+
+
+TREE = pt.Tree(
+    [0, 0, 2, -1, -1, -1, 3, 2, -1, -1, -1],
+    [0.5, 0.25, 0.25, 0, 0, 0, 0.5, 0.75, 0, 0, 0],
+    [1, 2, 3, 0, 0, 0, 7, 8, 0, 0, 0],
+    [6, 5, 4, 0, 0, 0, 10, 9, 0, 0, 0],
+)
+
+
+def proposals_cost(model, name, at_once=5, shortest=SHORTEST):
+    """Rows visited and seconds of a proposal from a tree of six leaves; nothing is known of its cells before."""
+    kernel, rows, seconds, n = read_kernel({name: 1.0}), 0, 0.0, 0
+    while n < at_once or (seconds < shortest and n < 40 * at_once):
+        chain = Chain(model.lowered, kernel, np.random.default_rng(n))
+        load_tree(model, chain, TREE)
+        before, began = int(chain.state.count[ROWS]), time.process_time()
+        chain.make(0, at_once)
+        seconds += time.process_time() - began
+        rows, n = rows + int(chain.state.count[ROWS]) - before, n + at_once
+    return rows / n, seconds / n
+
+
+def moves(args):
+    """A line for each move and kind of cuts."""
+    known = {"255 cuts": pt.GridCuts([np.arange(1, 256) / 256] * 4), "local cuts": pt.LocalCuts()}
+    for words in args.cuts:
+        prior = known[words]
+        models = {n: pt.TreeModel(*table(n, 4), split_prior=prior) for n in (int(float(s)) for s in args.sizes)}
+        for name in args.names:
+            found = []
+            for n, model in models.items():
+                # codes are of one, two or four bytes, for each of which the move is compiled
+                proposals_cost(model, name, 1, 0.0)
+                found.append((n, *proposals_cost(model, name)))
+                if found[-1][2] > LONGEST:
+                    break
+            n, rows, seconds = (np.array(column) for column in zip(*found, strict=True))
+            each = ", ".join(f"{n:,}: {rows:,.0f} rows {1e3 * seconds:.3g} ms" for n, rows, seconds in found)
+            slopes = f"{slope(n, np.maximum(rows, 1.0)):.2f} in rows, {slope(n, seconds):.2f} in seconds"
+            print(f"{words}, {name}: {each}; slope {slopes if len(n) > 1 else 'unknown'}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", help="rows; left out: 1e4 1e5 1e6, with --moves 1e3 1e4 1e5")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--most-memory", type=float, default=6.0, help="GB")
+    parser.add_argument("--moves", action="store_true")
+    parser.add_argument("--names", nargs="+", choices=STEPS, default=[m for m in STEPS if m != "regrow-line"])
+    parser.add_argument("--cuts", nargs="+", choices=("255 cuts", "local cuts"), default=["255 cuts", "local cuts"])
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.sizes = args.sizes or (["1e3", "1e4", "1e5"] if args.moves else ["1e4", "1e5", "1e6"])
+    if args.one:
+        most = int(args.most_memory * 1e9)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        print(json.dumps(measure(args.one[0], int(args.one[1]))))
+    elif args.moves:
+        moves(args)
+    else:
+        scale(args)
+
+
+if __name__ == "__main__":
+    main()

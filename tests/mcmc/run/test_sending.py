@@ -1,0 +1,132 @@
+"""The model goes to a Dask cluster once, whatever chains and tasks there are; the draws are those of threads."""
+
+import pickle
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc import TreeModel
+from pactree_mcmc.mcmc.run import sending as module
+from tests.problems.runs import MODELS, assert_same, draw
+
+
+class Reference:
+    """What a client returns for data that its workers hold."""
+
+    def __init__(self, data):
+        self.data = data
+
+
+class Cluster(Executor):
+    """A client and its executor in one: runs tasks at once, all that is sent going through bytes."""
+
+    def __init__(self):
+        self.held, self.n_tasks = [], 0
+
+    def replicate(self, reference):
+        assert isinstance(reference.data, TreeModel)
+        self.held.append(reference)
+
+    def submit(self, task, /, *args, pure=True):
+        assert not pure
+        if task is pickle.loads:
+            return Reference(task(*args))
+        self.n_tasks += 1
+        args = [arg.data if isinstance(arg, Reference) else pickle.loads(pickle.dumps(arg)) for arg in args]
+        future = Future()
+        future.set_result(pickle.loads(pickle.dumps(task(*args))))
+        return future
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setattr(module, "_client_of", lambda executor: executor)
+    return Cluster()
+
+
+@pytest.fixture
+def pickled(monkeypatch):
+    """Counts how often a model is pickled in this process."""
+    count, state = [0], TreeModel.__getstate__
+
+    def counted(self):
+        count[0] += 1
+        return state(self)
+
+    monkeypatch.setattr(TreeModel, "__getstate__", counted)
+    return count
+
+
+RUNS = {
+    "of given length": {},
+    "in legs": {"every": 1e-9, "draws": 4},
+    "learning": {"kernel": "whole", "tune": 35},
+    "tempered": {"betas": 2},
+    "of its own length": {"draws": 6, "tune": None, "work": 2e6},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_model_is_sent_once(cluster, pickled, tmp_path, name):
+    rest = RUNS[name] | ({"checkpoint": tmp_path / "run.nc"} if name == "in legs" else {})
+    assert_same(draw("classes", executor=cluster, **rest), draw("classes", **RUNS[name]))
+    assert pickled == [len(cluster.held)] == [1]
+    assert cluster.n_tasks >= 2
+
+
+@pytest.mark.planted
+def test_plans_that_keep_their_model_are_counted(cluster, pickled, monkeypatch):
+    monkeypatch.setattr(module, "_with_model", lambda given, model: given)
+    assert_same(draw("classes", executor=cluster), draw("classes"))
+    assert pickled == [3]
+
+
+def test_mixture_sends_the_model_once(cluster, pickled):
+    x = np.arange(30.0)[:, None]
+    model = pt.TreeModel(x, x[:, 0] > 12, estimation=np.arange(30) % 2 == 0, leaf=pt.FrozenLaplace())
+    rest = {"particles": 10, "draws": 10, "chains": 2, "kernel": "grow-prune", "rng": 1}
+    one, other = pt.progressive_mixture(model, **rest), pt.progressive_mixture(model, executor=cluster, **rest)
+    np.testing.assert_array_equal(one.predict_proba(x), other.predict_proba(x))
+    assert pickled == [1]
+
+
+def test_other_executors_are_taken_as_they_are():
+    with ThreadPoolExecutor(1) as pool:
+        assert module.sending(pool, MODELS["classes"]) is pool
+    assert module.sending(None, MODELS["classes"]) is None
+
+
+def count_pickles():
+    """Count how often models are pickled in this process from now on."""
+    state = TreeModel.__getstate__
+
+    def counted(self):
+        TreeModel.n_pickled += 1
+        return state(self)
+
+    TreeModel.n_pickled, TreeModel.__getstate__ = 0, counted
+
+
+def n_pickled():
+    return TreeModel.n_pickled
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask_cluster(pickled):
+    """The client pickles the model once, for all chains and rounds, and of two workers one, for the other."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    # which drops copies that no task waits for at the moment
+    without = {"distributed.scheduler.active-memory-manager.start": False}
+    rest = {"kernel": "whole", "tune": 35, "chains": 3}
+    with (
+        dask.config.set(without),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(count_pickles)
+        assert_same(draw("classes", executor=client.get_executor(), **rest), draw("classes", **rest))
+        assert sum(client.run(n_pickled).values()) == 1
+    assert pickled == [1]
