@@ -146,7 +146,7 @@ def test_drawn_as_numpy_draws(n, bits):
 
 
 @pytest.mark.slow
-def test_another_numba_gives_the_same_draws(tmp_path):
+def test_another_numba_gives_the_same_answer(tmp_path):
     """Where private parts of numba are not what they were, it compiles as it does for everybody."""
     import os
 
