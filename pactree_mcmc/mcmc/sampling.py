@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
+from ..core.sending import sending
 from ..files.calls import call_of, source_of
 from ..files.store import AnyPath
 from ..model import TreeModel
@@ -27,7 +28,6 @@ from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
-from .run.sending import sending
 from .run.task import WORK, Length, Plan
 from .run.workers import Work, do
 from .state.arrays import line_sums

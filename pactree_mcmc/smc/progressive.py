@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.logsum import log_mean
+from ..core.sending import sending
 from ..mcmc.kernel import check_even, read_kernel
-from ..mcmc.run.sending import sending
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel

@@ -6,7 +6,7 @@ import numpy as np
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["other"]:
-        sys.modules["pactree_mcmc.core.compile.linking"] = None
+        sys.modules["pactree_mcmc.core.compile.private.linking"] = None
     import exact
     import pactree_mcmc as pt
     from pactree_mcmc.core.compile.jit import FASTER

@@ -24,7 +24,9 @@ from verification.imports import (
     within,
 )
 
-FACES_OVER_BOTH = [ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/commands.py", "sklearn/base.py")]
+FACES_OVER_BOTH = [
+    ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/commands.py", "cli/warm_up.py", "sklearn/base.py")
+]
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
 HEAVY += ("xarray", "h5py", "h5netcdf", "tqdm", "dask")

@@ -24,7 +24,7 @@ from .cache import CodeCache
 from .jit import FASTER
 
 if FASTER:
-    from .blocks import BlockType, load_fixed
+    from .private.blocks import BlockType, load_fixed
 
 NUMBERS = types.CPointer(types.float64)
 SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))

@@ -12,8 +12,8 @@ from . import COMPILES
 from .cache import CodeCache
 
 try:
-    from . import structs
-    from .linking import EntryCompiler, PartCompiler
+    from .private import structs
+    from .private.linking import EntryCompiler, PartCompiler
 except (ImportError, AttributeError):
     structs = None
 FASTER = COMPILES and structs is not None

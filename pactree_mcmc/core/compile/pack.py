@@ -7,7 +7,7 @@ from typing import Any
 from .jit import FASTER
 
 if FASTER:
-    from .structs import Packed
+    from .private.structs import Packed
 
 
 def pack(value: Any) -> Any:

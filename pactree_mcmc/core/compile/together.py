@@ -21,7 +21,7 @@ from .jit import FASTER
 from .shipped import library_of, result_in, set_environments
 
 if FASTER:
-    from .linking import MemberCompiler, MembersLibrary
+    from .private.linking import MemberCompiler, MembersLibrary
 
 
 class Member(NamedTuple):

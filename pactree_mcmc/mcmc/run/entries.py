@@ -13,12 +13,12 @@ from ...core.compile.together import Member, compile_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
+from ..chain.strata import draw_weights, root_fractions_into, visit
 from ..edits.grow import grow_as_given
 from ..kernel import WEIGHTS, Kernel
 from ..learned.decisions import new_decisions, note_decisions
 from ..learned.graph import guess_all, join, value_all
 from ..moves.learned import draw_freely
-from .strata import draw_weights, root_fractions_into, visit
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 

@@ -22,6 +22,7 @@ from ..chain.chain import Chain
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..chain.start import may_grow
+from ..chain.strata import balanced, fractions_of, log_evidences, visit
 from ..kernel import STEP_ROWS
 from ..learned.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from ..learned.fit import fit_density, joined_decisions
@@ -32,7 +33,6 @@ from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .apart import fits_of, fitted_halves
 from .progress import Progress
-from .strata import balanced, fractions_of, log_evidences, visit
 from .survey import Fitted, Survey, draw_afresh, draw_fitted, set_density, survey, weights_of
 from .task import Plan, Result, Run
 from .workers import Work, n_cores

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..chain.chain import Chain
 from ..chain.snapshot import Snapshot, generator_from
+from ..chain.strata import draw_weights, root_fractions_into
 from ..moves.learned import draw_freely
 from ..state.pieces import new_graph
 from ..state.records import EXPLORING, GROWING, NONE, ROWS
-from .strata import draw_weights, root_fractions_into
 from .task import Plan, Run
 
 FITTED = 30

@@ -6,9 +6,9 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.chain.strata import FLATTENED, balanced, log_evidences, root_fractions_into
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.learned.density import known
-from pactree_mcmc.mcmc.run.strata import FLATTENED, balanced, log_evidences, root_fractions_into
 from pactree_mcmc.mcmc.run.survey import set_density, weights_of
 from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_WAY_TERMS

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from ...model import TreeModel
 
-
-def sending(executor: Executor | None, model: TreeModel) -> Executor | None:
+def sending(executor: Executor | None, model: Any) -> Executor | None:
     """The executor, where it is one of Dask so that tasks with this model are sent without it, and it once."""
     client = _client_of(executor)
     return executor if client is None else ModelOnce(executor, client, model)
@@ -27,11 +25,11 @@ class ModelOnce(Executor):
         Of the client.
     client : distributed.Client
         What the model is sent with.
-    model : TreeModel
+    model : Any
         That of all plans.
     """
 
-    def __init__(self, executor: Executor, client: Any, model: TreeModel) -> None:
+    def __init__(self, executor: Executor, client: Any, model: Any) -> None:
         self.executor, self.client, self.model = executor, client, model
         self._sent: Any = None
 
@@ -56,12 +54,12 @@ class ModelOnce(Executor):
         return self._sent
 
 
-def run_with(model: TreeModel, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def run_with(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a task that was sent without its model; a plain function, for workers."""
     return task(*(_with_model(given, model) for given in args), **kwargs)
 
 
-def _with_model(given: Any, model: TreeModel | None) -> Any:
+def _with_model(given: Any, model: Any) -> Any:
     """A plan, or what has one, with another model; anything else as it is."""
     fields = getattr(given, "_fields", ())
     if "model" in fields:
