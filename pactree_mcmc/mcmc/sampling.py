@@ -26,9 +26,8 @@ from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
-from .run.sending import sending
 from .run.task import WORK, Length, Plan
-from .run.workers import Work, do
+from .run.workers import Work, do, sending
 from .state.arrays import line_sums
 
 TUNE = 1000

@@ -15,8 +15,7 @@ import numpy as np
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.special import logsumexp
 from ..mcmc.kernel import check_even, read_kernel
-from ..mcmc.run.sending import sending
-from ..mcmc.run.workers import n_cores
+from ..mcmc.run.workers import n_cores, sending
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights

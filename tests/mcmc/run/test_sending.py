@@ -8,7 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc import TreeModel
-from pactree_mcmc.mcmc.run import sending as module
+from pactree_mcmc.mcmc.run import workers as module
 from tests.problems.runs import MODELS, assert_same, draw
 
 
