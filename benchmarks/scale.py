@@ -144,10 +144,9 @@ def scale(args):
                 print(f"  n={n:,}: {one['error']}", flush=True)
                 break
             found.append(one)
-            words = (
-                f"fit {one['fit']:.2f} s, predict {1e6 * one['predict']:.2f} us a row, peak {one['peak'] / 1e9:.2f} GB"
-            )
-            words += f", {one['bytes']:.0f} bytes a row beside X and y; {', '.join(one['most'])}"
+            words = f"fit {one['fit']:.2f} s, predict {1e6 * one['predict']:.2f} us a row, "
+            words += f"peak {one['peak'] / 1e9:.2f} GB, {one['bytes']:.0f} bytes a row beside X and y; "
+            words += ", ".join(one["most"])
             print(f"  n={n:,}: {words}{'' if one['visited'] is None else '; ' + one['visited']}", flush=True)
         if len(found) > 1:
             sizes, seconds = ([one[name] for one in found] for name in ("n", "fit"))
