@@ -8,11 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc import TreeModel
-<<<<<<< HEAD:tests/core/test_sending.py
 from pactree_mcmc.core import sending as module
-=======
-from pactree_mcmc.mcmc.run import workers as module
->>>>>>> work-scale:tests/mcmc/run/test_sending.py
 from tests.problems.runs import MODELS, assert_same, draw
 
 
