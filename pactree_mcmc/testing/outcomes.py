@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-
 ASK = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
 
 

@@ -245,9 +245,9 @@ def test_data_that_do_not_suit_by_default_are_asked_for():
         with np.errstate(divide="ignore"):
             return np.column_stack([np.ones_like(y), np.log(y)])
 
-    with pytest.raises(ValueError, match="default y of check_leaf.*pass y="):
+    with pytest.raises(ValueError, match=r"default y of check_leaf.*pass y="):
         pt.testing.check_leaf(own_times(logs))
-    with pytest.raises(ValueError, match="default X of check_split_prior.*pass X="):
+    with pytest.raises(ValueError, match=r"default X of check_split_prior.*pass X="):
         pt.testing.check_split_prior(pt.GridCuts([[0.5]]))
 
 

@@ -44,8 +44,8 @@ class CustomLeaf(AddressedLeaf):
 
     The score of a cell is a function of sums over its rows: ``score(s, n)`` takes the ``n`` sums ``s[0], ..., s[n-1]``
     and returns the log marginal likelihood of the cell in nats. It is compiled by numba, so it may use only numbers and
-    ``math``. A cell without weight has score 0, and the engines do not call the function for it; where all sums are 0 it
-    must return 0 all the same, which a model verifies: otherwise it lacks a constant.
+    ``math``. A cell without weight has score 0, and the engines do not call the function for it; where all sums are 0
+    it must return 0 all the same, which a model verifies: otherwise it lacks a constant.
 
     A method that needs a function you have not given raises an error that names the argument. ``score`` and ``stats``
     alone suffice for sampling, ``exact.solve``, tempering, evidence, the progressive mixture, and the log likelihood of
@@ -93,7 +93,8 @@ class CustomLeaf(AddressedLeaf):
     Raises
     ------
     ValueError
-        If an argument is out of range, or a function takes other arguments than it is called with. When a model is built: if ``stats`` returns a wrong shape, numbers that are not
+        If an argument is out of range, or a function takes other arguments than it is called with. When a model is
+        built: if ``stats`` returns a wrong shape, numbers that are not
         finite or that depend on other rows, or if the compiled and the plain score differ.
     TypeError
         If an argument that must be a function is not one.

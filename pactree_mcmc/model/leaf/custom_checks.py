@@ -119,8 +119,8 @@ def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
             if found and not any(abs(given - one) <= allowed for one, allowed in found):
                 raise ValueError(
                     f"cdf= of {leaf!r} rises by {given:.9g} from y={low:.6g} to y={high:.6g} in a cell with sums "
-                    f"{leaf.sums_of(cell[None])[0].tolist()}, and by the score it is {found[-1][0]:.9g}: one of them is "
-                    "wrong, or the score is no marginal likelihood (or y an integer: give whole=True)."
+                    f"{leaf.sums_of(cell[None])[0].tolist()}, and by the score it is {found[-1][0]:.9g}: one of them "
+                    "is wrong, or the score is no marginal likelihood."
                 )
 
 

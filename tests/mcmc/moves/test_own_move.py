@@ -200,8 +200,7 @@ def test_scratch_that_was_not_asked_for_is_named(step, words):
 
 
 def says_nothing(rng, model, state):
-    if moves.n_internal(state) == 0:
-        return moves.nothing()
+    moves.nothing()
 
 
 def counts_a_second(rng, model, state):
@@ -266,11 +265,11 @@ def calls_a_plain_function(rng, model, state):
 
 @moves.jit
 def chance_within():
-    return np.random.random()
+    return np.random.random()  # noqa: NPY002
 
 
 def draws_elsewhere(rng, model, state):
-    return moves.nothing() if np.random.random() < 0.5 else moves.refused(0)
+    return moves.nothing() if np.random.random() < 0.5 else moves.refused(0)  # noqa: NPY002
 
 
 def draws_elsewhere_within(rng, model, state):
@@ -280,13 +279,13 @@ def draws_elsewhere_within(rng, model, state):
 @pytest.mark.planted
 @pytest.mark.parametrize("step", [draws_elsewhere, draws_elsewhere_within])
 def test_chance_from_elsewhere_is_refused(step):
-    with pytest.raises(ValueError, match="np.random, which rng= does not seed"):
+    with pytest.raises(ValueError, match=r"np\.random, which rng= does not seed"):
         pt.Move("mean", step)
 
 
 @compiled
 def test_a_helper_that_is_not_compiled_is_named():
-    with pytest.raises(TypeError, match="plain_helper, a plain Python function; decorate it with @moves.jit"):
+    with pytest.raises(TypeError, match=r"plain_helper, a plain Python function; decorate it with @moves\.jit"):
         pt.Move("mean", calls_a_plain_function)
 
     @numba.extending.register_jitable
