@@ -26,19 +26,19 @@ Possible proposals:
 - to give an internal node another split and keep those below as far as possible: ``return replace_split(rng, model,
   state, node, feature, cut, categories, is_drawn)``; ``is_drawn`` is True if the split was drawn from the split prior,
   whose R then enters the ratio; otherwise it must be proposed with the same probability as the reverse change;
-- to replace a subtree: ``top = begin(state, node)``, a leaf outside the
-  tree on the same rows; build at ``top`` with `attach_children`, or from a *plan*; then ``return replacement(model, state, which, node, top, ratio)``, or
+- to replace a subtree: ``top = begin(state, node)``, a leaf outside the tree on the same rows; build at ``top`` with
+  `attach_children`, or from a *plan*; then ``return replacement(model, state, which, node, top, ratio)``, or
   ``withdrawn(which, node, top)``;
 - ``refused(which)`` if the proposal cannot be made and nothing was built; ``nothing()`` if there is nothing to pick
   from.
 
 A plan is a subtree in ``state.plan[0]``, ``state.plan[1]``, ...: records with ``feature`` (-1: a leaf), ``cut``,
-``categories``, and ``left`` and ``right``, the places of the children in the plan (-1: none); place 0 is the top, children
-come after their parents. ``plan_copy(state, node, 0)`` writes the subtree of a node and returns how many places it
-takes; ``plan_node(state, i, feature, cut, categories)`` writes one place and clears its children; ``build(model, state,
-top, n_planned, False)`` grows ``top`` as planned and is False where a split cannot be made. A split that may come to other
-rows is made *raw* first, by ``make_plan_raw(rng, model, state, node, but)``: see "Your own leaves, split priors and
-moves".
+``categories``, and ``left`` and ``right``, the places of the children in the plan (-1: none); place 0 is the top, and
+children come after their parents. ``plan_copy(state, node, 0)`` writes the subtree of a node and returns how many
+places it takes; ``plan_node(state, i, feature, cut, categories)`` writes one place and clears its children;
+``build(model, state, top, n_planned, False)`` grows ``top`` as planned and is False where a split cannot be made. A
+split that may come to other rows is made *raw* first, by ``make_plan_raw(rng, model, state, node, but)``: see "Your own
+leaves, split priors and moves".
 
 ``ratio`` is the log proposal ratio: the log probability of proposing the present tree from the new one minus that of
 proposing the new one. The prior and score ratios are filled in. ``which`` is 0, or 1 for the second of two numbers that
