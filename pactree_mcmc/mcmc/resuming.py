@@ -94,16 +94,18 @@ def resume(
     check_executor(executor)
     found = _read_moves(moves)
     if isinstance(run, str | os.PathLike):
-        return _resume_file(run, draws, executor, progress, checkpoint, every, found, leaf, split_prior)
+        rest = _rest_of_file(run, draws, executor, progress, checkpoint, every, found, leaf, split_prior)
+        return rest if isinstance(rest, SampledPosterior) else run_plans(*rest)
     for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
         if part is not None:
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-    return _resume_posterior(run, draws, executor, progress, checkpoint, every, found)
+    # run from here: warnings name the line of the caller by the depth of the calls, as for `sample`
+    return run_plans(*_rest_of_posterior(run, draws, executor, progress, checkpoint, every, found))
 
 
-def _resume_file(
+def _rest_of_file(
     path: Any,
     draws: int | None,
     executor: Executor | None,
@@ -113,13 +115,14 @@ def _resume_file(
     moves: list[Move],
     leaf: CustomLeaf | None,
     split_prior: CustomSplits | None,
-) -> SampledPosterior:
+) -> SampledPosterior | tuple[Work, float]:
+    """The work left of a file with its seconds so far, or the posterior of a file that is finished."""
     found = load_unfinished(path, leaf, split_prior)
     if found is None:
         post = load(path, leaf=leaf, split_prior=split_prior)
         if not isinstance(post, SampledPosterior):
             raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
-        return post if draws is None else _resume_posterior(post, draws, executor, progress, checkpoint, every, moves)
+        return post if draws is None else _rest_of_posterior(post, draws, executor, progress, checkpoint, every, moves)
     plans, before = [_with_moves(plan, moves) for plan in found.plans], list(found.results)
     if draws is not None:
         raise ValueError(
@@ -131,10 +134,10 @@ def _resume_file(
     else:
         target, every = read_target(checkpoint), read_interval(every)
     written = Checkpoint(target, every, plans, found.seconds)
-    return run_plans(Work(plans, before, executor, progress, written), found.seconds)
+    return Work(plans, before, executor, progress, written), found.seconds
 
 
-def _resume_posterior(
+def _rest_of_posterior(
     post: SampledPosterior,
     draws: int | None,
     executor: Executor | None,
@@ -142,7 +145,8 @@ def _resume_posterior(
     checkpoint: Any,
     every: float,
     moves: list[Move],
-) -> SampledPosterior:
+) -> tuple[Work, float]:
+    """The further draws as work, with the seconds so far."""
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)
@@ -168,7 +172,7 @@ def _resume_posterior(
     if checkpoint is not None:
         written = Checkpoint(read_target(checkpoint), every, plans, post.seconds)
         written.write(before)
-    return run_plans(Work(plans, before, executor, progress, written), post.seconds)
+    return Work(plans, before, executor, progress, written), post.seconds
 
 
 def _read_moves(moves: Any) -> list[Move]:

@@ -27,6 +27,7 @@ from .leaf.target import Target
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
 from .split_prior.base import SplitPrior
+from .split_prior.custom_splits import BoundSplits
 from .split_prior.geometry import has_empty_sides, parts_box, parts_rows, told
 from .split_prior.local_cuts import LocalCuts
 from .tree_prior.base import PriorTables, tables
@@ -172,6 +173,8 @@ class TreeModel:
         self.scales = self.split_prior.scales(table, self.columns)
         self.units, self.unit_of_row = self._merge(table)
         self._rules = self.split_prior.bind(self.scales)
+        if isinstance(self._rules, BoundSplits):
+            self._rules.warn_of_root(self.root_cell())
 
     def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
         """The columns of X that the leaf uses, (n, c)."""

@@ -436,7 +436,8 @@ class SampledPosterior(ExploresDraws, Posterior):
         ------
         ValueError
             If the suffix is unknown, the folder does not exist, or the posterior holds what no file can hold, such as a
-            leaf model of your own.
+            leaf that is neither one of the library nor a CustomLeaf. Of a leaf, a split prior or a move of your own the
+            file holds a name and some values and no code: `load` asks for it.
         OSError
             If it cannot be written, such as on a full disk; what was at ``path`` is still there.
 

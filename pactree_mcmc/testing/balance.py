@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..tree.export import to_text
 from ..tree.tree import Tree
+from .outcomes import StepError
 from .plain import plain_package
 from .spaces import MOST_TREES, Snapshot, Stepper, TooMany, Walked, new_chain, posterior_of, row_of_numbers
 
@@ -32,7 +34,7 @@ class BalanceReport(NamedTuple):
     n_trees: int
     """Number of all trees of the model with positive prior."""
     moving: float
-    """Probability under the posterior that a step leads to another tree."""
+    """Probability under the posterior that a step leads to another tree; at 0 nothing has been shown."""
     reaches_all: bool
     """Whether the move by itself is irreducible; one that is not must be mixed with other moves."""
     imbalance: float
@@ -77,11 +79,17 @@ def check_balance(
     BalanceError
         An AssertionError. If two trees exchange unequal flows: it names both, the flows, and which of the three terms
         of the ratio disagrees with the model. Also if a prior or score ratio is wrong although flows agree, if a tree
-        is reached that the model does not have, or if the arrays of the chain do not match the tree after a step.
+        is reached that the model does not have, if the arrays of the chain do not match the tree after a step, or if
+        the step returns no Proposal of this move or draws by ``rng`` what cannot be followed.
     ValueError
         If the move is unknown, an argument is out of range, or the model has more trees than ``most_trees``.
     TypeError
         If the move is neither a Move nor a name, or the model is not a TreeModel.
+
+    Warns
+    -----
+    UserWarning
+        If the step of a move of your own leads to another tree from no tree of the model: nothing was checked.
 
     Notes
     -----
@@ -112,7 +120,13 @@ def check_balance(
     check_count("most_trees", most_trees, 1, MOST_BY_FAR)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
-    return _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()
+    report = _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()
+    if isinstance(move, Move) and not (report.transition - np.diag(np.diag(report.transition))).any():
+        warnings.warn(
+            f"{report.move!r} leads from no tree of the model to another: nothing was checked; give another model.",
+            stacklevel=2,
+        )
+    return report
 
 
 class _Check:
@@ -177,6 +191,10 @@ class _Check:
 
         try:
             return self.stepper.row(self.chain, snapshot, seen)
+        except StepError as error:
+            raise BalanceError(
+                f"the step of {self.stepper.name!r} {error}. It was called in\n{self._text(i)}"
+            ) from error
         except IndexError as error:
             if self.needs.replaces and self.needs.scans:
                 raise

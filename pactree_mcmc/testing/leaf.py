@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import check_count, check_number, in_words, read_array, read_generator
-from ..model import TreeModel
+from ..model import CustomLeaf, TreeModel
 from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
 from ..model.split_prior.designs import kd_tree
@@ -29,7 +29,7 @@ class LeafReport(NamedTuple):
     max_difference: float
     """Largest difference of plain and compiled scores, relative to the larger of the score and 1."""
     offered: tuple[str, ...]
-    """Which of the optional parts were tested: "value", "log_density", "draw"."""
+    """Which of the optional parts were tested: "value", "log_density", "draw"; of a CustomLeaf "cdf" and "variance"."""
 
 
 def check_leaf(
@@ -46,14 +46,18 @@ def check_leaf(
     Checked are: statistics are sums over rows; the plain score, ``log_score``, agrees with the compiled one, is finite,
     and is 0 in a cell without rows; the score of a tree is the sum over its leaves, unless ``separates`` is False;
     predictions have the right shapes, and probabilities sum to 1; for a leaf with a likelihood, the predictive density
-    of a row is the difference it makes to the score; draws are finite.
+    of a row is the difference it makes to the score; draws are finite. Of a `CustomLeaf` all that its method ``check``
+    tests is tested too, so that ``cdf`` is compared with the score; what it leaves out is skipped. Not compared with
+    the score are the means, the variances and the distribution of the draws; nor is it tested that the score is a
+    marginal likelihood.
 
     Parameters
     ----------
     leaf : Leaf
         Any leaf model, with parameters given or not.
     y : array of shape (n,) or as the leaf takes it, optional
-        Data for the cells, n >= 8. Default: 40 labels of three classes, or small counts for leaves of numbers.
+        Data for the cells, n >= 8. Default: 40 labels of three classes, or small counts, among them 0, for leaves of
+        numbers.
     sample_weight : array of shape (n,), optional
         Weights of the rows.
     n_cells : int, default 60
@@ -95,7 +99,8 @@ def check_leaf(
     check_count("n_cells", n_cells, 1, MOST_CELLS)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     generator = read_generator(rng)
-    if y is None:
+    is_default = y is None
+    if is_default:
         y = np.arange(40) % 7 % 3 if leaf.is_classifier else generator.poisson(3.0, 40).astype(float)
     shape = read_array("y", y).shape
     if len(shape) == 0 or shape[0] < FEWEST_ROWS:
@@ -105,7 +110,18 @@ def check_leaf(
     X = np.arange(float(n))[:, None]
     if leaf.uses_estimation:
         parts |= {"estimation": np.arange(n) % 2 == 0, "split_prior": kd_tree(X[::2], 2)}
-    return _Check(TreeModel(X, y, **parts), int(n_cells), float(tolerance), generator).report()
+    try:
+        model = TreeModel(X, y, **parts)
+    except ValueError as error:
+        if not is_default:
+            raise
+        raise ValueError(f"{error} These are the default y of check_leaf, small counts or labels; pass y=.") from error
+    if isinstance(leaf, CustomLeaf):
+        try:
+            leaf.check(y, cells=int(n_cells), rng=generator)
+        except ValueError as error:
+            raise LeafError(str(error)) from error
+    return _Check(model, int(n_cells), float(tolerance), generator).report()
 
 
 class _Check:
@@ -134,6 +150,7 @@ class _Check:
             if not np.isclose(whole, parts, rtol=self.tolerance, atol=self.tolerance):
                 raise LeafError(f"log_tree_score is {whole!r} for leaves whose log_score is {parts!r} in all.")
         offered = [name for name in ("value", "log_density", "draw") if self._try(name, stats)]
+        offered += [name for name in ("cdf", "variance") if self._gives(name)]
         return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(offered))
 
     def _some_rows(self) -> np.ndarray:
@@ -179,12 +196,17 @@ class _Check:
         try:
             getattr(self, f"_check_{name}")(stats)
         except (NotImplementedError, ValueError) as error:
-            if isinstance(error, NotImplementedError) or name != "value":
+            if isinstance(error, NotImplementedError) or not (name == "value" or self._gives(name)):
                 return False
-            raise
+            raise LeafError(str(error)) from error
         return True
 
+    def _gives(self, name: str) -> bool:
+        return isinstance(self.leaf, CustomLeaf) and self.leaf.gives(name)
+
     def _check_value(self, stats: np.ndarray) -> None:
+        if not self.leaf.predicts:
+            raise NotImplementedError
         value = np.asarray(self.leaf.value(stats, self.target))
         if value.ndim != 2 or len(value) != len(stats) or not np.isfinite(value).all():
             raise LeafError(f"value has shape {value.shape} for {len(stats)} cells; it must be finite, (cells, ...).")

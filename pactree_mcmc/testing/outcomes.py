@@ -9,6 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+ASK = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
+
+
+class StepError(ValueError):
+    """What a step returns or draws is not what a step may."""
+
 
 class Outcomes:
     """A generator that follows prescribed outcomes and takes the first one where none is prescribed."""
@@ -26,13 +32,22 @@ class Outcomes:
         self.probability *= probabilities[taken]
         return taken
 
-    def integers(self, low: int, high: int) -> int:
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {ASK}")
+
+    def integers(self, low: int, high: int | None = None, *more: Any, **named: Any) -> int:
         """Each of low, ..., high - 1 with equal probability."""
+        if high is None or more or named:
+            raise StepError("calls rng.integers other than as rng.integers(low, high); use moves.pick(rng, n)")
         assert high > low, f"nothing to choose from in [{low}, {high})"
         return int(low) + self.choose([1.0 / (high - low)] * int(high - low))
 
-    def random(self) -> Uniform:
+    def random(self, *size: Any) -> Uniform:
         """A uniform number that is known only as far as it was compared."""
+        if size:
+            raise StepError(f"calls rng.random with a size; {ASK}")
         return Uniform(self, [0.0, 1.0], 1.0, 0.0)
 
     def next_prescription(self) -> list[int] | None:
@@ -61,8 +76,15 @@ class Uniform:
         self.interval[0] = threshold
         return False
 
+    def __float__(self) -> float:
+        raise StepError(f"computes with rng.random(), which may only be compared; {ASK}")
+
+    __int__ = __float__
+
     def __mul__(self, factor: Any) -> Uniform:
         return Uniform(self.outcomes, self.interval, self.scale * float(factor), self.shift * float(factor))
+
+    __rmul__ = __mul__
 
     def __sub__(self, other: Any) -> Uniform:
         return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))

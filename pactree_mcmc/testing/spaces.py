@@ -12,7 +12,7 @@ from ..mcmc.moves.base import Move
 from ..mcmc.state.records import CHANGED
 from ..model import TreeModel
 from ..posterior.joining import join_chains
-from .outcomes import all_outcomes
+from .outcomes import StepError, all_outcomes
 from .plain import plain_function, plain_package
 from .records import Records, with_records
 
@@ -129,6 +129,7 @@ class Stepper:
     def __init__(self, move: Move | str) -> None:
         plain = plain_package()
         self.decide = plain.module("mcmc.moves.base").decide
+        self.proposal_class = plain.module("mcmc.edits.proposal").Proposal
         self.subgraph = plain.module("mcmc.moves.subgraph")
         is_own = isinstance(move, Move)
         self.name = move.name if isinstance(move, Move) else move
@@ -143,9 +144,24 @@ class Stepper:
         """Column in which the move is counted."""
         return chain.kernel.firsts[chain.kernel.names.index(self.name)]
 
+    def asked(self, rng: Any, chain: Any) -> Any:
+        """What the step proposes; a StepError where it is no proposal of this move."""
+        proposal = self.propose(rng, chain.model, chain.packed)
+        if not isinstance(proposal, self.proposal_class):
+            what = "nothing" if proposal is None else f"a {type(proposal).__name__}"
+            raise StepError(f"returned {what}; return a Proposal in every case, moves.nothing() if there is none")
+        n_counts = len(chain.kernel.steps[chain.kernel.names.index(self.name)].counts)
+        if not 0 <= proposal.which < n_counts:
+            said = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
+            raise StepError(
+                f"returned a proposal with which={proposal.which}, and the move counts {said}; "
+                "give pt.Move(..., counts=(first, second)) if it counts two"
+            )
+        return proposal
+
     def make(self, rng: Any, chain: Any) -> None:
         """One step of a chain."""
-        self.decide(rng, chain.model, chain.packed, self.first(chain), self.propose(rng, chain.model, chain.packed))
+        self.decide(rng, chain.model, chain.packed, self.first(chain), self.asked(rng, chain))
 
     def row(self, chain: Any, snapshot: Snapshot, seen: Callable[..., Any]) -> dict:
         """Distribution of the next tree, {key: probability}.
@@ -156,7 +172,7 @@ class Stepper:
 
         def run(rng: Any) -> tuple:
             snapshot.restore(chain.state)
-            self.proposal = self.propose(rng, chain.model, chain.packed)
+            self.proposal = self.asked(rng, chain)
             self.decide(rng, chain.model, chain.packed, first, self.proposal)
             key = tree_key(chain.state)
             seen(key)

@@ -89,14 +89,20 @@ def check_split_prior(
     check_count("max_depth", max_depth, 1, MOST_DEPTH)
     check_count("n_walks", n_walks, 1, MOST_WALKS)
     generator = read_generator(rng)
-    if X is None:
+    is_default = X is None
+    if is_default:
         columns = [np.arange(12) % 4, np.arange(12) // 2 % 3, np.arange(12) // 3 % 4]
         takes_nominal = not told(has_one_way, split_prior)
         X = np.column_stack(columns if takes_nominal else columns[:2]).astype(float)
         nominal = [2] if takes_nominal else None
     prior = ChipmanPrior(0.95, 1.0, max_depth=int(max_depth))
     y = np.arange(len(X)) % 2
-    model = TreeModel(X, y, nominal=nominal, split_prior=split_prior, tree_prior=prior)
+    try:
+        model = TreeModel(X, y, nominal=nominal, split_prior=split_prior, tree_prior=prior)
+    except ValueError as error:
+        if not is_default:
+            raise
+        raise ValueError(f"{error} The default X of check_split_prior has {X.shape[1]} columns; pass X=.") from error
     check = _Check(model)
     for _ in range(int(n_walks)):
         check.walk(generator)

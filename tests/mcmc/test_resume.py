@@ -271,3 +271,12 @@ def test_a_shortened_ladder_is_shortened_in_all_it_holds():
         run.advance(1)
     short = run.result.shortened(2)
     assert short.n_draws == len(short.ladder.scores) == len(short.ladder.is_stump) == 2
+
+
+def test_warnings_name_the_line_of_the_caller(tmp_path):
+    post = draw("classes", 7)
+    post.save(tmp_path / "run.nc")
+    for run in (post, tmp_path / "run.nc"):
+        with pytest.warns(pt.ConvergenceWarning) as caught:
+            pt.resume(run, 3, progress=False)
+        assert {one.filename for one in caught} == {__file__}

@@ -1,5 +1,7 @@
 """pt.testing: what ships passes the checks, and errors planted in it are named."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
@@ -205,6 +207,48 @@ def test_children_that_are_not_what_is_said_are_named(monkeypatch):
 def test_what_cannot_be_checked_is_refused(call, error):
     with pytest.raises(error):
         call()
+
+
+def log_times(s, n):
+    return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
+
+
+def own_times(stats=lambda y: np.column_stack([np.ones_like(y), y]), **more):
+    return pt.CustomLeaf(log_times, stats=stats, **more)
+
+
+def test_what_a_leaf_of_ones_own_leaves_out_is_skipped():
+    y = TIMES[:, 0]
+    assert pt.testing.check_leaf(own_times(), y).offered == ("log_density",)
+    report = pt.testing.check_leaf(own_times(predict=lambda s: s[:, 1], variance=lambda s: s[:, 1]), y)
+    assert report.offered == ("value", "log_density", "variance")
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"cdf": lambda s, y: np.exp(-y)}, "falls, or leaves"),
+        ({"cdf": lambda s, y: 1.0 - np.exp(-y)}, "by the score it is"),
+        ({"variance": lambda s: -s[:, 1]}, "a variance is at least 0"),
+        ({"predict": lambda s: s[0]}, "returned shape"),
+        ({"draw": lambda rng, s, leaf: s}, "returned shape"),
+    ],
+)
+def test_what_a_leaf_of_ones_own_gives_is_compared(more, words):
+    with pytest.raises(pt.testing.LeafError, match=words):
+        pt.testing.check_leaf(own_times(**more), TIMES[:, 0])
+
+
+def test_data_that_do_not_suit_by_default_are_asked_for():
+    def logs(y):
+        with np.errstate(divide="ignore"):
+            return np.column_stack([np.ones_like(y), np.log(y)])
+
+    with pytest.raises(ValueError, match=r"default y of check_leaf.*pass y="):
+        pt.testing.check_leaf(own_times(logs))
+    with pytest.raises(ValueError, match=r"default X of check_split_prior.*pass X="):
+        pt.testing.check_split_prior(pt.GridCuts([[0.5]]))
 
 
 def test_plain_forms():

@@ -27,6 +27,10 @@ from ..state.arrays import ACCEPTED, PROPOSED, ChainState
 from ..state.random import flip_log
 from ..state.records import N_FREE, NONE
 from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
+from .step_code import check_code
+
+N_COUNTS = 0
+"""How many numbers a move of somebody's own counts: `loop_of` puts it here; 0: a move of the library, not asked."""
 
 
 @jit
@@ -132,7 +136,14 @@ def run(walk: Any, n: int, first: int) -> int:
     for i in range(n):
         if not room(state):
             return i
-        decide(rng, model, state, first, step(rng, model, state))
+        proposal = step(rng, model, state)
+        # a foreign step may say anything, and the counts have no bounds
+        if N_COUNTS > 0 and (proposal.which < 0 or proposal.which >= N_COUNTS):
+            raise ValueError(
+                "a move of your own returned a proposal whose which is not the number of one of its counts: 0, or 1 "
+                "for the second; give pt.Move(..., counts=(first, second)) if it counts two"
+            )
+        decide(rng, model, state, first, proposal)
     return n
 
 
@@ -142,10 +153,11 @@ def loop_of(move: Move) -> Any:
     # what only grows and prunes is spared the code of the rest
     own = {"step": proposes, "room": has_room, "decide": decide} if move.replaces else {}
     own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
-    made = FunctionType(run.__code__, {**globals(), **own}, run.__name__)
+    n_counts = 0 if is_known(proposes) else len(move.counts)
+    made = FunctionType(run.__code__, {**globals(), **own, "N_COUNTS": n_counts}, run.__name__)
     made.__module__, made.__doc__ = run.__module__, run.__doc__
     made.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
-    return jit(made, None if is_known(proposes) else lambda: key_of(proposes))
+    return jit(made, None if is_known(proposes) else lambda: f"{key_of(proposes)} {n_counts}")
 
 
 class Move:
@@ -174,7 +186,9 @@ class Move:
     Raises
     ------
     TypeError, ValueError
-        If the name is no text or empty, ``step`` is no function of three arguments, or the counts are no names.
+        If the name is no text or empty, ``step`` is no function of three arguments, or the counts are no names; if
+        ``step``, or a function of yours that it calls, uses ``np.random`` or ``random``, or calls a function that is
+        not decorated with ``moves.jit``.
 
     Notes
     -----
@@ -241,9 +255,11 @@ def _unpacked(data: bytes) -> Move:
 def _compiled(name: str, step: Any) -> Any:
     """A step in the library's own compiled form."""
     step = getattr(step, "__func__", step)
+    plain = getattr(step, "py_func", step)
+    if isinstance(plain, FunctionType) and not is_known(plain):
+        check_code(name, plain)
     if isinstance(step, numba.core.dispatcher.Dispatcher) and isinstance(step._cache, CodeCache):
         return step
-    plain = getattr(step, "py_func", step)
     if not isinstance(plain, FunctionType):
         raise TypeError(f"step of the move {name!r} is {in_words(step)}; give a function of rng, model and state.")
     if plain.__code__.co_argcount != 3:

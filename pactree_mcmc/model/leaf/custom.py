@@ -13,6 +13,7 @@ from ...core.checks import check_count, check_flag, in_words, read_array, read_g
 from ...files.encoding import kept
 from .base import Leaf
 from .by_address import AddressedLeaf
+from .custom_checks import check_calls, check_predictions
 from .distributions import Mixture, least_whole_quantile, quantile_by_halving
 from .target import Target
 
@@ -43,7 +44,8 @@ class CustomLeaf(AddressedLeaf):
 
     The score of a cell is a function of sums over its rows: ``score(s, n)`` takes the ``n`` sums ``s[0], ..., s[n-1]``
     and returns the log marginal likelihood of the cell in nats. It is compiled by numba, so it may use only numbers and
-    ``math``. A cell without weight has score 0; the function is not called for it.
+    ``math``. A cell without weight has score 0, and the engines do not call the function for it; where all sums are 0
+    it must return 0 all the same, which a model verifies: otherwise it lacks a constant.
 
     A method that needs a function you have not given raises an error that names the argument. ``score`` and ``stats``
     alone suffice for sampling, ``exact.solve``, tempering, evidence, the progressive mixture, and the log likelihood of
@@ -91,7 +93,8 @@ class CustomLeaf(AddressedLeaf):
     Raises
     ------
     ValueError
-        If an argument is out of range. When a model is built: if ``stats`` returns a wrong shape, numbers that are not
+        If an argument is out of range, or a function takes other arguments than it is called with. When a model is
+        built: if ``stats`` returns a wrong shape, numbers that are not
         finite or that depend on other rows, or if the compiled and the plain score differ.
     TypeError
         If an argument that must be a function is not one.
@@ -162,6 +165,11 @@ class CustomLeaf(AddressedLeaf):
         self.name = getattr(self._score, "__name__", "score") if name is None else name
         if not isinstance(self.name, str):
             raise TypeError(f"name is {in_words(name)}; give a string.")
+        check_calls(self._score, len(self._params) > 0, self._given, self.x_columns is not None)
+
+    def gives(self, which: str) -> bool:
+        """Whether a function was given: "predict", "variance", "cdf", "log_density" or "draw"."""
+        return self._given[which] is not None
 
     def _need(self, which: str, of: str) -> Callable[..., Any]:
         function = self._given[which]
@@ -224,7 +232,8 @@ class CustomLeaf(AddressedLeaf):
         """Whether it has a `value`."""
         return self.is_classifier or self._given["predict"] is not None
 
-    def _sums(self, stats: np.ndarray) -> np.ndarray:
+    def sums_of(self, stats: np.ndarray) -> np.ndarray:
+        """The sums (m, k) in the statistics of cells, as the functions get them."""
         return stats if self.is_classifier else stats[:, 1:]
 
     def value(self, stats: np.ndarray, target: Target, regressors: np.ndarray | None = None) -> np.ndarray:
@@ -233,7 +242,7 @@ class CustomLeaf(AddressedLeaf):
             chances = np.exp(np.column_stack(each))
             return chances / chances.sum(axis=1, keepdims=True)
         function = self._need("predict", "a prediction")
-        value = np.asarray(function(self._sums(stats).copy(), *_copies(regressors)), dtype=np.float64)
+        value = np.asarray(function(self.sums_of(stats).copy(), *_copies(regressors)), dtype=np.float64)
         value = value[:, None] if value.ndim == 1 else value
         columns = target.n_classes if self.is_classifier else value.shape[-1]
         if value.shape != (len(stats), columns):
@@ -245,7 +254,7 @@ class CustomLeaf(AddressedLeaf):
         own = self._given["log_density"]
         if own is None:
             return gained
-        given = np.asarray(own(self._sums(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
+        given = np.asarray(own(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
         return np.where(np.broadcast_to(weight, len(y)) == 1.0, given, gained)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomDistributions:
@@ -263,7 +272,7 @@ class CustomLeaf(AddressedLeaf):
         regressors: np.ndarray | None = None,
     ) -> np.ndarray:
         some = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
-        drawn = np.asarray(self._need("draw", "drawing a new y")(rng, self._sums(stats).copy(), leaf, *_copies(some)))
+        drawn = np.asarray(self._need("draw", "drawing a new y")(rng, self.sums_of(stats).copy(), leaf, *_copies(some)))
         shapes = [(len(leaf),), (len(leaf), self.y_columns)] if self.y_columns > 1 else [(len(leaf),)]
         if drawn.shape not in shapes:
             raise ValueError(f"draw= of {self!r} returned shape {drawn.shape} for {len(leaf)} new y.")
@@ -289,19 +298,22 @@ class CustomLeaf(AddressedLeaf):
         Raises
         ------
         ValueError
-            If the compiled and the plain score of a cell differ or are not finite; the score of a cell without rows is
-            not 0; the statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not
-            the difference of scores; ``predict`` with ``classes`` does not return probabilities; or ``cdf`` decreases
-            or leaves [0, 1].
+            If the compiled and the plain score of a cell differ or are not finite; the score is not 0 where all sums
+            are; the statistics of a row depend on other rows, so that they are not additive; ``log_density`` is not
+            the difference of scores; ``predict`` has a wrong shape, or with ``classes`` does not return probabilities;
+            ``variance`` is negative; or ``cdf`` decreases, leaves [0, 1], or is not that of the score.
 
         Notes
         -----
-        Costs ``cells`` plain scores. It is not checked that the score is a *marginal likelihood*: its exponential must
-        sum or integrate to one over all y for evidences to be meaningful.
+        Costs ``cells`` plain scores. The increase of ``cdf`` between two quantiles of y is compared, in three cells,
+        with the predictive density that the score determines, ``exp(score(sums + stats(y)) - score(sums))``, summed
+        over integers or integrated; not with ``x_columns``, and not where the integral is not resolved. The values of
+        ``predict``, ``variance`` and ``draw`` are not compared with the score, and it is not checked that the score is
+        a *marginal likelihood*: its exponential must sum or integrate to one over all y for evidences to be meaningful.
         """
         target = self._target(y, X)
         self._check(target, read_generator(rng), check_count("cells", cells))
-        self._check_distributions(target)
+        check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
         if self.is_classifier:
@@ -334,11 +346,11 @@ class CustomLeaf(AddressedLeaf):
             if not np.isfinite(plain) or not np.isfinite(compiled):
                 raise ValueError(
                     f"{self!r} scores {compiled}, and plainly {plain}, for a cell with sums "
-                    f"{self._sums(stats[None])[0].tolist()}; a score must be finite, and may raise no exception."
+                    f"{self.sums_of(stats[None])[0].tolist()}; a score must be finite, and may raise no exception."
                 )
             if not abs(plain - compiled) <= TOLERANCE * max(1.0, abs(plain)):
                 raise ValueError(
-                    f"{self!r} scores {compiled} for a cell with sums {self._sums(stats[None])[0].tolist()}, and "
+                    f"{self!r} scores {compiled} for a cell with sums {self.sums_of(stats[None])[0].tolist()}, and "
                     f"plainly {plain}: both must be the same function."
                 )
 
@@ -353,30 +365,6 @@ class CustomLeaf(AddressedLeaf):
                     f"stats= of {self!r} gives other numbers for {size} of the rows than for all {n}: what a row adds "
                     "must not depend on the other rows, or the sums are not additive."
                 )
-
-    def _check_distributions(self, target: Target) -> None:
-        """Refuse densities, probabilities and distribution functions that are none, in the cell of all rows."""
-        n = len(target.values)
-        cells = np.tile(self.added(target.values, target).sum(axis=0), (n, 1))
-        if self._given["log_density"] is not None:
-            given = self.log_density(cells, target.values, target)
-            gained = super().log_density(cells, target.values, target)
-            apart = np.abs(given - gained)
-            if not np.all(apart <= 1e-6 * np.maximum(1.0, np.abs(gained))):
-                row = int(np.argmax(~(apart <= 1e-6)))
-                raise ValueError(
-                    f"log_density= of {self!r} is {given[row]} for row {row}; by the score it is {gained[row]}."
-                )
-        if self.is_classifier and self._given["predict"] is not None:
-            given = self.value(cells[:1], target)
-            if np.any(given < 0.0) or abs(given.sum() - 1.0) > 1e-6:
-                raise ValueError(f"predict= of {self!r} is {given[0].tolist()}; give probabilities that sum to one.")
-        if self._given["cdf"] is not None:
-            order = np.sort(target.values)
-            chances = CustomDistributions(self, target, cells, target.regressors).below(order)
-            rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
-            if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
-                raise ValueError(f"cdf= of {self!r} falls, or leaves [0, 1].")
 
     # in files and in other processes
 
@@ -441,15 +429,18 @@ class CustomDistributions:
 
     def _of(self, which: str, of: str, *more: np.ndarray) -> np.ndarray:
         function = self.leaf._need(which, of)
-        found = np.asarray(function(self.leaf._sums(self.stats).copy(), *more, *_copies(self.regressors)))
+        found = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *more, *_copies(self.regressors)))
         if found.shape != (len(self.stats),):
             raise ValueError(f"{which}= of {self.leaf!r} returned shape {found.shape} for {len(self.stats)} cells.")
         return found.astype(np.float64)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances."""
-        mean = self.leaf.value(self.stats, self.target, self.regressors)[:, 0]
-        return mean, self._of("variance", "a standard deviation")
+        return self.leaf.value(self.stats, self.target, self.regressors)[:, 0], self.variance()
+
+    def variance(self) -> np.ndarray:
+        """Variances."""
+        return self._of("variance", "a standard deviation")
 
     def below(self, y: np.ndarray) -> np.ndarray:
         """Probability of at most y."""

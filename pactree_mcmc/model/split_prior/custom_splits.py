@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -386,6 +387,21 @@ class BoundSplits(SplitPrior):
                 deeper = plain_weight(self.splits.weight, cut._replace(depth=3), self.splits.params)
                 if not abs(deeper - plain) <= TOLERANCE * plain:
                     raise ValueError(f"{self.splits!r} looks at the depth of the cell; give by_depth=True.")
+
+    def warn_of_root(self, root: PlainCell) -> None:
+        """Warn if the cell of all rows has splits and each of them, on features that are drawn, weighs 0."""
+        used, found = self.weights(len(self.ends)), False
+        for k in np.flatnonzero(used > 0.0).tolist():
+            for cut in self.of_codes(k, *self._codes(root, k), root.depth):
+                if self.weigh(cut) > 0.0:
+                    return
+                found = True
+        if found:
+            warnings.warn(
+                f"under {self.splits!r} every split of the root weighs 0, so that the only tree is a single leaf; "
+                "check what the weight reads: under GridCuts cut.below and cut.above are the threshold.",
+                stacklevel=3,
+            )
 
     # what a split prior says
 

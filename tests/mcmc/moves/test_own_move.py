@@ -20,6 +20,8 @@ from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
 SETTINGS = {"draws": 40, "tune": 10, "chains": 2, "rng": 3, "proposals": 20, "progress": False}
 X = [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [1.0, 1.0], [3.0, 2.0]]
 Y = [0, 1, 1, 0, 1]
+WIDER = {"X": [*X, [2.0, 1.0], [4.0, 2.0]], "y": [*Y, 0, 1]}
+"""Rows enough for a second cut with two rows on either side."""
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
 
@@ -71,6 +73,10 @@ def redraw_all(rng, model, state):
     return moves.replacement(model, state, 0, node, top, way_back - way_there)
 
 
+def stands_still(rng, model, state):
+    return moves.refused(0)
+
+
 def own_cut():
     return pt.Move("another cut", another_cut, scans=False)
 
@@ -80,8 +86,7 @@ def own_growth():
 
 
 def small_model(**parts):
-    parts = {"tree_prior": pt.ChipmanPrior(0.95, 1.0, max_depth=2)} | parts
-    return pt.TreeModel(X, Y, **parts)
+    return pt.TreeModel(**{"X": X, "y": Y, "tree_prior": pt.ChipmanPrior(0.95, 1.0, max_depth=2)} | parts)
 
 
 # the matrix
@@ -93,7 +98,7 @@ def small_model(**parts):
         {},
         {"split_prior": pt.LocalCuts(trivial=True)},
         {"split_prior": pt.GridCuts([[0.5, 1.5], [1.5]])},
-        {"split_prior": pt.LocalCuts(min_leaf=2)},
+        {"split_prior": pt.LocalCuts(min_leaf=2)} | WIDER,
         {"nominal": [0]},
     ],
     ids=["local", "trivial", "grid", "min_leaf", "nominal"],
@@ -124,17 +129,19 @@ def test_the_moves_of_the_library_by_name():
 
 # errors planted in moves
 
+either_way = moves.jit(grow_or_prune)
+
 
 def wrong_ratio(rng, model, state):
     """R of the split is forgotten in the proposal ratio of a growth."""
-    proposal = grow_or_prune(rng, model, state)
+    proposal = either_way(rng, model, state)
     if proposal.edit == GROW:
         return moves.growth(model, state, 0, proposal.node, proposal.log_proposal_ratio + log(2.0))
     return proposal
 
 
 def wrong_prior(rng, model, state):
-    proposal = grow_or_prune(rng, model, state)
+    proposal = either_way(rng, model, state)
     prior = proposal.log_prior_ratio * 1.01
     return moves.Proposal(
         proposal.edit,
@@ -150,14 +157,14 @@ def wrong_prior(rng, model, state):
 
 def loses_a_tree(rng, model, state):
     """The stump is left and never come back to."""
-    proposal = grow_or_prune(rng, model, state)
+    proposal = either_way(rng, model, state)
     if proposal.edit == PRUNE and proposal.node == 0:
         return moves.refused(1)
     return proposal
 
 
 def breaks_the_arrays(rng, model, state):
-    proposal = grow_or_prune(rng, model, state)
+    proposal = either_way(rng, model, state)
     if proposal.edit == GROW:
         state.node[state.node[proposal.node].left].score += 0.25
     return proposal
@@ -190,6 +197,111 @@ def test_scratch_that_was_not_asked_for_is_named(step, words):
     with pytest.raises(pt.testing.BalanceError, match=words):
         pt.testing.check_balance(pt.Move("mean", step, **flags), small_model())
     assert pt.testing.check_balance(pt.Move("mean", step), small_model()).imbalance < 1e-10
+
+
+def says_nothing(rng, model, state):
+    moves.nothing()
+
+
+def counts_a_second(rng, model, state):
+    return moves.refused(1)
+
+
+def counts_below_zero(rng, model, state):
+    return moves.refused(-1)
+
+
+def draws_integers(rng, model, state):
+    return moves.refused(rng.integers(1))
+
+
+def draws_normal(rng, model, state):
+    return moves.refused(0) if rng.normal() > 0.0 else moves.nothing()
+
+
+def computes_with_chance(rng, model, state):
+    return moves.refused(int(3 * rng.random()))
+
+
+def returns_a_tuple(rng, model, state):
+    return 1, 2
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (says_nothing, r"returned nothing; return a Proposal in every case, moves.nothing\(\)"),
+        (returns_a_tuple, "returned a tuple"),
+        (counts_a_second, "which=1, and the move counts one number"),
+        (counts_below_zero, "which=-1"),
+        (draws_integers, "use moves.pick"),
+        (draws_normal, "uses rng.normal"),
+        (computes_with_chance, "only be compared"),
+    ],
+)
+def test_what_a_step_may_not_return_or_draw_is_said(step, words):
+    with pytest.raises(pt.testing.BalanceError, match=words) as caught:
+        pt.testing.check_balance(pt.Move("mean", step), small_model())
+    assert "of posterior probability" in str(caught.value)
+
+
+@compiled
+@pytest.mark.planted
+@pytest.mark.parametrize("step", [counts_a_second, counts_below_zero])
+def test_counts_of_other_moves_are_not_written(step):
+    kernel = {"grow-prune": 0.5, pt.Move("mean", step, replaces=False, scans=False): 0.5}
+    with pytest.raises(ValueError, match="which is not the number of one of its counts"):
+        pt.sample(small_model(), kernel=kernel, **SETTINGS)
+
+
+def plain_helper(state):
+    return moves.n_internal(state)
+
+
+def calls_a_plain_function(rng, model, state):
+    return moves.nothing() if plain_helper(state) == 0 else moves.refused(0)
+
+
+@moves.jit
+def chance_within():
+    return np.random.random()  # noqa: NPY002
+
+
+def draws_elsewhere(rng, model, state):
+    return moves.nothing() if np.random.random() < 0.5 else moves.refused(0)  # noqa: NPY002
+
+
+def draws_elsewhere_within(rng, model, state):
+    return moves.nothing() if chance_within() < 0.5 else moves.refused(0)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("step", [draws_elsewhere, draws_elsewhere_within])
+def test_chance_from_elsewhere_is_refused(step):
+    with pytest.raises(ValueError, match=r"np\.random, which rng= does not seed"):
+        pt.Move("mean", step)
+
+
+@compiled
+def test_a_helper_that_is_not_compiled_is_named():
+    with pytest.raises(TypeError, match=r"plain_helper, a plain Python function; decorate it with @moves\.jit"):
+        pt.Move("mean", calls_a_plain_function)
+
+    @numba.extending.register_jitable
+    def known(state):
+        return moves.n_internal(state)
+
+    def calls_a_known_one(rng, model, state):
+        return moves.nothing() if known(state) == 0 else moves.refused(0)
+
+    pt.Move("known", calls_a_known_one)
+
+
+def test_a_move_that_moves_nothing_is_warned_of():
+    with pytest.warns(UserWarning, match="nothing was checked"):
+        report = pt.testing.check_balance(pt.Move("idle", lambda rng, model, state: moves.nothing()), small_model())
+    assert report.moving == 0.0
 
 
 def test_codes_of_edits():
@@ -317,7 +429,7 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     with pytest.raises(TypeError, match=r"give a list of pt\.Move"):
         pt.resume(loaded, 20, progress=False, moves=["another cut"])
     with pytest.warns(UserWarning, match="has other code"):
-        pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", grow_or_prune, scans=False)])
+        pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", stands_still, scans=False)])
     for again in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
         assert np.array_equal(again.tree_of_draw, whole.tree_of_draw)
         assert np.array_equal(again.accepted, whole.accepted)

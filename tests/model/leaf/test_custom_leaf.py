@@ -220,6 +220,41 @@ def good(s, n):
     return -0.5 * s[0] * s[0]
 
 
+def times(s, n):
+    """Exponential times, rate ~ Gamma(1, 1); how many, and their sum."""
+    return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
+
+
+def lomax(sums, y):
+    return 1.0 - (1.0 + np.maximum(y, 0.0) / (1.0 + sums[:, 1])) ** -(1.0 + sums[:, 0])
+
+
+def failures(s, n):
+    """Failures before a success, its probability ~ Beta(1, 1)."""
+    return math.lgamma(1.0 + s[0]) + math.lgamma(1.0 + s[1]) - math.lgamma(2.0 + s[0] + s[1])
+
+
+def geometric_cdf(sums, y):
+    """More than y failures: one for each of y + 1 trials."""
+    a, b = 1.0 + sums[:, 0], 1.0 + sums[:, 1]
+    return 1.0 - np.exp(special.betaln(a, b + np.floor(y) + 1.0) - special.betaln(a, b))
+
+
+def pairs(y):
+    return np.column_stack([np.ones_like(y), y])
+
+
+def of_times(**more):
+    return pt.CustomLeaf(times, stats=pairs, **more)
+
+
+def of_counts(**more):
+    return pt.CustomLeaf(failures, stats=pairs, **more)
+
+
+RNG = np.random.default_rng(5)
+
+
 class TestCheck:
     @pytest.mark.parametrize(
         ("leaf", "message"),
@@ -234,6 +269,11 @@ class TestCheck:
             (leaf_of(good, log_density=lambda sums, y: -y), "by the score it is"),
             (leaf_of(good, cdf=lambda sums, y: 1.0 / (1.0 + y)), "falls, or leaves"),
             (own_classes(predict=lambda sums: sums), "sum to one"),
+            (leaf_of(good, predict=lambda sums: sums[:0, 0]), "predict= of .* returned shape"),
+            (leaf_of(good, variance=lambda sums: -sums[:, 0]), "a variance is at least 0"),
+            (of_times(cdf=lambda sums, y: 1.0 - np.exp(-y)), "by the score it is"),
+            (of_times(cdf=lambda sums, y: lomax(sums, y) ** 1.001), "by the score it is"),
+            (of_counts(cdf=lambda sums, y: lomax(sums, y)), "by the score it is"),
         ],
     )
     def test_what_is_wrong_is_said(self, leaf, message):
@@ -242,6 +282,11 @@ class TestCheck:
 
     def test_a_right_one_passes(self):
         OWN.check(COUNTS)
+        of_times(cdf=lomax, variance=lambda sums: sums[:, 0]).check(RNG.exponential(size=50))
+        # integers that are times, and numbers that are counts
+        of_times(cdf=lomax).check(COUNTS)
+        of_counts(cdf=geometric_cdf).check(COUNTS)
+        of_counts(cdf=geometric_cdf, whole=True).check(COUNTS)
         leaf_of(good).check(COUNTS, cells=20, rng=3)
 
     @pytest.mark.planted
@@ -282,6 +327,11 @@ class TestCheck:
         (lambda: leaf_of(good, x_columns="x0"), "x_columns is"),
         (lambda: leaf_of(good, x_columns=[0, 0]), "x_columns is"),
         (lambda: leaf_of(good, name=3), "name is"),
+        (lambda: leaf_of(good, params=[1.0]), "score takes no params"),
+        (lambda: leaf_of(lambda s, n, p: -s[0]), "give params="),
+        (lambda: leaf_of(lambda s: -s[0]), "score is called as"),
+        (lambda: leaf_of(good, predict=lambda sums, p: sums), r"predict is called as predict\(stats\)"),
+        (lambda: leaf_of(good, x_columns=[0]), r"stats is called as stats\(y, X\)"),
         (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, y_columns=2)), "needs 2 columns"),
         (lambda: pt.TreeModel(X, np.column_stack([COUNTS, COUNTS]), leaf=OWN), "give one value a row"),
         (lambda: pt.TreeModel(X, COUNTS, leaf=leaf_of(good, stats=lambda y, X: X, x_columns=[7])), "is not a column"),

@@ -300,3 +300,14 @@ def test_empty_boxes_of_equal_widths_are_not_alike():
     truth = exact.solve(model)
     assert truth.n_leaves_pmf() == pytest.approx(right, abs=1e-12)
     assert truth.sample(300, rng=1).n_leaves_pmf()[-1] == pytest.approx(right[-1], abs=0.15)
+
+
+def test_a_root_without_a_split_of_positive_weight_is_warned_of():
+    gap = pt.CustomSplits(lambda cut: cut.above - cut.below, GRID)
+    with pytest.warns(UserWarning, match="every split of the root weighs 0") as caught:
+        pt.TreeModel(X[:, :2], Y, split_prior=pt.CustomSplits(lambda cut: 0.0))
+    assert caught[0].filename == __file__
+    # a nominal feature can be split on all the same
+    model_of(gap)
+    with pytest.warns(UserWarning, match="cut.below and cut.above are the threshold"):
+        pt.TreeModel(X[:, :2], Y, split_prior=pt.CustomSplits(gap.weight, pt.GridCuts(3)))

@@ -1,0 +1,80 @@
+"""Whether the code of a step can be compiled and followed: said when the move is made, not by numba in a run."""
+
+from __future__ import annotations
+
+import dis
+import random
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.registry import cpu_target
+
+from ...core.compile.digest import is_known, plain_of
+
+SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
+
+
+def check_code(name: str, step: FunctionType) -> None:
+    """Refuse a step that draws from elsewhere than ``rng``, or calls a plain function; so with what it calls."""
+    ahead, met = [step], {id(step)}
+    while ahead:
+        for path, value in loads_of(ahead.pop()):
+            if _is_chance(value):
+                raise ValueError(
+                    f"the step of the move {name!r} uses {path}, which rng= does not seed and check_balance cannot "
+                    "follow; draw all chance from rng: moves.pick, moves.flip, moves.flip_log, moves.pick_weighted."
+                )
+            if _is_uncompiled(value):
+                raise TypeError(
+                    f"the step of the move {name!r} calls {path}, a plain Python function; decorate it with @moves.jit."
+                )
+            plain = plain_of(value)
+            if isinstance(plain, FunctionType) and not is_known(value) and id(plain) not in met:
+                met.add(id(plain))
+                ahead.append(plain)
+
+
+def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield what a function's code loads: globals, variables of closures, and what it reads of modules, with paths."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        path, value = "", None
+        for instruction in dis.get_instructions(code):
+            word = instruction.argval
+            if instruction.opname == "LOAD_GLOBAL" and word in function.__globals__:
+                path, value = word, function.__globals__[word]
+            elif instruction.opname == "LOAD_DEREF" and word in cells:
+                path, value = word, cells[word].cell_contents
+            elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
+                path, value = f"{path}.{word}", getattr(value, word, None)
+            else:
+                value = None
+                continue
+            yield path, value
+
+
+def _is_chance(value: Any) -> bool:
+    """Whether numbers are drawn from it that are not those of ``rng``."""
+    return value is random or value is np.random or isinstance(value, SOURCES) or _is_method_of_source(value)
+
+
+def _is_method_of_source(value: Any) -> bool:
+    return isinstance(getattr(value, "__self__", None), SOURCES)
+
+
+def _is_uncompiled(value: Any) -> bool:
+    """Whether it is a Python function that numba does not know by a decorator."""
+    if numba.config.DISABLE_JIT or not isinstance(value, FunctionType) or is_known(value):
+        return False
+    context = cpu_target.typing_context
+    context.refresh()
+    try:
+        return context.resolve_value_type(value) is None
+    except (ValueError, numba.core.errors.NumbaError):
+        return True

@@ -1,0 +1,153 @@
+"""Checks of what a leaf of somebody's own predicts: how its functions are called, and what its score determines."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .by_address import AddressedLeaf
+from .target import Target
+
+if TYPE_CHECKING:
+    from .custom import CustomLeaf
+
+CALLS = {
+    "stats": "y",
+    "log_score": "s",
+    "predict": "stats",
+    "variance": "stats",
+    "cdf": "stats, y",
+    "log_density": "stats, y",
+    "draw": "rng, stats, leaf",
+}
+"""Arguments with which each function is called, before a row of X where the leaf has ``x_columns``."""
+APART = 1e-6
+"""Of a probability, by which a distribution function and the score may differ."""
+LEAST_RESOLVED = 1e-4
+"""Change of an integral by halving the panels above which it is not compared."""
+MOST_WHOLE = 5000
+"""Integers between two quantiles, of which a probability is summed."""
+PANELS, NODES = 8, 20
+
+
+def check_calls(score: Callable[..., Any], has_params: bool, given: dict[str, Any], takes_x: bool) -> None:
+    """Refuse functions that cannot be called as a leaf calls them."""
+    if not _takes(score, "s, n, params" if has_params else "s, n"):
+        if has_params and _takes(score, "s, n"):
+            raise ValueError(
+                "score takes no params, and params= are given; write score(s, n, params), or leave them out."
+            )
+        if not has_params and _takes(score, "s, n, params"):
+            raise ValueError("score takes three arguments, and no params are given; give params=.")
+        raise ValueError(
+            "score is called as score(s, n), or score(s, n, params) with params=; it takes other arguments."
+        )
+    for name, function in given.items():
+        call = CALLS[name] + (", X" if takes_x and name != "log_score" else "")
+        if function is not None and not _takes(function, call):
+            raise ValueError(
+                f"{name} is called as {name}({call}), and takes other arguments. Params are given to score alone: make "
+                "the leaf in a function that has them."
+            )
+
+
+def _takes(function: Any, call: str) -> bool:
+    """Whether a function can be called so, as far as can be seen."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*call.split(","))
+    except TypeError:
+        return False
+    return True
+
+
+def check_predictions(leaf: CustomLeaf, target: Target) -> None:
+    """Refuse predictions, densities and distribution functions that are none, or not those of the score."""
+    whole_cell = leaf.added(target.values, target).sum(axis=0)
+    cells = np.tile(whole_cell, (len(target.values), 1))
+    if leaf.gives("log_density"):
+        _check_density(leaf, cells, target)
+    if leaf.gives("predict"):
+        given = leaf.value(cells[:1], target, _first(target.regressors))
+        if leaf.is_classifier and (np.any(given < 0.0) or not abs(given.sum() - 1.0) <= 1e-6):
+            raise ValueError(f"predict= of {leaf!r} is {given[0].tolist()}; give probabilities that sum to one.")
+    if leaf.gives("variance"):
+        spread = leaf.predictive(cells, target.values, target).at(target.regressors).variance()
+        if not np.all(spread >= 0.0):
+            raise ValueError(f"variance= of {leaf!r} is {spread.min()}; a variance is at least 0.")
+    if leaf.gives("cdf"):
+        _check_rises(leaf, cells, target)
+        if target.regressors is None:
+            _check_cdf(leaf, target)
+
+
+def _first(regressors: np.ndarray | None) -> np.ndarray | None:
+    return None if regressors is None else regressors[:1]
+
+
+def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
+    given = leaf.log_density(cells, target.values, target)
+    gained = AddressedLeaf.log_density(leaf, cells, target.values, target)
+    good = np.abs(given - gained) <= 1e-6 * np.maximum(1.0, np.abs(gained))
+    if not np.all(good):
+        row = int(np.argmin(good))
+        raise ValueError(f"log_density= of {leaf!r} is {given[row]} for row {row}; by the score it is {gained[row]}.")
+
+
+def _check_rises(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
+    chances = leaf.predictive(cells, target.values, target).at(target.regressors).below(np.sort(target.values))
+    rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
+    if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
+        raise ValueError(f"cdf= of {leaf!r} falls, or leaves [0, 1].")
+
+
+def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
+    """Compare the probabilities between quantiles of y with those that the score determines, in three cells."""
+    own, n = leaf.added(target.values, target), len(target.values)
+    ends = np.unique(np.quantile(target.values, [0.0, 0.25, 0.5, 0.75, 1.0], method="nearest"))
+    for size in sorted({min(2, n), (n + 1) // 2, n}):
+        cell = own[:size].sum(axis=0)
+        chances = leaf.predictive(np.tile(cell, (len(ends), 1)), ends, target).below(ends)
+        for low, high, given in zip(ends[:-1], ends[1:], np.diff(chances), strict=True):
+            found = list(_probabilities(leaf, cell, float(low), float(high), target))
+            if found and not any(abs(given - one) <= allowed for one, allowed in found):
+                raise ValueError(
+                    f"cdf= of {leaf!r} rises by {given:.9g} from y={low:.6g} to y={high:.6g} in a cell with sums "
+                    f"{leaf.sums_of(cell[None])[0].tolist()}, and by the score it is {found[-1][0]:.9g}: one of them "
+                    "is wrong, or the score is no marginal likelihood."
+                )
+
+
+def _probabilities(
+    leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, target: Target
+) -> Iterator[tuple[float, float]]:
+    """Yield what the score determines of P(low < y <= high), and the error allowed: as a sum, as an integral."""
+    integers = np.array_equal(target.values, np.round(target.values)) and high - low <= MOST_WHOLE
+    if integers:
+        total = float(_densities(leaf, cell, np.arange(low + 1.0, high + 1.0), target).sum())
+        if np.isfinite(total):
+            yield total, APART
+    if leaf.whole:
+        return
+    coarse, fine = (_integral(leaf, cell, low, high, panels, target) for panels in (PANELS, 2 * PANELS))
+    if np.isfinite(fine) and abs(fine - coarse) <= LEAST_RESOLVED:
+        yield fine, APART + 10.0 * abs(fine - coarse)
+
+
+def _integral(leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, panels: int, target: Target) -> float:
+    at, weight = np.polynomial.legendre.leggauss(NODES)
+    edges = np.linspace(low, high, panels + 1)
+    half = np.diff(edges) / 2.0
+    places = ((edges[:-1] + half)[:, None] + half[:, None] * at).ravel()
+    return float(_densities(leaf, cell, places, target) @ (half[:, None] * weight).ravel())
+
+
+def _densities(leaf: CustomLeaf, cell: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.exp(AddressedLeaf.log_density(leaf, np.tile(cell, (len(y), 1)), y, target))
