@@ -14,7 +14,8 @@ from pactree_mcmc.core.compile.cache import CodeCache
 from pactree_mcmc.faces.sklearn import base as _estimator_base
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run import progress as _progress
-from pactree_mcmc.mcmc.run.progress import Progress, entries, n_missing
+from pactree_mcmc.mcmc.run.entries import entries
+from pactree_mcmc.mcmc.run.progress import Progress, n_missing
 from tests.programs import run
 
 X = np.arange(40.0)[:, None]
@@ -119,6 +120,7 @@ def kernel(monkeypatch):
         cache = Absent(function.py_func)
         cache.__class__ = Absent if function in (functions[0], *functions[-2:]) else Known
         monkeypatch.setattr(function, "_cache", cache)
+        monkeypatch.setattr(function, "overloads", {})
     return made
 
 
