@@ -52,7 +52,7 @@ def guessed_score_ratio(state: ChainState, node: int) -> float:
     """By how much the split of a node whose children are leaves raises the log score, times the inverse temperature.
 
     `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. It is
-    `growth_score_ratio` by the scores of tables, which are others only where all leaves share a variance.
+    `growth_score_ratio` by the scores of tables, which are others only under a leaf with one variance for the tree.
     """
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
