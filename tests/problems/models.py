@@ -1,5 +1,7 @@
 """Problems as models of the library."""
 
+import warnings
+
 import numpy as np
 
 from tests.problems.leaves import library_leaf
@@ -19,7 +21,9 @@ def build_model(package, problem, rng=None, *, unit_weights=False):
     if rng is not None:
         table, nominal = table_in_some_form(problem, rng)
     is_weighted = unit_weights or set(problem.weights) != {1.0}
-    with np.errstate(over="ignore"):  # hashing rows wraps around, which plain NumPy scalars report
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        # hashing rows wraps around, which plain NumPy scalars report; random weights may all be 0
+        warnings.filterwarnings("ignore", ".*every split of the root weighs 0")
         return package.TreeModel(
             table,
             problem.y if rng is None else np.array(problem.y),
