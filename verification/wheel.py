@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from pactree_mcmc.core.compile.shipped import write_archive
+from pactree_mcmc.core.compile.shipped import ARCHIVES, tag, write_archive
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def make_archive() -> Path:
     """Compile everything in an empty cache, and keep it beside the sources."""
+    # what an archive of before holds would not be compiled
+    shutil.rmtree(ARCHIVES / tag(), ignore_errors=True)
     with tempfile.TemporaryDirectory() as cache:
         env = os.environ | {"NUMBA_CACHE_DIR": cache}
         subprocess.run([sys.executable, "-m", "pactree_mcmc", "warm-up"], check=True, cwd=ROOT, env=env)

@@ -40,6 +40,7 @@ def sampler(n: int = 200) -> None:
         post.summary()
         post.consensus_tree()
         post.feature_inclusion()
+        post.support()
         post.modes()
 
 
