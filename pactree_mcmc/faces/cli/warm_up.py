@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -44,19 +45,10 @@ def sampler(n: int = 200) -> None:
         post.modes()
 
 
-def kernels(n: int = 200) -> None:
-    """The moves of all named kernels."""
+def kernel(name: str, n: int = 200) -> None:
+    """What a run of a named kernel calls."""
     X, y = table(n, 3 if n < WIDE else 1)
-    lowered = pt.TreeModel(X, y).lowered
-    for name in ("whole", "local", "cgm", "grow-prune", "blanchard"):
-        chain = Chain(lowered, read_kernel(name), np.random.default_rng(0))
-        make_ready(chain, True)
-        make_ready(chain, False)
-
-
-def wide_kernels() -> None:
-    """The same for columns of many distinct values."""
-    kernels(WIDE + 1)
+    make_ready(Chain(pt.TreeModel(X, y).lowered, read_kernel(name), np.random.default_rng(0)), True)
 
 
 def sums() -> None:
@@ -81,10 +73,11 @@ def estimators() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "the default sampler": sampler,
-    "other kernels": kernels,
     "exact sums": sums,
     "estimators": estimators,
-    "tables of many distinct values": wide_kernels,
+    # each in a process of its own: what another kernel has compiled would be left out
+    **{f"kernel {name}": partial(kernel, name) for name in ("local", "cgm", "grow-prune", "blanchard")},
+    **{f"kernel {name}, many distinct values": partial(kernel, name, WIDE + 1) for name in ("whole", "local")},
 }
 
 
@@ -100,7 +93,7 @@ def run_part(name: str) -> float:
 def warm_up(args: argparse.Namespace) -> None:
     """Compile everything that is not on disk yet."""
     jobs = min(args.jobs or n_cores(), len(PARTS))
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         named = {pool.submit(run_part, name): name for name in PARTS}
         for number, future in enumerate(as_completed(named), 1):
             if not args.quiet:
