@@ -135,7 +135,9 @@ def draw(o, out, n):
     return o.rng.random(), o.rng.gamma(2.5), o.rng.standard_exponential()
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 1000, 3 << 30, (1 << 32) - 1])
+@pytest.mark.parametrize(
+    "n", [1, 2, 3, 1000, 3 << 30, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 5 << 40, (1 << 62) - 1, 3 << 61]
+)
 @pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.Philox])
 def test_drawn_as_numpy_draws(n, bits):
     ours, theirs = np.random.Generator(bits(3)), np.random.Generator(bits(3))
