@@ -3,6 +3,8 @@
 import os
 from collections import Counter
 
+import pytest
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")
@@ -16,6 +18,24 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Workers take files in the order of collection, not the longest first."""
     config.option.loadscopereorder = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sampler_compiled_as_one():
+    """Before the first run of chains, whatever its kernel, all that any kernel calls is made ready."""
+    from pactree_mcmc.mcmc.run import task
+
+    from .problems.compiled import make_all_ready
+
+    make_ready = task.make_ready
+
+    def make_all(*args):
+        make_all_ready()
+        make_ready(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "make_ready", make_all)
+        yield
 
 
 def pytest_collection_modifyitems(items):

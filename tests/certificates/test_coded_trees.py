@@ -230,26 +230,26 @@ def test_bounds_that_pay_for_nothing_are_caught(monkeypatch):
     assert np.all(failures(60, 0.3) > 0.5)
 
 
-TREE, X, Y = fitted(0)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pc.compression_tree_bound(TREE, X, Y, parents="bits"), "parents='bits' is unknown"),
-        (lambda: pc.compression_tree_bound(TREE, X, Y, delta=0.0), "delta=0.0 is out of range"),
-        (lambda: pc.compression_tree_bound(TREE, X, Y, n_classes=1), "n_classes=1 is out of range"),
-        (lambda: pc.compression_tree_bound(TREE, X[:1], Y[:1]), "sends rows to one side only"),
-        (lambda: pc.compression_tree_bound(TREE, np.where(X == 1, np.nan, X), Y), "missing or infinite"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y), "give either thresholds"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y, thresholds=[[9.0]] * 3), "no threshold of feature"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y, thresholds=[[9.0]] * 2), "for each of the 3 features"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y, ranges=[[0.0, 2.0]] * 3), "outside its range"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y, ranges=[[0.0, 3.0]] * 2), "two finite numbers"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y, ranges=[[3.0, 0.0]] * 3), "before the largest"),
-        (lambda: pc.occam_tree_bound(TREE, X, Y, ranges=[[0.0, 3.0]] * 3, halvings="all"), "halvings='all' is unknown"),
+        (lambda tree, X, y: pc.compression_tree_bound(tree, X, y, parents="bits"), "parents='bits' is unknown"),
+        (lambda tree, X, y: pc.compression_tree_bound(tree, X, y, delta=0.0), "delta=0.0 is out of range"),
+        (lambda tree, X, y: pc.compression_tree_bound(tree, X, y, n_classes=1), "n_classes=1 is out of range"),
+        (lambda tree, X, y: pc.compression_tree_bound(tree, X[:1], y[:1]), "sends rows to one side only"),
+        (lambda tree, X, y: pc.compression_tree_bound(tree, np.where(X == 1, np.nan, X), y), "missing or infinite"),
+        (lambda tree, X, y: pc.occam_tree_bound(tree, X, y), "give either thresholds"),
+        (lambda tree, X, y: pc.occam_tree_bound(tree, X, y, thresholds=[[9.0]] * 3), "no threshold of feature"),
+        (lambda tree, X, y: pc.occam_tree_bound(tree, X, y, thresholds=[[9.0]] * 2), "for each of the 3 features"),
+        (lambda tree, X, y: pc.occam_tree_bound(tree, X, y, ranges=[[0.0, 2.0]] * 3), "outside its range"),
+        (lambda tree, X, y: pc.occam_tree_bound(tree, X, y, ranges=[[0.0, 3.0]] * 2), "two finite numbers"),
+        (lambda tree, X, y: pc.occam_tree_bound(tree, X, y, ranges=[[3.0, 0.0]] * 3), "before the largest"),
+        (
+            lambda tree, X, y: pc.occam_tree_bound(tree, X, y, ranges=[[0.0, 3.0]] * 3, halvings="all"),
+            "halvings='all' is unknown",
+        ),
     ],
 )
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        call()
+        call(*fitted(0))

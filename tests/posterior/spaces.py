@@ -1,5 +1,7 @@
 """Small problems all of whose trees can be listed, and plain accounts of what is in a tree."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 import exact
@@ -19,33 +21,48 @@ def shallow(depth=2):
     return pt.ChipmanPrior(0.9, 0.7, max_depth=depth)
 
 
-def models():
-    X, y = table()
-    gaps, y_gaps = table(missing=True)
-    design = pt.kd_tree(X[:, :2], 3)
-    few = X[:, :2]
-    return {
-        "local, nominal": pt.TreeModel(X, y, nominal=[2], tree_prior=shallow()),
-        "local, missing": pt.TreeModel(gaps, y_gaps, nominal=[2], missing="branch", tree_prior=shallow()),
-        "local, regression": pt.TreeModel(X, X[:, 0] + 0.1 * X[:, 1], tree_prior=shallow(3)),
-        "local, trivial": pt.TreeModel(few, y, split_prior=pt.LocalCuts(trivial=True), tree_prior=shallow()),
-        "grid, nominal": pt.TreeModel(X, y, nominal=[2], split_prior=pt.GridCuts(2), tree_prior=shallow()),
-        "grid, empty cells": pt.TreeModel(
-            few, y, split_prior=pt.GridCuts([[-1.0, 0.5, 1.2, 1.5, 5.0], [0.5]]), tree_prior=shallow(3)
-        ),
-        "grid, missing": pt.TreeModel(
-            gaps[:, :2], y_gaps, split_prior=pt.GridCuts(2), missing="branch", tree_prior=shallow(2)
-        ),
-        "dyadic": pt.TreeModel(few, y, split_prior=pt.DyadicCuts(2), tree_prior=shallow(3)),
-        "cyclic": pt.TreeModel(few, y, split_prior=pt.DyadicCuts(2, cyclic=True), tree_prior=shallow(3)),
-        "fixed": pt.TreeModel(few, y, split_prior=design),
-        "a row counts twice": pt.TreeModel(
-            X, y, nominal=[2], tree_prior=shallow(), sample_weight=1.0 + (np.arange(len(y)) == 3)
-        ),
-    }
+X, Y = table()
+GAPS, Y_GAPS = table(missing=True)
+FEW = X[:, :2]
+LEVELS = [[-1.0, 0.5, 1.2, 1.5, 5.0], [0.5]]
+BUILDERS = {
+    "local, nominal": lambda: pt.TreeModel(X, Y, nominal=[2], tree_prior=shallow()),
+    "local, missing": lambda: pt.TreeModel(GAPS, Y_GAPS, nominal=[2], missing="branch", tree_prior=shallow()),
+    "local, regression": lambda: pt.TreeModel(X, X[:, 0] + 0.1 * X[:, 1], tree_prior=shallow(3)),
+    "local, trivial": lambda: pt.TreeModel(FEW, Y, split_prior=pt.LocalCuts(trivial=True), tree_prior=shallow()),
+    "grid, nominal": lambda: pt.TreeModel(X, Y, nominal=[2], split_prior=pt.GridCuts(2), tree_prior=shallow()),
+    "grid, empty cells": lambda: pt.TreeModel(FEW, Y, split_prior=pt.GridCuts(LEVELS), tree_prior=shallow(3)),
+    "grid, missing": lambda: pt.TreeModel(
+        GAPS[:, :2], Y_GAPS, split_prior=pt.GridCuts(2), missing="branch", tree_prior=shallow(2)
+    ),
+    "dyadic": lambda: pt.TreeModel(FEW, Y, split_prior=pt.DyadicCuts(2), tree_prior=shallow(3)),
+    "cyclic": lambda: pt.TreeModel(FEW, Y, split_prior=pt.DyadicCuts(2, cyclic=True), tree_prior=shallow(3)),
+    "fixed": lambda: pt.TreeModel(FEW, Y, split_prior=pt.kd_tree(FEW, 3)),
+    "a row counts twice": lambda: pt.TreeModel(
+        X, Y, nominal=[2], tree_prior=shallow(), sample_weight=1.0 + (np.arange(len(Y)) == 3)
+    ),
+}
 
 
-MODELS = models()
+class Models(Mapping):
+    """Each is built when it is first asked for: collecting tests compiles nothing."""
+
+    def __init__(self):
+        self.built = {}
+
+    def __getitem__(self, name):
+        if name not in self.built:
+            self.built[name] = BUILDERS[name]()
+        return self.built[name]
+
+    def __iter__(self):
+        return iter(BUILDERS)
+
+    def __len__(self):
+        return len(BUILDERS)
+
+
+MODELS = Models()
 
 
 def all_trees(model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numba
@@ -26,7 +27,7 @@ INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 def make_ready(chain: Chain, grown: bool) -> None:
     """Compile what the chain will call, or load it, if its kernel is a named one; other kernels' moves one by one."""
     if FASTER and any(set(chain.kernel.names) == set(names) for names in WEIGHTS.values()):
-        compile_together(members(chain, grown))
+        compile_together(members(chain, entries(chain.kernel, grown)[1:]))
 
 
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
@@ -36,8 +37,8 @@ def entries(kernel: Kernel, grown: bool) -> list[Any]:
     return [plant_root, *starts, *(step.run for step in kernel.steps), *(learning if kernel.guided else []), save_draw]
 
 
-def members(chain: Chain, grown: bool) -> list[Member]:
-    """All but the first, which makes the chain, with the types of their arguments."""
+def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
+    """Functions called after `plant_root`, with the types of their arguments."""
     walk = numba.typeof(chain.walk)
     model, state = walk.kind_of("model"), walk.kind_of("state")
     graph, decisions = state.kind_of("graph"), numba.typeof(pack(new_decisions(1)))
@@ -56,4 +57,4 @@ def members(chain: Chain, grown: bool) -> list[Member]:
         guess_all: (graph,),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }
-    return [Member(entry, args.get(entry, (walk, INT, INT))) for entry in entries(chain.kernel, grown)[1:]]
+    return [Member(function, args.get(function, (walk, INT, INT))) for function in functions]
