@@ -2,17 +2,20 @@
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+NIGHTLY = Path(__file__).with_name("nightly.txt")
 COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")
 
 
 def pytest_addoption(parser):
-    """``--times``: a table of seconds by file at the end."""
+    """``--times``: seconds by file at the end; ``--nightly``: what is left to the night runs too."""
     parser.addoption("--times", action="store_true", help="print the seconds of every folder and of the longest files")
+    parser.addoption("--nightly", action="store_true", help="run what tests/nightly.txt leaves to the night too")
 
 
 def pytest_configure(config):
@@ -38,11 +41,18 @@ def sampler_compiled_as_one():
         yield
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
     """One worker begins with the exact engine, one with the sampler; reports (--junitxml) say which tests plant bugs.
 
-    What one of them has compiled the other finds on disk, unless it needs it at the same time.
+    What one of them has compiled the other finds on disk, unless it needs it at the same time. Cases that are left to
+    the night (verification/nightly.py) are marked slow.
     """
+    if not config.getoption("--nightly"):
+        nightly = set(NIGHTLY.read_text().splitlines())
+        for item in items:
+            if item.nodeid in nightly:
+                item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not item.path.as_posix().endswith(COMPILES_MOST))
     for item in items:
         if item.get_closest_marker("planted"):

@@ -1,6 +1,6 @@
 """The page on trust: what was tested, how long it took, what was planted and caught.
 
-    python -m pytest --junitxml=everyday.xml
+    python -m pytest --nightly --junitxml=everyday.xml
     python verification/run.py
     python verification/fuzz.py --keep
     python verification/fuzz.py --files 10000 --keep
@@ -91,9 +91,9 @@ the machine, two cores, and include other work on it).
 
 ## Everyday suite
 
-`python -m pytest --junitxml=everyday.xml`: {n_tests} tests, {failed} failed, {skipped} skipped, {seconds:.0f} s in
-two processes together, compiling included, on {day}. Seeds are fixed, so a test that passes passes again: the
-false-alarm rate is 0. A planted bug is an error put into the code, or into what it keeps, that the test must notice.
+`python -m pytest --nightly --junitxml=everyday.xml`: {n_tests} tests, {failed} failed, {skipped} skipped,
+{seconds:.0f} s in two processes together, compiling included, on {day}. Seeds are fixed, so a test that passes passes
+again: the false-alarm rate is 0. A planted bug is an error put into the code, or into what it keeps, that the test must notice.
 
 {levels}
 

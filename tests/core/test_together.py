@@ -90,6 +90,31 @@ def test_one_library_for_both():
     assert all(len(function.overloads) == 1 for function in again)
 
 
+def third(o, i):
+    return shared(o, i) - 1.0
+
+
+def fourth(o, i):
+    o.x[i] = shared(o, i) + 4.0
+
+
+def test_what_is_missing_is_compiled_as_one():
+    (one, _), _ = compiled()
+    kind = numba.typeof(pack(VALUES))
+    others = [jit(third), jit(fourth)]
+    compile_together([Member(function, (kind, types.int64)) for function in (one, *others)])
+    (a,), (b,), (c,) = (function.overloads.values() for function in (one, *others))
+    assert b.library is c.library is not a.library
+    assert others[0](pack(Numbers(np.arange(4.0))), 2) == 5.0
+
+
+def test_one_that_is_missing_is_left():
+    (one, _), _ = compiled()
+    other, kind = jit(third), numba.typeof(pack(VALUES))
+    compile_together([Member(function, (kind, types.int64)) for function in (one, other)])
+    assert not other.overloads
+
+
 def shipped(folder):
     """An archive of what is compiled, and an empty cache."""
     compiled()

@@ -32,25 +32,45 @@ class Member(NamedTuple):
 
 
 def compile_together(members: Sequence[Member]) -> None:
-    """Make the functions ready for arguments of these types, from disk or by compiling them as one.
+    """Make the functions ready for arguments of these types, from disk or by compiling as one those that are missing.
 
-    Where most of them are ready already, the rest is left to be compiled by itself when it is called.
+    A single one that is missing is left to be compiled by itself when it is called.
     """
-    if not FASTER or 2 * len(_missing(members)) <= len(members):
+    if not FASTER or len(_missing(members)) < 2:
         return
     with global_compiler_lock:
         missing = _missing(members)
-        if 2 * len(missing) <= len(members):
+        if len(missing) < 2 or _found(members) or _found(missing):
             return
-        store = Store([member.function for member in members])
-        key = tuple(str(member.args) for member in members), _target().codegen().magic_tuple()
-        kept, is_ready = store.load(key)
-        results, library = _compiled(members) if kept is None else _rebuilt(*kept)
-        if not is_ready:
-            store.save(key, _reduced(results, library))
-        for member, result in zip(members, results, strict=True):
-            if member in missing:
-                member.function.add_overload(result)
+        results, library = _compiled(missing)
+        _store(missing).save(_key(missing), _reduced(results, library))
+        _add(missing, results)
+
+
+def _found(members: Sequence[Member]) -> bool:
+    """Whether just these are on disk as one; then they are made ready."""
+    kept, is_ready = _store(members).load(_key(members))
+    if kept is None:
+        return False
+    results, library = _rebuilt(*kept)
+    if not is_ready:
+        _store(members).save(_key(members), _reduced(results, library))
+    _add(members, results)
+    return True
+
+
+def _store(members: Sequence[Member]) -> Store:
+    return Store([member.function for member in members])
+
+
+def _key(members: Sequence[Member]) -> Any:
+    return tuple(str(member.args) for member in members), _target().codegen().magic_tuple()
+
+
+def _add(members: Sequence[Member], results: Sequence[CompileResult]) -> None:
+    for member, result in zip(members, results, strict=True):
+        if member.args not in member.function.overloads:
+            member.function.add_overload(result)
 
 
 def _missing(members: Iterable[Member]) -> list[Member]:

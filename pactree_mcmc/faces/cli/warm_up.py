@@ -45,10 +45,11 @@ def sampler(n: int = 200) -> None:
         post.modes()
 
 
-def kernel(name: str, n: int = 200) -> None:
-    """What a run of a named kernel calls."""
-    X, y = table(n, 3 if n < WIDE else 1)
-    make_ready(Chain(pt.TreeModel(X, y).lowered, read_kernel(name), np.random.default_rng(0)), True)
+def kernel(name: str, n: int = 200, is_line: bool = False) -> None:
+    """What a run of a named kernel calls; ``is_line``: where one ordered feature is split on."""
+    X, y = table(n, 1 if is_line or n >= WIDE else 3)
+    named = read_kernel(name, is_line=is_line)
+    make_ready(Chain(pt.TreeModel(X, y).lowered, named, np.random.default_rng(0)), True)
 
 
 def sums() -> None:
@@ -77,6 +78,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "estimators": estimators,
     # each in a process of its own: what another kernel has compiled would be left out
     **{f"kernel {name}": partial(kernel, name) for name in ("local", "cgm", "grow-prune", "blanchard")},
+    "kernel local, one feature": partial(kernel, "local", is_line=True),
     **{f"kernel {name}, many distinct values": partial(kernel, name, WIDE + 1) for name in ("whole", "local")},
 }
 

@@ -16,7 +16,7 @@ from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
 from ..chain.strata import draw_weights, root_fractions_into, visit
 from ..edits.grow import grow_as_given
-from ..kernel import WEIGHTS, Kernel
+from ..kernel import LINE_WEIGHTS, WEIGHTS, Kernel
 from ..learned.decisions import new_decisions, note_decisions
 from ..learned.graph import guess_all, join, value_all
 from ..moves.learned import draw_freely
@@ -26,7 +26,7 @@ INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 
 def make_ready(chain: Chain, grown: bool) -> None:
     """Compile what the chain will call, or load it, if its kernel is a named one; other kernels' moves one by one."""
-    if FASTER and any(set(chain.kernel.names) == set(names) for names in WEIGHTS.values()):
+    if FASTER and any(set(chain.kernel.names) == set(names) for names in (*WEIGHTS.values(), LINE_WEIGHTS)):
         compile_together(members(chain, entries(chain.kernel, grown)[1:]))
 
 
