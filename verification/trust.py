@@ -93,7 +93,8 @@ the machine, two cores, and include other work on it).
 
 `python -m pytest --nightly --junitxml=everyday.xml`: {n_tests} tests, {failed} failed, {skipped} skipped,
 {seconds:.0f} s in two processes together, compiling included, on {day}. Seeds are fixed, so a test that passes passes
-again: the false-alarm rate is 0. A planted bug is an error put into the code, or into what it keeps, that the test must notice.
+again: the false-alarm rate is 0.
+A planted bug is an error put into the code, or into what it keeps, that the test must notice.
 
 {levels}
 
