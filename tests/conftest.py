@@ -25,19 +25,19 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session", autouse=True)
 def sampler_compiled_as_one():
-    """Before the first run of chains, whatever its kernel, all that any kernel calls is made ready."""
-    from pactree_mcmc.mcmc.run import task
+    """Before the first chain, whatever its kernel, all that any kernel calls is made ready."""
+    from pactree_mcmc.mcmc.chain.chain import Chain
 
     from .problems.compiled import make_all_ready
 
-    make_ready = task.make_ready
+    init = Chain.__init__
 
-    def make_all(*args):
+    def make_ready_and_init(chain, *args, **kwargs):
         make_all_ready()
-        make_ready(*args)
+        init(chain, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task, "make_ready", make_all)
+        patch.setattr(Chain, "__init__", make_ready_and_init)
         yield
 
 

@@ -12,7 +12,7 @@ from pactree_mcmc.core.compile import cache as _cache
 from pactree_mcmc.core.compile import shipped as _shipped
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
-from pactree_mcmc.core.compile.together import Member, compile_together
+from pactree_mcmc.core.compile.together import Member, compile_together, find_together
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -112,6 +112,22 @@ def test_one_that_is_missing_is_left():
     (one, _), _ = compiled()
     other, kind = jit(third), numba.typeof(pack(VALUES))
     compile_together([Member(function, (kind, types.int64)) for function in (one, other)])
+    assert not other.overloads
+
+
+def test_taken_from_more_that_are_on_disk():
+    compiled()
+    kind, told = numba.typeof(pack(VALUES)), []
+    again, other = [jit(first), jit(second)], jit(third)
+    few, more = ([Member(function, (kind, types.int64)) for function in some] for some in ([*again, other], again))
+    few = [few[0], few[2]]
+    find_together(few)
+    assert not again[0].overloads
+    _cache.watchers.append(lambda of: told.append(of._function.__name__))
+    compile_together(few, more)
+    _cache.watchers.pop()
+    assert told == []
+    check(again)
     assert not other.overloads
 
 

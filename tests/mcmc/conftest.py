@@ -6,13 +6,6 @@ import pytest
 
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
-from tests.problems.compiled import make_all_ready
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled():
-    """Tests here also make chains without a run."""
-    make_all_ready()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ A run compiles those of its kernel; a suite has runs of all kernels, which share
 """
 
 import contextlib
-import functools
 import os
 import tempfile
 import time
@@ -14,11 +13,9 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile.jit import FASTER
-from pactree_mcmc.core.compile.together import compile_together
 from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.edits.grow import grow_as_given
-from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
-from pactree_mcmc.mcmc.run.entries import entries, members
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run import entries
 
 PATIENCE = 300.0
 """Seconds after which a worker no longer waits for another."""
@@ -45,12 +42,17 @@ def one_at_a_time():
             turn.rmdir()
 
 
-@functools.cache
+done = not FASTER
+
+
 def make_all_ready():
     """Compile them, or find them on disk: the other worker waits."""
-    if not FASTER:
+    global done
+    if done:
         return
-    kernel = read_kernel(dict.fromkeys(STEPS, 1.0))
-    chain = Chain(pt.TreeModel([[0.0], [1.0]], [0, 1]).lowered, kernel, np.random.default_rng(0))
+    # the chain made here is the first
+    done = True
+    model = pt.TreeModel([[0.0], [1.0]], [0, 1])
+    chain = Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0))
     with one_at_a_time():
-        compile_together(members(chain, [*entries(kernel, True)[1:], grow_as_given]))
+        entries.make_all_ready(chain)

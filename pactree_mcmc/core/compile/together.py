@@ -31,24 +31,34 @@ class Member(NamedTuple):
     args: tuple[types.Type, ...]
 
 
-def compile_together(members: Sequence[Member]) -> None:
+def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) -> None:
     """Make the functions ready for arguments of these types, from disk or by compiling as one those that are missing.
 
-    A single one that is missing is left to be compiled by itself when it is called.
+    ``among``: more functions, with these, that may be on disk as one. A single one that is missing is left to be
+    compiled by itself when it is called.
     """
     if not FASTER or len(_missing(members)) < 2:
         return
     with global_compiler_lock:
         missing = _missing(members)
-        if len(missing) < 2 or _found(members) or _found(missing):
+        if len(missing) < 2 or any(_found(kept) for kept in (members, among, missing)):
             return
         results, library = _compiled(missing)
         _store(missing).save(_key(missing), _reduced(results, library))
         _add(missing, results)
 
 
+def find_together(members: Sequence[Member]) -> None:
+    """Make the functions ready if just these are on disk as one."""
+    if FASTER and _missing(members):
+        with global_compiler_lock:
+            _found(members)
+
+
 def _found(members: Sequence[Member]) -> bool:
-    """Whether just these are on disk as one; then they are made ready."""
+    """Whether just these, if any, are on disk as one; then they are made ready."""
+    if not members:
+        return False
     kept, is_ready = _store(members).load(_key(members))
     if kept is None:
         return False

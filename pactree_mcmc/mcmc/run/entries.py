@@ -10,31 +10,45 @@ from numba.core import types
 
 from ...core.compile.jit import FASTER
 from ...core.compile.pack import pack
-from ...core.compile.together import Member, compile_together
+from ...core.compile.together import Member, compile_together, find_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
 from ..chain.strata import draw_weights, root_fractions_into, visit
 from ..edits.grow import grow_as_given
-from ..kernel import LINE_WEIGHTS, WEIGHTS, Kernel
+from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
 from ..learned.decisions import new_decisions, note_decisions
 from ..learned.graph import guess_all, join, value_all
 from ..moves.learned import draw_freely
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
+GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
+LEARNING = (note_decisions, root_fractions_into, draw_weights, visit, draw_freely, join, value_all, guess_all)
+ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *LEARNING, save_draw)
+"""What chains of all kernels call once they are made."""
 
 
 def make_ready(chain: Chain, grown: bool) -> None:
     """Compile what the chain will call, or load it, if its kernel is a named one; other kernels' moves one by one."""
-    if FASTER and any(set(chain.kernel.names) == set(names) for names in (*WEIGHTS.values(), LINE_WEIGHTS)):
-        compile_together(members(chain, entries(chain.kernel, grown)[1:]))
+    if not FASTER:
+        return
+    everything = members(chain, ALL)
+    if any(set(chain.kernel.names) == set(names) for names in (*WEIGHTS.values(), LINE_WEIGHTS)):
+        compile_together(members(chain, entries(chain.kernel, grown)[1:]), everything)
+    else:
+        find_together(everything)
+
+
+def make_all_ready(chain: Chain) -> None:
+    """Compile as one what chains of all kernels call, or load it."""
+    compile_together(members(chain, ALL))
 
 
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
     """The functions called in a run of chains, in the order of their first calls; ``grown``: from grown trees."""
-    starts = [root_sums_into, split_root, grow_from] if grown or kernel.guided else [grow_as_given]
-    learning = [note_decisions, root_fractions_into, draw_weights, visit, draw_freely, join, value_all, guess_all]
-    return [plant_root, *starts, *(step.run for step in kernel.steps), *(learning if kernel.guided else []), save_draw]
+    starts = GROWN if grown or kernel.guided else GIVEN
+    learning = LEARNING if kernel.guided else ()
+    return [plant_root, *starts, *(step.run for step in kernel.steps), *learning, save_draw]
 
 
 def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
