@@ -80,7 +80,7 @@ FRAMES = {
 def test_columns_of_frames(kind, tmp_path):
     """Names and categories; a category unseen, and columns in another order."""
     frame = FRAMES[kind]
-    post = pt.sample(pt.TreeModel(frame, LABELS), 10, tune=5, chains=2, rng=1, kernel="cgm", progress=False)
+    post = pt.sample(pt.TreeModel(frame, LABELS), 10, tune=5, chains=2, rng=1, progress=False)
     post.save(tmp_path / "run.nc")
     again = pt.load(tmp_path / "run.nc")
     backwards = frame[list(frame.columns)[::-1]]
@@ -223,7 +223,7 @@ def test_what_cannot_be_saved(tmp_path):
     class Mine(pt.DirichletMultinomial):
         pass
 
-    post = pt.sample(pt.TreeModel(X, LABELS, leaf=Mine()), 3, tune=1, chains=1, rng=1, kernel="cgm", progress=False)
+    post = pt.sample(pt.TreeModel(X, LABELS, leaf=Mine()), 3, tune=1, chains=1, rng=1, progress=False)
     with pytest.raises(ValueError, match=r"model\.leaf is a Mine"):
         post.save(tmp_path / "run.nc")
     assert not (tmp_path / "run.nc").exists()
