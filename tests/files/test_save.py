@@ -16,6 +16,7 @@ from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
+from tests.problems.everyday import everyday
 from tests.problems.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
 from tests.programs import run
 
@@ -33,7 +34,10 @@ def predictions(post, rows=ROWS):
     return post.predict(rows) if post.model.classes_ is None else post.predict_proba(rows)
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+ALIKE = ("fractions of classes", "numbers")
+
+
+@pytest.mark.parametrize("name", everyday(MODELS, [name for name in MODELS if name not in ALIKE]))
 def test_loaded_is_saved(name, tmp_path):
     post = draw(name, 8)
     post.save(tmp_path / "run.nc")

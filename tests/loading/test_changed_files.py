@@ -34,9 +34,17 @@ def test_a_sample(files):
     assert len({how for _, how in seen}) > 7
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of a file."""
+    path = tmp_path_factory.mktemp("whole") / "run.nc"
+    draw("classes", 3, kernel="grow-prune").save(path)
+    return path.read_bytes()
+
+
 @pytest.fixture
-def path(tmp_path):
-    draw("classes", 3, kernel="grow-prune").save(tmp_path / "run.nc")
+def path(whole, tmp_path):
+    (tmp_path / "run.nc").write_bytes(whole)
     return tmp_path / "run.nc"
 
 

@@ -153,7 +153,7 @@ def check_legible(ax, smallest=5.0):
     assert min(text.get_fontsize() for text in ax.texts) >= smallest
 
 
-EVERY_DAY = ("1 1", "1 2", "1 5", "2 1", "2 2", "2 30", "10 1", "10 2", "10 5")
+EVERY_DAY = ("1 1", "1 5", "2 2", "2 30", "10 1", "10 5")
 
 
 @pytest.mark.parametrize(("n_values", "n_leaves"), everyday(product((1, 2, 10), (1, 2, 5, 30, 200)), EVERY_DAY))
@@ -369,7 +369,7 @@ def test_only_draws_can_be_traced(picture):
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize(("chains", "draws"), [(1, 1), (2, 3), (1, 30)])
+@pytest.mark.parametrize(("chains", "draws"), everyday([(1, 1), (2, 3), (1, 30)], ("1 1", "2 3")))
 def test_few_draws_have_no_intervals_but_pictures(chains, draws):
     plot_posterior(posterior(5, True, chains, draws)).canvas.draw()
 

@@ -1,6 +1,7 @@
 """Pictures over features and of chains: what is drawn is what the posterior answers, whatever its size."""
 
 import functools
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,6 +25,7 @@ from pactree_mcmc.faces.plots import (
 from pactree_mcmc.faces.plots.axes import numbers_of_rows
 from pactree_mcmc.posterior.evidence import Tempering
 from pactree_mcmc.posterior.inference_data import load_arviz
+from tests.problems.everyday import everyday
 
 
 @pytest.fixture(autouse=True)
@@ -339,13 +341,17 @@ PICTURES = {
 }
 
 
+ONE_LEAF = tuple(f"1 {name}" for name in ("surface", "dependence", "inclusion", "trace"))
+
+
+@pytest.mark.parametrize(("n_leaves", "name"), everyday(product((1, 200), PICTURES), (*ONE_LEAF, "200")))
+def test_one_leaf_and_two_hundred(name, n_leaves):
+    axes = PICTURES[name](steps(n_leaves))
+    np.ravel(axes)[0].get_figure().draw_without_rendering()
+
+
 @pytest.mark.parametrize("name", PICTURES)
 class TestEverySize:
-    @pytest.mark.parametrize("n_leaves", [1, 200])
-    def test_one_leaf_and_two_hundred(self, name, n_leaves):
-        axes = PICTURES[name](steps(n_leaves))
-        np.ravel(axes)[0].get_figure().draw_without_rendering()
-
     def test_no_draws(self, name):
         post = drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64))
         for ax in np.ravel(PICTURES[name](post)):

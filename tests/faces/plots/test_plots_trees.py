@@ -419,10 +419,8 @@ def sizes():
 
 USUAL = tuple(f"{name} {size}" for name in PLOTS for size in ("usual", "no draws"))
 EVERY_DAY = (
-    *("space regression", "space stump only", "space 12 chains", "frequencies one draw", "frequencies long names"),
-    *("frequencies 12 chains", "cumulative three draws", "cumulative stump only", "forest 30 features"),
-    *("forest constant y", "consensus one feature", "consensus long names", "leaves regression", "leaves constant y"),
-    *("shap 30 features", "shap one feature", "dependence three draws", "dependence one draw"),
+    *("leaves regression", "cumulative stump only", "frequencies one draw", "dependence three draws"),
+    *("consensus one feature", "shap 30 features", "space 12 chains", "forest long names", "leaves constant y"),
 )
 
 

@@ -287,7 +287,7 @@ def constant(value):
     return REGRESSOR(**SMALL).fit(bits(24, 3), np.full(24, value))
 
 
-@pytest.mark.parametrize("value", everyday((1.0, 0.0, 0.1, -1e9 + 0.1), ("0.0", "-999999999.9")))
+@pytest.mark.parametrize("value", everyday((1.0, 0.0, 0.1, -1e9 + 0.1), ("-999999999.9",)))
 def test_constant_y(value):
     """A scale of one, whatever the value: rounding of its mean is no variance."""
     X = bits(24, 3)
@@ -370,11 +370,11 @@ def test_numbers_of_any_size(scale, shift, most):
 
 def test_whole_numbers_and_numbers_too_large_or_too_small():
     X, y = noisy_bits()
-    whole = REGRESSOR(**SMALL).fit(X, np.arange(40))
-    assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL).fit(X, np.arange(40.0)).predict(X))
+    whole = REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40))
+    assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40.0)).predict(X))
     for size, match in ((1e200, "too large"), (1e-160, "too small")):
         with pytest.raises(ValueError, match=match):
-            REGRESSOR(**SMALL).fit(X, size * y)
+            REGRESSOR(**SMALL, prior="stated").fit(X, size * y)
 
 
 @pytest.mark.parametrize("kind", everyday(KIND, ("classifier",)))
@@ -391,7 +391,7 @@ def test_inspection_of_integer_columns(kind):
     assert low < 0.2 and high > 0.8
 
 
-@pytest.mark.parametrize("kind", everyday(KIND, ("regressor",)))
+@pytest.mark.parametrize("kind", everyday(KIND, ("classifier",)))
 def test_the_same_seed_gives_the_same_draws_whatever_the_jobs(kind, monkeypatch):
     kind = KIND[kind]
     monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
