@@ -17,6 +17,7 @@ from pactree_mcmc.faces.cli.words import OPTIONS, in_options
 from pactree_mcmc.mcmc.run import progress as _progress
 from tests import ROOT
 from tests.faces.cli.calls import RUN, answer, model_of, run, shop
+from tests.problems.everyday import everyday
 
 
 class TestFit:
@@ -115,12 +116,12 @@ class TestOptions:
             assert f"leaf={name}" in told["model"]
         assert "leaf=DirichletMultinomial(" in answer(capsys, *command, "--leaf", "dirichlet")["model"]
 
-    def test_a_ladder(self, capsys, data):
+    @pytest.mark.parametrize("betas", everyday(("8", "1,.6,.35,.2,.1,.04,.01,0"), ("1,.6,.35,.2,.1,.04,.01,0",)))
+    def test_a_ladder(self, capsys, data, betas):
         assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
-        for betas in ("8", "1,.6,.35,.2,.1,.04,.01,0"):
-            more = ("--betas", betas, "--draws", "1000", "--thin", "2", "--proposals", "10")
-            told = answer(capsys, "fit", data, *self.COMMAND, *more)
-            assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
+        more = ("--betas", betas, "--draws", "1000", "--thin", "2", "--proposals", "10")
+        told = answer(capsys, "fit", data, *self.COMMAND, *more)
+        assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
 
     def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):
         path = tmp_path / "run.nc"

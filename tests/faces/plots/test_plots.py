@@ -282,7 +282,7 @@ def test_a_drawing_is_scaled_down_to_given_axes():
 
 @pytest.mark.parametrize(
     ("n_leaves", "regression"),
-    everyday(product((1, 5, 30, 200), (False, True)), ("1 False", "5 True", "30 False")),
+    everyday(product((1, 5, 30, 200), (False, True)), ("1 False", "5 True")),
 )
 def test_pictures_of_posteriors(n_leaves, regression):
     post = posterior(n_leaves, regression)

@@ -335,16 +335,19 @@ PICTURES = {
     "surface": plot_surface,
     "spread": lambda post, ax=None: plot_surface(post, ax=ax, spread=True),
     "partition": plot_partition,
-    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax, n_trees=5),
+    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax, n_trees=2),
     "ranks": lambda post, ax=None: plot_ranks(post, ax),
     "trace": lambda post, ax=None: plot_trace(post, ax),
 }
 
 
-ONE_LEAF = tuple(f"1 {name}" for name in ("surface", "dependence", "inclusion", "trace"))
+EVERY_DAY = (
+    *("1 depth", "1 dependence", "1 spread", "1 partition", "1 trace"),
+    *("200 leaves", "200 dependence", "200 inclusion", "200 surface", "200 ranks"),
+)
 
 
-@pytest.mark.parametrize(("n_leaves", "name"), everyday(product((1, 200), PICTURES), (*ONE_LEAF, "200")))
+@pytest.mark.parametrize(("n_leaves", "name"), everyday(product((1, 200), PICTURES), EVERY_DAY))
 def test_one_leaf_and_two_hundred(name, n_leaves):
     axes = PICTURES[name](steps(n_leaves))
     np.ravel(axes)[0].get_figure().draw_without_rendering()

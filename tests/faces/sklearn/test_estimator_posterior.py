@@ -374,7 +374,7 @@ def test_whole_numbers_and_numbers_too_large_or_too_small():
     assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40.0)).predict(X))
     for size, match in ((1e200, "too large"), (1e-160, "too small")):
         with pytest.raises(ValueError, match=match):
-            REGRESSOR(**SMALL, prior="stated").fit(X, size * y)
+            REGRESSOR(**SMALL).fit(X, size * y)
 
 
 @pytest.mark.parametrize("kind", everyday(KIND, ("classifier",)))
