@@ -1,5 +1,6 @@
 """What the report of a posterior says is true: paths, trees and their predictions, in Python and in its script."""
 
+import functools
 import json
 import re
 import shutil
@@ -69,12 +70,24 @@ def predicted(told, rows, n_classes):
 MOST = 150
 
 
+@functools.cache
+def listed(name):
+    """The exact posterior, every tree and its probability."""
+    return all_trees(MODELS[name])
+
+
+@functools.cache
+def most_probable(name):
+    """A posterior of the most probable trees, each drawn once."""
+    return pt.posterior_from_trees(MODELS[name], listed(name)[1][:80])
+
+
 class TestWhatItSays:
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, trivial", "grid, nominal", "dyadic"])
     def test_paths_have_the_probabilities_of_full_enumeration(self, name):
         """Drawn in proportion, and exact: the same, path by path, as sums over all trees."""
         model = MODELS[name]
-        truth, trees, probability = all_trees(model)
+        truth, trees, probability = listed(name)
         post = pt.posterior_from_trees(model, trees[:MOST])
         post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability[:MOST])
         paths = common_paths(post)
@@ -87,7 +100,7 @@ class TestWhatItSays:
     @pytest.mark.planted
     def test_a_path_of_other_cells_has_another_probability(self):
         model = MODELS["local, nominal"]
-        truth, trees, probability = all_trees(model)
+        truth, trees, probability = listed("local, nominal")
         post = pt.posterior_from_trees(model, trees)
         post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability)
         paths = common_paths(post)
@@ -97,7 +110,7 @@ class TestWhatItSays:
         assert np.abs(found - paths.probability).max() > 0.01
 
     def test_boxes_lie_in_their_parents_and_do_not_overlap(self):
-        paths = common_paths(posterior(n_trees=40, depth=4))
+        paths = common_paths(posterior(n_trees=20, depth=4))
         top, bottom = layout(paths)
         for i in range(1, len(top)):
             above = paths.parent[i]
@@ -131,8 +144,7 @@ class TestWhatItSays:
 
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
-        model = MODELS[name]
-        post = pt.posterior_from_trees(model, all_trees(model)[1][:80])
+        model, post = MODELS[name], most_probable(name)
         told = in_page(post)
         X = np.random.default_rng(1).integers(0, 4, (20, model.n_features)).astype(float)
         if "missing" in name:
@@ -149,7 +161,7 @@ class TestWhatItSays:
         assert np.abs(found - post.predict_proba(X)).max() > 1e-3
 
     def test_paths_of_the_trees_are_those_of_their_nodes(self):
-        post = posterior(n_trees=30, depth=4)
+        post = posterior(n_trees=15, depth=4)
         paths, told = common_paths(post), in_page(post)
         fractions = np.zeros(len(paths.parent))
         for tree in told["trees"]:
@@ -248,7 +260,7 @@ class TestScript:
         assert [line["sd"] for line in found] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
 
     def test_paths_of_the_trees(self):
-        post = posterior(n_trees=30, depth=4)
+        post = posterior(n_trees=15, depth=4)
         told, found = asked(post, np.zeros((1, 3)))
         for tree, held in zip(told["trees"], found[0]["held"], strict=True):
             assert {path for path in held if path >= 0} == {path for path in tree["paths"] if path >= 0}
@@ -267,8 +279,7 @@ class TestScript:
 
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
-        model = MODELS[name]
-        post = pt.posterior_from_trees(model, all_trees(model)[1][:80])
+        model, post = MODELS[name], most_probable(name)
         X = np.random.default_rng(1).integers(0, 5, (20, model.n_features)).astype(float)
         if "missing" in name:
             X[::3, 1] = np.nan
