@@ -1,5 +1,6 @@
 """Settings made before anything is imported; in which order files are run; how long each took."""
 
+import gc
 import os
 from collections import Counter
 from pathlib import Path
@@ -57,6 +58,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("planted"):
             item.user_properties.append(("planted", "yes"))
+
+
+def pytest_collection_finish():
+    """What imports have made stays: a collection of garbage need not look through it again and again."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter, config):

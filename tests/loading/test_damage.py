@@ -15,6 +15,7 @@ from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.require import Nonsense
 from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import NODE
+from tests.problems.everyday import everyday, few_of
 from tests.problems.runs import assert_same, draw
 
 
@@ -43,9 +44,12 @@ def test_another_suffix(name, tmp_path):
     refused(tmp_path / name, "files of posteriors end in")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"\x89HDF\r\n\x1a\n" + b"\0" * 600])
+NO_NETCDF = {"nothing": b"", "text": b"hello", "a signature": b"\x89HDF\r\n\x1a\n" + b"\0" * 600}
+
+
+@pytest.mark.parametrize("content", everyday(NO_NETCDF, ("text", "a signature")))
 def test_no_netcdf(content, tmp_path):
-    (tmp_path / "run.nc").write_bytes(content)
+    (tmp_path / "run.nc").write_bytes(NO_NETCDF[content])
     refused(tmp_path / "run.nc", "cannot be read")
 
 
@@ -55,7 +59,7 @@ def test_netcdf_of_others(tmp_path):
     refused(tmp_path / "run.nc", "has no group pactree_mcmc")
 
 
-@pytest.mark.parametrize("fraction", [0.999, 0.9, 0.5, 0.1])
+@pytest.mark.parametrize("fraction", everyday((0.999, 0.9, 0.5, 0.1), ("0.5",)))
 def test_truncated(fraction, saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1][: int(fraction * len(saved[1]))])
     refused(tmp_path / "run.nc", "cannot be read|damaged or was altered|no group")
@@ -69,7 +73,7 @@ def test_a_number_altered(saved, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of closing a damaged file
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few_of(4, 12))
 def test_bytes_altered(seed, saved, tmp_path):
     """Wherever a byte changes, the same posterior is read, or a clear error is raised."""
     post, content = saved
@@ -89,7 +93,9 @@ def test_bytes_altered(seed, saved, tmp_path):
 OTHER_FORMATS = {3: "is of format 3.*reads format 2.*a later one", 1: r"is of format 1.*the release that wrote it\.$"}
 
 
-@pytest.mark.parametrize(("version", "match"), [*OTHER_FORMATS.items(), (None, "is incomplete")])
+@pytest.mark.parametrize(
+    ("version", "match"), everyday([*OTHER_FORMATS.items(), (None, "is incomplete")], ("3", "None"))
+)
 def test_another_format(version, match, saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1])
     with h5py.File(tmp_path / "run.nc", "a") as file:
@@ -114,19 +120,22 @@ def with_content(path, change):
     write(path, change(read(path)), {})
 
 
-def test_trees_that_lead_nowhere(saved, tmp_path):
+NOWHERE = (("right", 10_000), ("right", -3), ("feature", 77))
+
+
+@pytest.mark.parametrize(("name", "value"), everyday(NOWHERE, ("right 10000",)))
+def test_trees_that_lead_nowhere(name, value, saved, tmp_path):
     """Even where the checksum fits: compiled code must not leave its arrays."""
     path = tmp_path / "run.nc"
-    for name, value in [("right", 10_000), ("right", -3), ("feature", 77)]:
-        path.write_bytes(saved[1])
+    path.write_bytes(saved[1])
 
-        def change(content, name=name, value=value):
-            arrays = {key: array.copy() for key, array in content.arrays.items()}
-            arrays[f"draws.trees.{name}"][0] = value
-            return content._replace(arrays=arrays)
+    def change(content):
+        arrays = {key: array.copy() for key, array in content.arrays.items()}
+        arrays[f"draws.trees.{name}"][0] = value
+        return content._replace(arrays=arrays)
 
-        with_content(path, change)
-        refused(path, "its trees are not trees over 3 features")
+    with_content(path, change)
+    refused(path, "its trees are not trees over 3 features")
 
 
 def test_units_are_the_sums_of_their_rows():
@@ -152,12 +161,19 @@ def test_units_are_the_sums_of_their_rows():
     check_parts(numbers)
 
 
-def test_description_that_makes_no_sense(saved, tmp_path):
+NO_SENSE = {
+    "no JSON": ("{", "["),
+    "a number out of range": ('"alpha": 0.95', '"alpha": 7.0'),
+    "another class": ('"class": "ChipmanPrior"', '"class": "open"'),
+}
+
+
+@pytest.mark.parametrize("what", everyday(NO_SENSE, ("another class", "a number out of range")))
+def test_description_that_makes_no_sense(what, saved, tmp_path):
     path = tmp_path / "run.nc"
-    for change in [("{", "["), ('"alpha": 0.95', '"alpha": 7.0'), ('"class": "ChipmanPrior"', '"class": "open"')]:
-        path.write_bytes(saved[1])
-        with_content(path, lambda content, change=change: content._replace(text=content.text.replace(*change, 1)))
-        refused(path, "cannot be used")
+    path.write_bytes(saved[1])
+    with_content(path, lambda content: content._replace(text=content.text.replace(*NO_SENSE[what], 1)))
+    refused(path, "cannot be used")
 
 
 def test_chains_of_another_release(saved, tmp_path):

@@ -5,8 +5,8 @@ import pytest
 from tests.faces.cli.calls import shop
 
 
-@pytest.fixture
-def data(tmp_path):
-    path = tmp_path / "shop.csv"
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / "shop.csv"
     shop().to_csv(path, index=False)
     return str(path)

@@ -17,6 +17,7 @@ from pactree_mcmc.faces.cli.words import OPTIONS, in_options
 from pactree_mcmc.mcmc.run import progress as _progress
 from tests import ROOT
 from tests.faces.cli.calls import RUN, answer, model_of, run, shop
+from tests.problems.everyday import everyday
 
 
 class TestFit:
@@ -115,12 +116,12 @@ class TestOptions:
             assert f"leaf={name}" in told["model"]
         assert "leaf=DirichletMultinomial(" in answer(capsys, *command, "--leaf", "dirichlet")["model"]
 
-    def test_a_ladder(self, capsys, data):
+    @pytest.mark.parametrize("betas", everyday(("8", "1,.6,.35,.2,.1,.04,.01,0"), ("1,.6,.35,.2,.1,.04,.01,0",)))
+    def test_a_ladder(self, capsys, data, betas):
         assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
-        for betas in ("8", "1,.6,.35,.2,.1,.04,.01,0"):
-            more = ("--betas", betas, "--draws", "1500", "--thin", "2", "--proposals", "10")
-            told = answer(capsys, "fit", data, *self.COMMAND, *more)
-            assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
+        more = ("--betas", betas, "--draws", "1000", "--thin", "2", "--proposals", "10")
+        told = answer(capsys, "fit", data, *self.COMMAND, *more)
+        assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
 
     def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):
         path = tmp_path / "run.nc"
@@ -368,15 +369,21 @@ def test_an_interrupted_run_has_its_own_code(capsys, data, monkeypatch):
     assert err == "error: interrupted before every chain had a draw; nothing to return\n"
 
 
-def test_as_a_program(data):
-    """A real process: answers on the standard output, notes and errors on the other, the exit code."""
-    command = [sys.executable, "-m", "pactree_mcmc", "summary", data, *RUN, "--json"]
-    good = subprocess.run(
-        [*command, "--target", "bought", "--ignore", "price"], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+def as_a_program(data, *more):
+    """A real process."""
+    command = [sys.executable, "-m", "pactree_mcmc", "summary", data, *RUN, "--json", *more]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+@pytest.mark.slow
+def test_a_program_answers_on_the_standard_output(data):
+    good = as_a_program(data, "--target", "bought", "--ignore", "price")
     assert good.returncode == 0, good.stderr
     assert json.loads(good.stdout)["n_rows"] == 80
-    bad = subprocess.run([*command, "--target", "x"], capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def test_a_program_has_its_errors_on_the_other_and_an_exit_code(data):
+    bad = as_a_program(data, "--target", "x")
     assert (bad.returncode, bad.stdout) == (1, "")
     assert bad.stderr.splitlines() == [
         f"error: {data} has no column 'x', given as --target; its columns are age, colour, size, bought, price"

@@ -1,9 +1,13 @@
 """The command line over files: tables that cannot be read, and saved runs."""
 
+import contextlib
 import gzip
+import io
+import json
 
 import pytest
 
+from pactree_mcmc.faces.cli import main
 from tests.faces.cli.calls import RUN, answer, model_of, run, shop
 
 BAD_FILES = {
@@ -83,14 +87,19 @@ def test_a_saved_model_is_no_run(capsys, tmp_path):
     assert f"{path} is a saved model, which has no draws; give a saved run" in err
 
 
-class TestSavedRuns:
-    @pytest.fixture
-    def saved(self, capsys, data, tmp_path):
-        path = tmp_path / "run.nc"
-        told = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price,size", *RUN, "--out", path)
-        assert told["saved"] == str(path)
-        return path, told
+@pytest.fixture(scope="module")
+def saved(data, tmp_path_factory):
+    """A file, and what was said when it was made."""
+    path = tmp_path_factory.mktemp("saved") / "run.nc"
+    command = ["fit", data, "--target", "bought", "--ignore", "price,size", *RUN, "--out", str(path), "--json"]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(command) == 0
+    told = json.loads(out.getvalue())
+    assert told["saved"] == str(path)
+    return path, told
 
+
+class TestSavedRuns:
     def test_summary(self, capsys, saved):
         path, told = saved
         again = answer(capsys, "summary", path)
@@ -107,9 +116,9 @@ class TestSavedRuns:
         command = ("compare", data, "--target", "bought", "--ignore", "price,size", *RUN)
         assert told["rows"] == answer(capsys, *command)["rows"]
 
-    def test_a_damaged_file(self, capsys, saved):
-        path = saved[0]
-        for content in (path.read_bytes()[:2000], b"a,b\n1,2\n"):
+    def test_a_damaged_file(self, capsys, saved, tmp_path):
+        path = tmp_path / "run.nc"
+        for content in (saved[0].read_bytes()[:2000], b"a,b\n1,2\n"):
             path.write_bytes(content)
             code, out, err = run(capsys, "summary", path)
             assert (code, out) == (1, "")

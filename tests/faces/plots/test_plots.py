@@ -1,6 +1,7 @@
 """Pictures: what is drawn is what is asked, nothing overlaps, and every size of tree and posterior can be drawn."""
 
 from dataclasses import replace
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,7 @@ from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves, plot_posteri
 from pactree_mcmc.faces.plots.axes import COLORS
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.table.columns import Columns
+from tests.problems.everyday import everyday
 
 LONG = (
     "radius",
@@ -151,11 +153,10 @@ def check_legible(ax, smallest=5.0):
     assert min(text.get_fontsize() for text in ax.texts) >= smallest
 
 
-@pytest.mark.parametrize(
-    ("n_values", "n_leaves"),
-    [(k, n) for k in (1, 2, 10) for n in (1, 2, 5, 30)]
-    + [pytest.param(k, 200, marks=pytest.mark.slow) for k in (1, 2, 10)],
-)
+EVERY_DAY = ("1 1", "1 5", "2 2", "2 30", "10 1", "10 5")
+
+
+@pytest.mark.parametrize(("n_values", "n_leaves"), everyday(product((1, 2, 10), (1, 2, 5, 30, 200)), EVERY_DAY))
 def test_trees_of_every_size_are_legible(n_leaves, n_values):
     classes = None if n_values == 1 else TEN[:n_values]
     tree = random_tree(n_leaves, n_values, seed=n_leaves, classes=classes)
@@ -281,11 +282,7 @@ def test_a_drawing_is_scaled_down_to_given_axes():
 
 @pytest.mark.parametrize(
     ("n_leaves", "regression"),
-    [
-        *((n, kind) for n in (1, 5) for kind in (False, True)),
-        (200, False),
-        pytest.param(200, True, marks=pytest.mark.slow),
-    ],
+    everyday(product((1, 5, 30, 200), (False, True)), ("1 False", "5 True")),
 )
 def test_pictures_of_posteriors(n_leaves, regression):
     post = posterior(n_leaves, regression)
@@ -372,7 +369,7 @@ def test_only_draws_can_be_traced(picture):
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize(("chains", "draws"), [(1, 1), (2, 3), (1, 30)])
+@pytest.mark.parametrize(("chains", "draws"), everyday([(1, 1), (2, 3), (1, 30)], ("1 1", "2 3")))
 def test_few_draws_have_no_intervals_but_pictures(chains, draws):
     plot_posterior(posterior(5, True, chains, draws)).canvas.draw()
 

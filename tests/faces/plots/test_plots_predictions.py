@@ -1,5 +1,8 @@
 """Pictures over features and of chains: what is drawn is what the posterior answers, whatever its size."""
 
+import functools
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -22,6 +25,7 @@ from pactree_mcmc.faces.plots import (
 from pactree_mcmc.faces.plots.axes import numbers_of_rows
 from pactree_mcmc.posterior.evidence import Tempering
 from pactree_mcmc.posterior.inference_data import load_arviz
+from tests.problems.everyday import everyday
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +34,7 @@ def _close_figures():
     plt.close("all")
 
 
+@functools.cache
 def problem(regression=False):
     """Two ordered features and a nominal one."""
     rng = np.random.default_rng(4)
@@ -53,11 +58,20 @@ def drawn(model, trees, tree_of_draw, tempering=None):
     return post
 
 
+@functools.cache
 def some(regression=False):
     draws = np.random.default_rng(1).integers(0, 3, (2, 30))
     return drawn(problem(regression), list(TREES.values()), draws)
 
 
+@functools.cache
+def solved():
+    """The exact posterior of the problem, and draws from it."""
+    truth = exact.solve(problem())
+    return truth, truth.sample(300, rng=1)
+
+
+@functools.cache
 def staircase(n_leaves):
     """A tree that cuts off one value of the first feature after another, and a model that admits it."""
     x = np.arange(200.0)
@@ -67,6 +81,13 @@ def staircase(n_leaves):
     at = 2 * np.arange(inner)
     feature[at], threshold[at], left[at], right[at] = 0, np.arange(inner) + 0.5, at + 1, at + 2
     return model, pt.Tree(feature, threshold, left, right)
+
+
+@functools.cache
+def steps(n_leaves):
+    """Four draws of the staircase."""
+    model, tree = staircase(n_leaves)
+    return drawn(model, [tree], [[0, 0], [0, 0]])
 
 
 def mesh_of(ax):
@@ -92,8 +113,7 @@ class TestSpread:
             assert found.max() > 0.01
 
     def test_approaches_the_exact_one(self):
-        model = problem()
-        truth = exact.solve(model)
+        truth, _ = solved()
         X = pd.DataFrame({"a": [0.0, 4.0], "b": [0.0, 1.0], "kind": ["p", "q"]})
         assert truth.sample(4000, rng=2).predict_std_over_trees(X) == pytest.approx(
             truth.predict_std_over_trees(X), abs=0.01
@@ -110,8 +130,8 @@ class TestDepth:
         assert ax.get_xlabel() == "depth"
 
     def test_exact_beside(self):
-        truth = exact.solve(problem())
-        ax = plot_depth(truth.sample(300, rng=1), truth=truth)
+        truth, post = solved()
+        ax = plot_depth(post, truth=truth)
         heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
         distribution = truth.depth_pmf()
         first = int(np.flatnonzero(distribution > 1e-4)[0])
@@ -124,8 +144,7 @@ class TestDepth:
 
 
 def test_inclusion_with_the_exact_one():
-    truth = exact.solve(problem())
-    post = truth.sample(300, rng=1)
+    truth, post = solved()
     ax = plot_inclusion(post, truth=truth)
     order = np.argsort(-post.feature_inclusion(), kind="stable")
     assert ax.lines[-1].get_xdata() == pytest.approx(truth.feature_inclusion()[order])
@@ -158,7 +177,7 @@ class TestSurface:
         assert bar == ("sd of " if spread else "") + ("mean" if regression else "P(yes)")
 
     def test_of_an_exact_posterior(self):
-        truth = exact.solve(problem())
+        truth, _ = solved()
         x, y, values = cells(plot_surface(truth, (0, 1), label="no", at={"kind": "q"}))
         row = pd.DataFrame({"a": (x[1:] + x[:-1]) / 2.0, "b": (y[0] + y[1]) / 2.0, "kind": "q"})
         assert values[0] == pytest.approx(truth.predict_proba(row)[:, 0])
@@ -303,7 +322,7 @@ class TestTypicalTree:
         assert pt.typical_tree(rare) == TREES["leaf"]
 
     def test_of_an_exact_posterior(self):
-        truth = exact.solve(problem())
+        truth, _ = solved()
         tree = pt.typical_tree(truth, 50, rng=1)
         assert tree in truth.draw_trees(50, rng=1)
         assert tree == pt.typical_tree(truth, 50, rng=1)
@@ -316,20 +335,26 @@ PICTURES = {
     "surface": plot_surface,
     "spread": lambda post, ax=None: plot_surface(post, ax=ax, spread=True),
     "partition": plot_partition,
-    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax),
+    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax, n_trees=2),
     "ranks": lambda post, ax=None: plot_ranks(post, ax),
     "trace": lambda post, ax=None: plot_trace(post, ax),
 }
 
 
+EVERY_DAY = (
+    *("1 depth", "1 dependence", "1 spread", "1 partition", "1 trace"),
+    *("200 leaves", "200 dependence", "200 inclusion", "200 surface", "200 ranks"),
+)
+
+
+@pytest.mark.parametrize(("n_leaves", "name"), everyday(product((1, 200), PICTURES), EVERY_DAY))
+def test_one_leaf_and_two_hundred(name, n_leaves):
+    axes = PICTURES[name](steps(n_leaves))
+    np.ravel(axes)[0].get_figure().draw_without_rendering()
+
+
 @pytest.mark.parametrize("name", PICTURES)
 class TestEverySize:
-    @pytest.mark.parametrize("n_leaves", [1, 200])
-    def test_one_leaf_and_two_hundred(self, name, n_leaves):
-        model, tree = staircase(n_leaves)
-        axes = PICTURES[name](drawn(model, [tree], [[0, 0], [0, 0]]))
-        np.ravel(axes)[0].get_figure().draw_without_rendering()
-
     def test_no_draws(self, name):
         post = drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64))
         for ax in np.ravel(PICTURES[name](post)):

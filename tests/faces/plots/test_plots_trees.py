@@ -1,5 +1,7 @@
 """Plots of many trees: what is drawn are the numbers that the posterior answers, for every size of posterior."""
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from pactree_mcmc.faces.plots import (
     support,
 )
 from pactree_mcmc.posterior.space.scaling import classical_scaling
+from tests.problems.everyday import everyday
 
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
 
@@ -399,14 +402,13 @@ SAMPLED_ONLY = {"frequencies", "cumulative"}
 
 def sizes():
     """Posteriors of every size, by name."""
-    one = problem(p=1)
     return {
         "usual": lambda: some(),
         "regression": lambda: some(True),
         "stump only": lambda: pt.posterior_from_trees(problem(), [LEAF], [[0] * 8, [0] * 8]),
         "one draw": lambda: pt.posterior_from_trees(problem(), [twice(2.5, 1.5)], [[0]]),
         "three draws": lambda: pt.posterior_from_trees(problem(), [twice(2.5, 1.5), LEAF], [[0, 1, 1]]),
-        "one feature": lambda: pt.posterior_from_trees(one, [stump(0, 1.5), stump(0, 2.5)], [[0, 1, 0, 0, 1]]),
+        "one feature": lambda: pt.posterior_from_trees(problem(p=1), [stump(0, 1.5), stump(0, 2.5)], [[0, 1, 0, 0, 1]]),
         "30 features": lambda: pt.posterior_from_trees(problem(p=30), [stump(k, 2.5) for k in range(30)]),
         "12 chains": lambda: some(chains=12),
         "long names": lambda: some(names=[LONG, "b " + LONG], classes=("$" + LONG, "z" + LONG)),
@@ -415,18 +417,24 @@ def sizes():
     }
 
 
-@pytest.mark.parametrize("size", list(sizes()))
-@pytest.mark.parametrize("name", list(PLOTS))
+USUAL = tuple(f"{name} {size}" for name in PLOTS for size in ("usual", "no draws"))
+EVERY_DAY = (
+    *("leaves regression", "cumulative stump only", "frequencies one draw", "dependence three draws"),
+    *("consensus one feature", "shap 30 features", "space 12 chains", "forest long names", "leaves constant y"),
+)
+
+
+@pytest.mark.parametrize(("name", "size"), everyday(product(PLOTS, sizes()), USUAL + EVERY_DAY))
 def test_every_size_is_drawn_on_the_axes_given(name, size):
     post = sizes()[size]()
     _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     assert PLOTS[name](post, ax=ax) is ax
     assert plt.get_fignums() == [1]
     assert not other.has_data()
-    ax.get_figure().draw_without_rendering()
     if size == "no draws":
         assert [text.get_text() for text in ax.texts] == ["no draws"]
         return
+    ax.get_figure().draw_without_rendering()
     assert ax.get_title() or (name == "leaves" and ax.texts)
     if ax.axison:
         assert ax.get_xlabel() and (ax.get_ylabel() or name == "shap")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from tests.faces.report.test_report import HOSTILE, posterior
+from tests.faces.report.pages import HOSTILE, posterior
 
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""

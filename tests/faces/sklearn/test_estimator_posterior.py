@@ -1,7 +1,9 @@
 """The posterior of the estimators: that of the stated model, of the power, of the chosen prior, whatever the table."""
 
+import functools
 import math
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,9 +15,11 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.sklearn import base as _estimator_base
 from pactree_mcmc.faces.sklearn import prior_search
 from pactree_mcmc.posterior.left_out import rows_left_out
+from tests.problems.everyday import everyday
 
 KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
 CLASSIFIER, REGRESSOR = KINDS
+KIND = {"classifier": CLASSIFIER, "regressor": REGRESSOR}
 SMALL = {"n_estimators": 200, "work": 1e6, "random_state": 0}
 
 
@@ -68,18 +72,23 @@ def told_by(truth, kind, X):
     return truth.predict_proba(X) if kind is CLASSIFIER else truth.predict(X)
 
 
-@pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "sampled"])
-@pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_stated_model(kind, name, is_exact, monkeypatch):
+EVERY_DAY = (
+    *("exact", "sampled classifier nominal", "sampled regressor exclusive or of three", "sampled regressor few bits"),
+    *("sampled regressor ordered", "sampled regressor missing", "sampled classifier three classes"),
+)
+
+
+@pytest.mark.parametrize(("way", "kind", "name"), everyday(product(("exact", "sampled"), KIND, PROBLEMS), EVERY_DAY))
+def test_the_stated_model(way, kind, name, monkeypatch):
     """Exactly where it is summed, within 0.03 where it is drawn (of the range of y, which is 1 or 2)."""
+    is_exact, kind = way == "exact", KIND[kind]
     X, y, parts = PROBLEMS[name]
     truth = told_by(stated(kind, X, y, **parts), kind, X)
     if not is_exact:
         monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", pt.ConvergenceWarning)
-        fitted = kind(**{**SMALL, "n_estimators": 2000, "work": 2e6}, prior="stated", **parts).fit(X, y)
+        fitted = kind(**{**SMALL, "n_estimators": 1000}, prior="stated", **parts).fit(X, y)
     assert isinstance(fitted.posterior_, exact.ExactPosterior if is_exact else pt.SampledPosterior)
     assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.95, 0.5))
     off, told = np.abs(answers(fitted, X) - truth).max(), fitted.monte_carlo_error_
@@ -104,19 +113,21 @@ def test_a_power_is_a_weight_of_all_rows(kind, power):
         assert not np.allclose(answers(fitted, X), told_by(stated(kind, X, y, given), kind, X), atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_are_repetitions_for_the_choice_too(kind):
+@pytest.mark.parametrize(
+    ("kind", "power"), everyday(product(KIND, (1.0, "auto")), ("classifier auto", "regressor 1.0"))
+)
+def test_weights_are_repetitions_for_the_choice_too(kind, power):
     """Prior, leaf, power and answers; what draws follows the same rows in another order."""
+    kind = KIND[kind]
     X, y, _ = PROBLEMS["ordered"]
     y = y if kind is CLASSIFIER else y + 0.25 * np.sin(np.arange(len(y)))
     weight = np.random.default_rng(3).integers(0, 4, len(y))
-    for power in (1.0, "auto"):
-        estimator = kind(**SMALL, power=power)
-        weighted = estimator.fit(X, y, sample_weight=weight)
-        told, choice = answers(weighted, X), weighted.prior_
-        repeated = estimator.fit(X.repeat(weight, axis=0), y.repeat(weight))
-        assert repr(repeated.prior_.tree_prior) == repr(choice.tree_prior) and repeated.prior_.power == choice.power
-        assert np.allclose(answers(repeated, X), told, atol=1e-6)
+    estimator = kind(**SMALL, power=power)
+    weighted = estimator.fit(X, y, sample_weight=weight)
+    told, choice = answers(weighted, X), weighted.prior_
+    repeated = estimator.fit(X.repeat(weight, axis=0), y.repeat(weight))
+    assert repr(repeated.prior_.tree_prior) == repr(choice.tree_prior) and repeated.prior_.power == choice.power
+    assert np.allclose(answers(repeated, X), told, atol=1e-6)
 
 
 # rows left out, against refits without the row
@@ -159,10 +170,12 @@ def refits(kind, power, count):
     return out
 
 
-@pytest.mark.parametrize("power", [1.0, 0.5])
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("kind", KINDS)
+EVERY_DAY_LEFT_OUT = ("classifier ones 1.0", "classifier parts 0.5", "regressor whole 0.5", "regressor parts 1.0")
+
+
+@pytest.mark.parametrize(("kind", "weights", "power"), everyday(product(KIND, WEIGHTS, (1.0, 0.5)), EVERY_DAY_LEFT_OUT))
 def test_rows_left_out_are_those_of_refits(kind, weights, power):
+    kind = KIND[kind]
     count = WEIGHTS[weights]
     X, y = tiny(kind)
     drawn = exact.solve(model_of(kind, X, y, power * count)).sample(30_000, 1)
@@ -197,10 +210,13 @@ def log_evidence(X, y, tree_prior, leaf, weight=None, **parts):
     return exact.solve(pt.TreeModel(X, y, tree_prior=tree_prior, leaf=leaf, sample_weight=weight, **parts)).log_evidence
 
 
-@pytest.mark.parametrize("case", ["plain", "light rows", "heavy rows", "power", "min_samples_leaf"])
-@pytest.mark.parametrize("kind", KINDS)
+CASES = ("plain", "light rows", "heavy rows", "power", "min_samples_leaf")
+
+
+@pytest.mark.parametrize(("kind", "case"), everyday(product(KIND, CASES), ("classifier", "regressor plain")))
 def test_the_choice_raises_the_evidence(kind, case):
     """Over that of the default, and to within a nat of the best of the grid's tree priors with the leaf chosen."""
+    kind = KIND[kind]
     X, y = noisy(kind)
     weight = {"light rows": 0.2, "heavy rows": 5.0}.get(case)
     weight = None if weight is None else np.full(len(y), weight)
@@ -265,14 +281,20 @@ def test_no_noise_below_that_of_rounding():
 # tables at the edge
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e9 + 0.1])
+@functools.cache
+def constant(value):
+    """A regressor of y that is the same in all rows."""
+    return REGRESSOR(**SMALL).fit(bits(24, 3), np.full(24, value))
+
+
+@pytest.mark.parametrize("value", everyday((1.0, 0.0, 0.1, -1e9 + 0.1), ("-999999999.9",)))
 def test_constant_y(value):
     """A scale of one, whatever the value: rounding of its mean is no variance."""
     X = bits(24, 3)
-    fitted = REGRESSOR(**SMALL).fit(X, np.full(24, value))
+    fitted = constant(value)
     assert np.allclose(fitted.predict(X), value, rtol=1e-14)
     low, high = fitted.predict_interval(X[:1])[0]
-    one = REGRESSOR(**SMALL).fit(X, np.ones(24)).predict_interval(X[:1])[0]
+    one = constant(1.0).predict_interval(X[:1])[0]
     assert high - low == pytest.approx(one[1] - one[0], rel=1e-4)
     alone = CLASSIFIER(**SMALL).fit(X, np.full(24, "same"))
     assert alone.predict_proba(X).tolist() == [[1.0]] * 24 and set(alone.predict(X)) == {"same"}
@@ -310,9 +332,9 @@ def test_missing_values(kind):
     X, y, _ = PROBLEMS["missing"]
     with pytest.raises(ValueError, match=r"NaN"):
         kind(**SMALL).fit(X, y)
-    fitted = kind(**SMALL, missing="branch").fit(X, y)
+    fitted = kind(**SMALL, prior="stated", missing="branch").fit(X, y)
     assert answers(fitted, X[:1]).shape[0] == 1 and fitted.score(X, y) > 0.8
-    whole = kind(**SMALL).fit(np.nan_to_num(X), y)
+    whole = kind(**SMALL, prior="stated").fit(np.nan_to_num(X), y)
     with pytest.raises(ValueError, match=r"NaN"):
         whole.predict(X)
     lost = np.asarray(y, dtype=float)
@@ -321,25 +343,43 @@ def test_missing_values(kind):
         kind(**SMALL, missing="branch").fit(X, lost)
 
 
-def test_numbers_of_any_size():
-    """From y and a y + b come the same trees, for b up to where a double still holds the differences."""
+def noisy_bits():
     X = bits(40, 3)
-    y = np.round(X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=40), 3)
-    plain = REGRESSOR(**SMALL).fit(X, y)
-    for scale, shift, most in ((1.0, 1e9, 1e-5), (1e-8, 0.0, 1e-9), (1e100, 0.0, 1e-9), (-3.0, 1e3, 1e-9)):
-        other = REGRESSOR(**SMALL).fit(X, scale * y + shift)
-        assert np.abs((other.predict(X) - shift) / scale - plain.predict(X)).max() < most
-        assert repr(other.prior_.tree_prior) == repr(plain.prior_.tree_prior)
-        assert other.prior_.leaf.k0 == plain.prior_.leaf.k0
-    whole = REGRESSOR(**SMALL).fit(X, np.arange(40))
-    assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL).fit(X, np.arange(40.0)).predict(X))
+    return X, np.round(X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=40), 3)
+
+
+@functools.cache
+def scaled(scale, shift):
+    """A regressor of y in another unit."""
+    X, y = noisy_bits()
+    return REGRESSOR(**SMALL).fit(X, scale * y + shift)
+
+
+UNITS = ((1.0, 1e9, 1e-5), (1e-8, 0.0, 1e-9), (1e100, 0.0, 1e-9), (-3.0, 1e3, 1e-9))
+
+
+@pytest.mark.parametrize(("scale", "shift", "most"), everyday(UNITS, ("1.0", "1e+100")))
+def test_numbers_of_any_size(scale, shift, most):
+    """From y and a y + b come the same trees, for b up to where a double still holds the differences."""
+    X, _ = noisy_bits()
+    plain, other = scaled(1.0, 0.0), scaled(scale, shift)
+    assert np.abs((other.predict(X) - shift) / scale - plain.predict(X)).max() < most
+    assert repr(other.prior_.tree_prior) == repr(plain.prior_.tree_prior)
+    assert other.prior_.leaf.k0 == plain.prior_.leaf.k0
+
+
+def test_whole_numbers_and_numbers_too_large_or_too_small():
+    X, y = noisy_bits()
+    whole = REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40))
+    assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40.0)).predict(X))
     for size, match in ((1e200, "too large"), (1e-160, "too small")):
         with pytest.raises(ValueError, match=match):
             REGRESSOR(**SMALL).fit(X, size * y)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", everyday(KIND, ("classifier",)))
 def test_inspection_of_integer_columns(kind):
+    kind = KIND[kind]
     X = np.random.default_rng(0).integers(0, 4, (60, 3))
     y = (X[:, 1] > 1).astype(int)
     fitted = kind(**SMALL).fit(X, y)
@@ -351,8 +391,9 @@ def test_inspection_of_integer_columns(kind):
     assert low < 0.2 and high > 0.8
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", everyday(KIND, ("classifier",)))
 def test_the_same_seed_gives_the_same_draws_whatever_the_jobs(kind, monkeypatch):
+    kind = KIND[kind]
     monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
     X, y = noisy(kind)
     first, other = (quiet_fit(kind(**SMALL, n_jobs=jobs, power="auto"), X, y) for jobs in (None, 2))

@@ -1,0 +1,287 @@
+"""What the report of a posterior says is true: paths, trees and their predictions, in Python and in its script."""
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces.report.content import layout, report_content
+from pactree_mcmc.faces.report.paths import common_paths
+from pactree_mcmc.faces.report.trees import trees_for_page
+from tests.faces.report.pages import Read, posterior, stump, written
+from tests.posterior.spaces import MODELS, all_trees
+
+SCRIPT = Path(pt.__file__).parent / "faces" / "report" / "page.js"
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+def sent_down(told, tree, row):
+    """The leaf that a row reaches in a tree of a page, read as its docstring says."""
+    nodes = iter(tree["nodes"])
+
+    def below():
+        token = next(nodes)
+        return token if token < 0 else (token, below(), below())
+
+    here = below()
+    while not isinstance(here, int):
+        feature, asked, default = told["splits"][here[0]]
+        x = row[feature]
+        if isinstance(asked, list):
+            left = x in asked if x >= 0 else bool(default)
+        else:
+            left = bool(default) if np.isnan(x) else x <= float(asked)
+        here = here[1] if left else here[2]
+    return -1 - here
+
+
+def in_page(post, **options):
+    """The trees as the page tells them."""
+    paths = common_paths(post)
+    return trees_for_page(post, post.credible_set(), paths, np.zeros(post.n_distinct_trees, dtype=int), **options)
+
+
+def used_rows(post, told, X):
+    """Numbers of the features of the page."""
+    numbers = post.model.columns.numbers(X)
+    names = list(map(str, post.model.columns.names))
+    return numbers[:, [names.index(f["name"]) for f in told["features"]]]
+
+
+def predicted(told, rows, n_classes):
+    """Means over the trees of a page, in plain Python."""
+    weight = np.array([tree["weight"] for tree in told["trees"]])
+    out = []
+    for row in rows:
+        values = [told["leaves"]["values"][sent_down(told, tree, row)] for tree in told["trees"]]
+        if n_classes:
+            values = [[*v, 1 - sum(v)] for v in values]
+        out.append(weight @ np.array(values) / weight.sum())
+    return np.array(out)
+
+
+MOST = 150
+
+
+@functools.cache
+def listed(name):
+    """The exact posterior, every tree and its probability."""
+    return all_trees(MODELS[name])
+
+
+@functools.cache
+def most_probable(name):
+    """A posterior of the most probable trees, each drawn once."""
+    return pt.posterior_from_trees(MODELS[name], listed(name)[1][:80])
+
+
+class TestWhatItSays:
+    @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, trivial", "grid, nominal", "dyadic"])
+    def test_paths_have_the_probabilities_of_full_enumeration(self, name):
+        """Drawn in proportion, and exact: the same, path by path, as sums over all trees."""
+        model = MODELS[name]
+        truth, trees, probability = listed(name)
+        post = pt.posterior_from_trees(model, trees[:MOST])
+        post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability[:MOST])
+        paths = common_paths(post)
+        found = truth.path_probabilities(post, paths.cell, paths.parent)
+        rest = 1.0 - probability[:MOST].sum()
+        assert len(found) > 3
+        assert np.all(found >= paths.probability - 1e-9)
+        assert np.all(found <= paths.probability + rest + 1e-9)
+
+    @pytest.mark.planted
+    def test_a_path_of_other_cells_has_another_probability(self):
+        model = MODELS["local, nominal"]
+        truth, trees, probability = listed("local, nominal")
+        post = pt.posterior_from_trees(model, trees)
+        post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability)
+        paths = common_paths(post)
+        swapped = paths.cell.copy()
+        swapped[1], swapped[3] = swapped[3], swapped[1]
+        found = truth.path_probabilities(post, swapped, paths.parent)
+        assert np.abs(found - paths.probability).max() > 0.01
+
+    def test_boxes_lie_in_their_parents_and_do_not_overlap(self):
+        paths = common_paths(posterior(n_trees=20, depth=4))
+        top, bottom = layout(paths)
+        for i in range(1, len(top)):
+            above = paths.parent[i]
+            assert top[above] - 1e-9 <= top[i] <= bottom[i] <= bottom[above] + 1e-9
+            for j in range(i):
+                if paths.parent[j] == above:
+                    assert bottom[j] <= top[i] + 1e-9 or bottom[i] <= top[j] + 1e-9
+        assert (bottom - top) == pytest.approx(paths.width)
+
+    def test_sides_of_a_split_are_as_probable_and_share_the_rows(self):
+        paths = common_paths(posterior(n_trees=40, depth=2))
+        for i in range(1, len(paths.parent) - 1):
+            if paths.above[i] == paths.above[i + 1]:
+                assert paths.probability[i] == pytest.approx(paths.probability[i + 1])
+                assert paths.rows[i] + paths.rows[i + 1] == pytest.approx(paths.rows[paths.parent[i]])
+
+    @pytest.mark.parametrize("n_classes", [2, 3, 20])
+    def test_trees_in_the_page_predict_as_the_posterior(self, n_classes):
+        post = posterior(lambda rng, n: rng.integers(0, n_classes, n) if n_classes < 20 else np.arange(n) % 20, n=60)
+        told = in_page(post)
+        X = np.random.default_rng(1).normal(size=(20, 3))
+        found = predicted(told, used_rows(post, told, X), n_classes)
+        assert found == pytest.approx(post.predict_proba(X), abs=2e-5)
+
+    def test_regression(self):
+        post = posterior(lambda rng, n: rng.normal(size=n))
+        told = in_page(post)
+        X = np.random.default_rng(1).normal(size=(20, 3))
+        assert predicted(told, used_rows(post, told, X), 0)[:, 0] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
+        assert told["leaves"]["kind"] == "student"
+
+    @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
+    def test_nominal_and_missing_values(self, name):
+        model, post = MODELS[name], most_probable(name)
+        told = in_page(post)
+        X = np.random.default_rng(1).integers(0, 4, (20, model.n_features)).astype(float)
+        if "missing" in name:
+            X[::3, 1] = np.nan
+        assert predicted(told, used_rows(post, told, X), 2) == pytest.approx(post.predict_proba(X), abs=2e-5)
+
+    @pytest.mark.planted
+    def test_a_page_with_yes_and_no_exchanged_predicts_otherwise(self):
+        post = posterior()
+        told = in_page(post)
+        X = np.random.default_rng(1).normal(size=(20, 3))
+        told["splits"][0][1] = -told["splits"][0][1] - 1.0
+        found = predicted(told, used_rows(post, told, X), 2)
+        assert np.abs(found - post.predict_proba(X)).max() > 1e-3
+
+    def test_paths_of_the_trees_are_those_of_their_nodes(self):
+        post = posterior(n_trees=15, depth=4)
+        paths, told = common_paths(post), in_page(post)
+        fractions = np.zeros(len(paths.parent))
+        for tree in told["trees"]:
+            fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
+        assert fractions == pytest.approx(paths.probability, abs=1e-5)
+
+    def test_some_of_many_trees_are_a_fair_sample(self):
+        post = posterior(n_trees=900, draws=(3, 300), depth=1, n=20)
+        told = in_page(post)
+        assert sum(tree["weight"] for tree in told["trees"]) == pytest.approx(1.0, abs=1e-3)
+        assert "400 of 900 draws, evenly spaced" in told["said"]
+        best = (post.log_prior_of_tree + post.log_score_of_tree)[post.weight_of_tree > 0].max()
+        assert told["trees"][0]["log_posterior"] == pytest.approx(best, abs=1e-3)
+
+    def test_verdict_and_numbers(self, tmp_path):
+        post = posterior(draws=(2, 30))
+        words = Read(written(post, tmp_path)).words
+        assert "There are too few draws to judge." in words
+        assert "40 rows, 3 features; classes: False, True" in words
+        assert "2 chains x 30 draws" in words
+        assert repr(post.model.tree_prior) in words
+
+    def test_chains_apart_are_said_first(self, tmp_path):
+        x = np.arange(10.0)
+        model = pt.TreeModel(x[:, None], x > 5)
+        post = pt.posterior_from_trees(model, [stump(0, 4.5), stump(0, 5.5)], [[0] * 200, [1] * 200])
+        read = Read(written(post, tmp_path))
+        first = read.words.index("Do not rely on these draws yet.")
+        assert first < read.words.index("Consensus tree", read.words.index("Model") + 5)
+        assert "The chains are in different modes and stay there" in read.words
+
+    def test_exact_values_beside_draws(self):
+        model = MODELS["local, nominal"]
+        truth = exact.solve(model)
+        draws = truth.sample(2000, rng=1)
+        content = report_content(draws, truth, None)
+        for line in content["paths"]:
+            assert abs(line["exact"] - line["probability"]) < max(5.0 * line["mcse"], 0.01)
+        for line in content["support"]:
+            assert abs(line["exact"] - line["probability"]) < max(5.0 * line["mcse"], 0.01)
+        sizes = {line["leaves"]: line["exact"] for line in content["sizes"]}
+        assert all(truth.n_leaves_pmf()[m] == p for m, p in sizes.items())
+
+    def test_an_exact_posterior_is_its_own_truth(self, tmp_path):
+        truth = exact.solve(MODELS["local, nominal"])
+        read = Read(written(truth, tmp_path))
+        assert "Nothing here depends on a chain." in read.words
+        assert any(a.get("class") == "tick" for tag, a in read.elements if tag == "path")
+
+    def test_model_run_and_command(self, tmp_path):
+        words = Read(written(posterior(), tmp_path, title="My data", command="make page")).words
+        assert words.startswith("My data")
+        assert "make page" in words
+        assert "numpy " + np.__version__ in words
+
+
+def test_the_script_asks_for_all_that_a_tree_has():
+    """Another name in the script is no error in a browser, but NaN on the page."""
+    told = report_content(posterior(), None, None)["trees"]
+    asked = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
+    assert set(told["trees"][0]) - {"mode"} <= asked
+
+
+def in_node(body, told):
+    """What a few lines of JavaScript print as JSON, with the functions of the page at hand."""
+    program = f"const page = require({json.dumps(str(SCRIPT))}); const told = {json.dumps(told)};\n{body}"
+    done = subprocess.run(["node", "-"], input=program, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+PREDICT = """
+const trees = told.page.trees.map(page.decoded);
+console.log(JSON.stringify(told.rows.map(row => {
+  const share = page.leavesOf(trees, told.page.splits, row);
+  const found = page.meanOf(share, told.page.leaves, told.classes);
+  const ends = told.page.leaves.kind ? [0.05, 0.5, 0.95].map(q => page.quantileOf(share, told.page.leaves, q)) : [];
+  return {mean: found.mean, sd: found.sd, ends, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
+})));
+"""
+
+
+def asked(post, X):
+    told = in_page(post)
+    rows = [[None if np.isnan(x) else x for x in row] for row in used_rows(post, told, X).tolist()]
+    return told, in_node(PREDICT, {"page": told, "rows": rows, "classes": post.model.classes_ is not None})
+
+
+@needs_node
+class TestScript:
+    def test_classes(self):
+        post = posterior(lambda rng, n: rng.integers(0, 4, n), depth=4)
+        X = np.random.default_rng(1).normal(size=(12, 3))
+        _, found = asked(post, X)
+        assert [line["mean"] for line in found] == pytest.approx(post.predict_proba(X), abs=2e-5)
+        assert [line["sd"] for line in found] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
+
+    def test_paths_of_the_trees(self):
+        post = posterior(n_trees=15, depth=4)
+        told, found = asked(post, np.zeros((1, 3)))
+        for tree, held in zip(told["trees"], found[0]["held"], strict=True):
+            assert {path for path in held if path >= 0} == {path for path in tree["paths"] if path >= 0}
+
+    @pytest.mark.parametrize(
+        "leaf",
+        [pt.NormalInverseGamma(), pt.NormalKnownVariance(0.5), pt.PoissonGamma()],
+        ids=lambda leaf: type(leaf).__name__,
+    )
+    def test_numbers_and_their_quantiles(self, leaf):
+        post = posterior(lambda rng, n: rng.poisson(3.0, n).astype(float), leaf=leaf)
+        X = np.random.default_rng(1).normal(size=(6, 3))
+        _, found = asked(post, X)
+        assert [line["mean"][0] for line in found] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
+        assert [line["ends"] for line in found] == pytest.approx(post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5)
+
+    @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
+    def test_nominal_and_missing_values(self, name):
+        model, post = MODELS[name], most_probable(name)
+        X = np.random.default_rng(1).integers(0, 5, (20, model.n_features)).astype(float)
+        if "missing" in name:
+            X[::3, 1] = np.nan
+        _, found = asked(post, X)
+        assert [line["mean"] for line in found] == pytest.approx(post.predict_proba(X), abs=2e-5)
