@@ -49,6 +49,8 @@ def kernels(n: int = 200) -> None:
     """What runs of all kernels call."""
     X, y = table(n, 3 if n < WIDE else 1)
     make_all_ready(Chain(pt.TreeModel(X, y).lowered, read_kernel("grow-prune"), np.random.default_rng(0)))
+    if n < WIDE:
+        pt.sample(pt.TreeModel(X[:, :1], y), 20, tune=0, rng=0, progress=False)
 
 
 def sums() -> None:
