@@ -193,6 +193,17 @@ def test_coded_thresholds_are_the_cheapest(seed):
         assert bound.raw >= (shared.raw if together else own.raw) - 1e-12
 
 
+def test_shared_halvings_are_those_of_features_with_rows_on_that_side():
+    """The rows of the second feature lie above its middle, so that only the first limits kappa."""
+    X = np.column_stack([np.linspace(0.45, 0.55, 40), np.linspace(0.6, 0.9, 40)])
+    tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    bound = pc.occam_tree_bound(tree, X, X[:, 0] > 0.5, ranges=[[0.0, 1.0]] * 2, shared=True)
+    # .5 - .45 <= 2^-3 / 2, and .9 - .5 <= 2^-0 / 2
+    assert bound.terms["halvings, nats"] == pytest.approx(-math.log(zeta(3) * zeta(0)))
+    above = pc.occam_tree_bound(tree, X, X[:, 0] > 0.5, ranges=[[-1.0, 1.0]] * 2, shared=True)
+    assert above.terms["halvings, nats"] == pytest.approx(-2.0 * math.log(zeta(0)))
+
+
 def best_stumps(samples, n=40, seed=1):
     """Two uniform features, labels that are noise, and the tree of one split with the fewest errors."""
     rng = np.random.default_rng(seed)
