@@ -2,7 +2,7 @@
 
 Their code (github.com/tinnguyen96/pac-bayes-tree) differs from the paper in these points, which are followed here:
 
-- five divisions by ``train_test_split(random_state=0, ..., 4)``, of all rows but 2,000 and 2,000, after scaling all rows;
+- five divisions by ``train_test_split(random_state=0, ..., 4)`` into 2,000 rows and the others, after scaling all rows;
 - parameters by one held-out part of 35 % (``random_state=42``) and not by 2-fold cross-validation;
 - for the vote 11 values a grid (the ten and 1), and, as penalty, ``sqrt(8 max(n_A, j) j)``, j the depth of the cell;
 - in the two pruning rules a training row that lies on a cut goes right, and a row that is predicted goes left. In the
@@ -71,7 +71,8 @@ class Crossed(HeldOut):
 
 class UnsearchedHS:
     """The HS vote at the smallest discount beta = 2^-9: in its search the loss of one rate is added to all of them, so
-    that the first is taken. Cells without rows say the first class."""
+    that the first is taken. Cells without rows say the first class.
+    """
 
     def _search(self, X, label, bounds):
         return {"eta": 0.0}

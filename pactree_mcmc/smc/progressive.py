@@ -60,9 +60,8 @@ def progressive_mixture(
     engine : {"smc", "mcmc"}, default "smc"
         "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
         have become too unequal it is resampled and moved (Chopin 2002), and moved whenever the examples have become
-        1.5 times as many. "mcmc": the method of the paper: a single
-        tree, moved a fixed number of times after each example; biased, because it never quite reaches equilibrium,
-        see docs/progressive.md.
+        1.5 times as many. "mcmc": the method of the paper: a single tree, moved a fixed number of times after each
+        example; biased, because it never quite reaches equilibrium, see docs/progressive.md.
     chains : int, default 8
         Independent repetitions, >= 2, whose spread is the Monte-Carlo error.
     draws : int, default 1000
@@ -104,7 +103,8 @@ def progressive_mixture(
     Notes
     -----
     "smc" has a bias of the order of one over ``particles``, which the spread of the repetitions does not show; see
-    docs/progressive.md. An example that enters costs O(depth) per tree. Memory per particle: 4 bytes a row, 250 bytes a node.
+    docs/progressive.md. An example that enters costs O(depth) per tree. Memory per particle: 4 bytes a row, 250 bytes a
+    node.
 
     References
     ----------

@@ -264,3 +264,14 @@ TREE, X, Y = fitted(0)
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_labels_that_cannot_be_those_of_the_tree():
+    tree = Tree(
+        [0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array(["a", "b"])
+    )
+    X = np.arange(4.0)[:, None]
+    with pytest.raises(ValueError, match="none of the classes of the tree"):
+        pc.compression_tree_bound(tree, X, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="row 1"):
+        pc.compression_tree_bound(tree, X, np.array(["a", None, "b", "b"], dtype=object))

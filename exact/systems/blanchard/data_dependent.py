@@ -19,7 +19,6 @@ from .kullback import log_n_splits
 from .progressive import progressive_mixture
 from .splittings import SplittingCounts
 
-
 DRAWS_A_BLOCK = 50
 """Draws over which the weights of the global prior are normalised, at least."""
 
@@ -106,8 +105,8 @@ def data_dependent_mixture(
     Notes
     -----
     Cost of m progressive mixtures (one if ``together``) with n + 1 rows; "smc" counts the splittings of each distinct
-    structure besides, some .1 s for one of four levels over several features. The weights of the global prior have mean one
-    within a structure; ``ess`` shows how unequal they are.
+    structure besides, some .1 s for one of four levels over several features. The weights of the global prior have mean
+    one within a structure; ``ess`` shows how unequal they are.
 
     References
     ----------
