@@ -16,6 +16,12 @@ BYTES_PER_CELL = 128
 """A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
 
 
+TO_DO = (
+    "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or "
+    "sample."
+)
+
+
 class Intractable(ValueError):
     """The sum over trees needs more cells than allowed.
 
@@ -30,20 +36,23 @@ class Intractable(ValueError):
         ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty if none is known.
     """
 
-    def __init__(self, needed: int, allowed: int, what: str = "cells", fits: dict[str, int] | None = None) -> None:
-        self.needed, self.allowed, self.what = int(needed), int(allowed), what
+    def __init__(
+        self,
+        needed: int,
+        allowed: int,
+        what: str = "cells",
+        fits: dict[str, int] | None = None,
+        advice: str = TO_DO,
+    ) -> None:
+        self.needed, self.allowed, self.what, self.advice = int(needed), int(allowed), what, advice
         self.fits = {} if fits is None else fits
-        advice = (
-            "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
-            "memory goes, or sample."
-        )
         if self.fits:
             settings = [_setting(name, value) for name, value in self.fits.items()]
             advice = f"Any one of these fits: {', '.join(settings)}; or sample."
         super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed. {advice}")
 
     def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed, self.what, self.fits)
+        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.advice)
 
 
 def _setting(name: str, value: int) -> str:

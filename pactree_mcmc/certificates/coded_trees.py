@@ -156,7 +156,8 @@ def occam_tree_bound(
         kappa and kappa' of a feature: as often as the halved range still holds the values of the rows (the paper's; 0
         on a side of the middle without rows), or for each threshold those of the shortest message.
     shared : bool, default False
-        Whether all thresholds have the same kappa and kappa', paid for once (the paper's homogeneous systems).
+        Whether all thresholds have the same kappa and kappa', paid for once (the paper's homogeneous systems); by
+        "rows" the smallest of the features that have rows on that side of the middle.
 
     Returns
     -------
@@ -311,7 +312,7 @@ def _from_ranges(
         return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
     most = halvings_of_rows(coded.X, ranges)
     if halvings == ROWS:
-        kappa = np.broadcast_to(most.min(axis=1, keepdims=True), most.shape) if shared else most
+        kappa = _shared(coded.X, ranges, most) if shared else most
         tried = kappa[:, coded.feature][None]
     else:
         every = np.indices((MOST_HALVINGS + 1,) * 2).reshape(2, -1).T
@@ -335,6 +336,14 @@ def _from_ranges(
         )
     halving = float(paid[chosen][0] if shared else paid[chosen].sum())
     return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": halving}
+
+
+def _shared(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+    """The smallest number of halvings (2, p) on each side of the middle among the features with rows there."""
+    middle = ranges[:, 0] + (ranges[:, 1] - ranges[:, 0]) / 2.0
+    needed = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])
+    least = np.where(needed, kappa, MOST_HALVINGS).min(axis=1, keepdims=True)
+    return np.broadcast_to(np.where(needed.any(axis=1, keepdims=True), least, 0), kappa.shape)
 
 
 def _with_thresholds(tree: Tree, coded: CodedRows, values: np.ndarray) -> Tree:

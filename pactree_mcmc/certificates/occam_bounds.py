@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
 from ..core.compile.jit import jit
+from ..table.labels import refuse_missing
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
@@ -375,9 +376,14 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
             "known before the rows were seen: classes learnt from counted rows make the code depend on them."
         )
     labels = read_labels(y)
+    refuse_missing(labels)
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
         raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
+    if all(differ(np.full(len(labels), one, dtype=tree.classes.dtype), labels).all() for one in tree.classes):
+        raise ValueError(
+            f"y has none of the classes of the tree, {in_words(tree.classes.tolist())}; give labels of the same kind."
+        )
     wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     errors = np.bincount(leaf[wrong], minlength=tree.n_nodes)
     rows = _sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))

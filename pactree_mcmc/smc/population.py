@@ -36,6 +36,8 @@ from ..tree.drawn import Saved
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
 """Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
+BETWEEN_MOVES = 1.5
+"""A population moves whenever its examples have become so many times more, too."""
 GAP_BLOCKS = 10
 """Blocks of proposals between two trees of a prior that can only be reached by a chain."""
 
@@ -239,8 +241,10 @@ class Stages:
         total = weight.sum()
         self.evidence.append(self.evidence[-1] + largest + math.log(total))
         self.weight = weight / total
-        if 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains):
+        uneven = 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains)
+        if uneven:
             self._resample()
+        if uneven or moves_between(first, last):
             self._propose(self.plan.steps)
             self._list_walks()
 
@@ -292,6 +296,16 @@ class Stages:
         chain.reserve(1)
         chain.save(anew=True)
         return trimmed(chain.saved)
+
+
+def moves_between(first: int, last: int) -> bool:
+    """Whether the number of examples that have entered passes a power of `BETWEEN_MOVES`, from ``first`` to ``last``.
+
+    Moved after resampling alone, populations that happen to be even would stay as they are, and be too near to the
+    prior: a bias of the order of one over the number of particles.
+    """
+    powers = [-1.0 if n == 0 else math.floor(math.log(n) / math.log(BETWEEN_MOVES)) for n in (first, last)]
+    return powers[1] > powers[0]
 
 
 def run_stages(plan: StagePlan) -> StageResult:

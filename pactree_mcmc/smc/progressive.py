@@ -59,15 +59,15 @@ def progressive_mixture(
         With any split prior and tree prior, and a leaf model whose tree score is a sum over leaves.
     engine : {"smc", "mcmc"}, default "smc"
         "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
-        have become too unequal it is resampled and moved (Chopin 2002). "mcmc": the method of the paper: a single
-        tree, moved a fixed number of times after each example; biased, because it never quite reaches equilibrium,
-        see docs/progressive.md.
+        have become too unequal it is resampled and moved (Chopin 2002), and moved whenever the examples have become
+        1.5 times as many. "mcmc": the method of the paper: a single tree, moved a fixed number of times after each
+        example; biased, because it never quite reaches equilibrium, see docs/progressive.md.
     chains : int, default 8
         Independent repetitions, >= 2, whose spread is the Monte-Carlo error.
     draws : int, default 1000
         Trees kept per repetition, >= 1, spread evenly over the stages.
     steps : int, optional
-        Number of proposals, >= 1: for "mcmc" after each example, default 20; for "smc" in each tree after resampling,
+        Number of proposals, >= 1: for "mcmc" after each example, default 20; for "smc" in each tree each time,
         default 100.
     particles : int, default 200
         Number of trees in a population, >= 2; "smc" only.
@@ -102,7 +102,9 @@ def progressive_mixture(
 
     Notes
     -----
-    An example that enters costs O(depth) per tree. Memory per particle: 4 bytes a row, 250 bytes a node.
+    "smc" has a bias of the order of one over ``particles``, which the spread of the repetitions does not show; see
+    docs/progressive.md. An example that enters costs O(depth) per tree. Memory per particle: 4 bytes a row, 250 bytes a
+    node.
 
     References
     ----------
@@ -217,7 +219,7 @@ class ProgressiveSample(SampledPosterior):
         Log evidence of the examples that had entered at each stage; at the first stage the log mass of the prior (0
         except for a conditioned process and LeafPenalty). NaN where that is unknown; no stages with engine "mcmc".
     n_resampled : ndarray of shape (chains,), int64
-        Number of times that each population was resampled and moved.
+        Number of times that each population was resampled.
     """
 
     sees_all_rows = False

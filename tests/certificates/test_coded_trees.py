@@ -193,6 +193,17 @@ def test_coded_thresholds_are_the_cheapest(seed):
         assert bound.raw >= (shared.raw if together else own.raw) - 1e-12
 
 
+def test_shared_halvings_are_those_of_features_with_rows_on_that_side():
+    """The rows of the second feature lie above its middle, so that only the first limits kappa."""
+    X = np.column_stack([np.linspace(0.45, 0.55, 40), np.linspace(0.6, 0.9, 40)])
+    tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    bound = pc.occam_tree_bound(tree, X, X[:, 0] > 0.5, ranges=[[0.0, 1.0]] * 2, shared=True)
+    # .5 - .45 <= 2^-3 / 2, and .9 - .5 <= 2^-0 / 2
+    assert bound.terms["halvings, nats"] == pytest.approx(-math.log(zeta(3) * zeta(0)))
+    above = pc.occam_tree_bound(tree, X, X[:, 0] > 0.5, ranges=[[-1.0, 1.0]] * 2, shared=True)
+    assert above.terms["halvings, nats"] == pytest.approx(-2.0 * math.log(zeta(0)))
+
+
 def best_stumps(samples, n=40, seed=1):
     """Two uniform features, labels that are noise, and the tree of one split with the fewest errors."""
     rng = np.random.default_rng(seed)
@@ -253,3 +264,14 @@ def test_bounds_that_pay_for_nothing_are_caught(monkeypatch):
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(*fitted(0))
+
+
+def test_labels_that_cannot_be_those_of_the_tree():
+    tree = Tree(
+        [0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array(["a", "b"])
+    )
+    X = np.arange(4.0)[:, None]
+    with pytest.raises(ValueError, match="none of the classes of the tree"):
+        pc.compression_tree_bound(tree, X, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="row 1"):
+        pc.compression_tree_bound(tree, X, np.array(["a", None, "b", "b"], dtype=object))

@@ -97,6 +97,39 @@ def test_smc_agrees_with_exact_within_its_error(problem):
     assert model.log_posterior(sampled.map_tree()) <= model.log_posterior(truth.map_tree()) + 1e-9
 
 
+def mean_leaves_of_small_populations():
+    """Mean number of leaves by a hundred populations of ten trees, and exactly."""
+    rng = np.random.default_rng(5)
+    X = rng.random((40, 2))
+    y = rng.random(40) < np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.4), 0.9, 0.15)
+    grid = pt.GridCuts([[0.2, 0.4, 0.5, 0.7], [0.3, 0.4, 0.6]])
+    model = pt.TreeModel(
+        X, y, tree_prior=pt.BranchingProcess(0.45, 3), split_prior=grid, leaf=pt.FrozenLaplace(), estimation=0.5
+    )
+    sampled = pt.progressive_mixture(model, chains=100, draws=63, particles=10, steps=50, kernel="grow-prune", rng=1)
+    pmf = exact.progressive_mixture(model).n_leaves_pmf()
+    return sampled.n_leaves.mean(), pmf @ np.arange(len(pmf))
+
+
+def test_small_populations_are_not_too_near_to_the_prior():
+    found, wanted = mean_leaves_of_small_populations()
+    assert abs(found - wanted) < 0.2
+
+
+@pytest.mark.planted
+def test_populations_that_move_after_resampling_alone_are(monkeypatch):
+    monkeypatch.setattr(_stages, "moves_between", lambda *_: False)
+    found, wanted = mean_leaves_of_small_populations()
+    assert found < wanted - 0.2
+
+
+def test_populations_move_at_powers_of_three_halves():
+    stages = [n for n in range(1, 100) if _stages.moves_between(n - 1, n)]
+    assert stages == [1, 2, 3, 4, 6, 8, 12, 18, 26, 39, 58, 87]
+    assert _stages.moves_between(4, 7)
+    assert not _stages.moves_between(8, 11)
+
+
 def test_mcmc_is_biased_and_less_so_with_more_steps():
     model = frozen(80)
     X = np.random.default_rng(5).random((50, 2))

@@ -19,6 +19,9 @@ from .kullback import log_n_splits
 from .progressive import progressive_mixture
 from .splittings import SplittingCounts
 
+DRAWS_A_BLOCK = 50
+"""Draws over which the weights of the global prior are normalised, at least."""
+
 
 class DataDependentMixture(NamedTuple):
     """Probabilities of the estimator of equation 9 at new rows."""
@@ -30,8 +33,8 @@ class DataDependentMixture(NamedTuple):
     classes: np.ndarray
     """(K,) labels."""
     ess: float
-    """Fraction of the draws that is effective under the weights of the global prior, the least over the runs; 1 without
-    weights."""
+    """Fraction of the draws that is effective under the weights of the global prior, the mean over blocks of stages,
+    the least over the new rows; 1 without weights."""
 
 
 def data_dependent_mixture(
@@ -63,7 +66,7 @@ def data_dependent_mixture(
     y : array-like of shape (n,)
         Labels.
     X_new : table of shape (m, p)
-        New rows, each with a prior of its own.
+        New rows, m >= 1, each with a prior of its own; columns are found by name where both tables have names.
     estimation : float or boolean array of shape (n,)
         The rows of E, as for `TreeModel`; the others, S, enter in the order of the data.
     tree_prior : BranchingProcess or ChipmanPrior
@@ -77,9 +80,10 @@ def data_dependent_mixture(
         Whether all new rows count as points at once, which takes one sum in place of m. Theorem 3 then holds with ``N +
         m`` in place of ``N + 1`` in its logarithm.
     engine : {"exact", "smc"}, default "exact"
-        "smc": populations of trees under the local prior (`pactree_mcmc.progressive_mixture`), at each stage weighted
-        by the ratio of the two priors; the number of splittings is exact for structures with two levels of splits, or
-        one feature, otherwise estimated without bias.
+        "smc": populations of trees under the local prior (`pactree_mcmc.progressive_mixture`), weighted by the ratio of
+        the two priors within blocks of neighbouring stages with 50 draws or more (a bias of the order of one over
+        their number); the number of splittings is exact for structures with two levels of splits, or one feature,
+        otherwise estimated without bias.
     chains, draws, particles : int
         As for `pactree_mcmc.progressive_mixture`; "smc" only.
     rng : int, SeedSequence, Generator or None
@@ -100,8 +104,9 @@ def data_dependent_mixture(
 
     Notes
     -----
-    Cost of m progressive mixtures (one if ``together``) with n + 1 rows. The weights of the global prior have mean one
-    within a structure; ``ess`` shows how unequal they are.
+    Cost of m progressive mixtures (one if ``together``) with n + 1 rows; "smc" counts the splittings of each distinct
+    structure besides, some .1 s for one of four levels over several features. The weights of the global prior have mean
+    one within a structure; ``ess`` shows how unequal they are.
 
     References
     ----------
@@ -120,18 +125,18 @@ def data_dependent_mixture(
     check_choice("engine", engine, ("exact", "smc"))
     check_flag("together", together)
     check_cells(max_cells)
-    rows, new = _numbers("X", X), _numbers("X_new", X_new)
-    if rows.shape[1] != new.shape[1]:
-        raise ValueError(f"X has {rows.shape[1]} columns and X_new {new.shape[1]}; give the same ones.")
-    labels = read_labels(y)
+    rows, labels = _numbers(X), read_labels(y)
     if labels.shape != (len(rows),):
         raise ValueError(f"y has shape {labels.shape}; X has {len(rows)} rows: give one label a row.")
     splits = LocalCuts(trivial=True, feature_weights=feature_weights)
-    plain = TreeModel(
-        rows, labels, tree_prior=tree_prior, split_prior=splits, leaf=FrozenLaplace(), estimation=estimation
-    )
-    is_new = [np.arange(len(new))] if together and len(new) else np.arange(len(new))[:, None]
-    seeds = read_generator(rng).spawn(max(len(is_new), 1))
+    plain = TreeModel(X, labels, tree_prior=tree_prior, split_prior=splits, leaf=FrozenLaplace(), estimation=estimation)
+    if plain.columns.is_nominal.any():
+        raise ValueError("X holds nominal columns, whose splits equation 9 does not count; give numbers.")
+    new = plain.columns.numbers(X_new)
+    if not len(new):
+        raise ValueError("X_new has no rows; give at least one.")
+    is_new = [np.arange(len(new))] if together else np.arange(len(new))[:, None]
+    seeds = read_generator(rng).spawn(len(is_new))
     probability, error, ess = (
         np.empty((len(new), plain.target.n_classes)),
         np.zeros((len(new), plain.target.n_classes)),
@@ -150,11 +155,11 @@ def data_dependent_mixture(
     return DataDependentMixture(probability, error, classes, ess)
 
 
-def _numbers(name: str, X: Any) -> np.ndarray:
+def _numbers(X: Any) -> np.ndarray:
     table = Table(X)
-    values = np.column_stack([read_numbers(f"column {k} of {name}", table.column(k)) for k in range(table.n_features)])
+    values = np.column_stack([read_numbers(f"column {k} of X", table.column(k)) for k in range(table.n_features)])
     if not np.isfinite(values).all():
-        raise ValueError(f"{name} holds missing or infinite values; give finite numbers.")
+        raise ValueError("X holds missing or infinite values; give finite numbers.")
     return values
 
 
@@ -176,7 +181,7 @@ def _with_points(model: TreeModel, rows: np.ndarray, labels: np.ndarray, new: np
 def _by_populations(
     model: TreeModel, rows: np.ndarray, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Probabilities, their errors over the repetitions, and the least effective fraction of a stage's draws."""
+    """Probabilities, their errors over the repetitions, and the mean effective fraction of the draws of a block."""
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
@@ -187,12 +192,25 @@ def _by_populations(
         log_weight = np.array([log_n_splits(model, tree) - counts.log_count(tree) for tree in trees])
     out, ess = [], []
     for tree_of_draw, stage in zip(post.tree_of_draw, post.stage, strict=True):
-        means = []
-        for s in np.unique(stage):
-            here = tree_of_draw[stage == s]
-            log_w = log_weight[here]
+        mean = 0.0
+        for here in blocks_of_stages(stage):
+            log_w = log_weight[tree_of_draw[here]]
             w = np.exp(log_w - logsumexp(log_w))
-            means.append(np.einsum("i,ijk->jk", w, value[here]))
+            mean = mean + len(here) / len(stage) * np.einsum("i,ijk->jk", w, value[tree_of_draw[here]])
             ess.append(1.0 / (len(here) * (w**2).sum()))
-        out.append(np.mean(means, axis=0))
+        out.append(mean)
     return np.mean(out, axis=0), np.std(out, axis=0, ddof=1) / math.sqrt(len(out)), float(np.mean(ess))
+
+
+def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
+    """Places of draws, in the order of their stages, in blocks of whole stages and `DRAWS_A_BLOCK` draws or more.
+
+    The weights are divided by their mean over a block: over the few draws of a single stage this mean would follow
+    them, and a single draw would have weight one whatever its tree.
+    """
+    ends = np.flatnonzero(np.diff(stage)) + 1
+    starts = [0]
+    for end in ends.tolist():
+        if end - starts[-1] >= DRAWS_A_BLOCK and len(stage) - end >= DRAWS_A_BLOCK:
+            starts.append(end)
+    return np.split(np.arange(len(stage)), starts[1:])

@@ -17,7 +17,7 @@ from ...graph.limits import check_cells
 from .global_splitting import check_global, count_splittings
 
 SPLITS = ("corollary", "counted", "global")
-PROBABILITIES = np.linspace(0.02, 0.98, 25)
+PROBABILITIES = np.linspace(0.02, 0.98, 25).tolist()
 """Success probabilities among which the largest minimax bound is looked for."""
 
 
@@ -125,7 +125,7 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
         elif splits == "corollary" and not any(tree.categories[tree.feature != LEAF] >= 0):
             paid = n_leaves * math.log(model.n_rows + 2)
     leaves = (model.target.n_classes - 1) * n_leaves / (stages.frozen + 1)
-    return KLBound(-log_prior / stages.number, leaves, paid / stages.number)
+    return KLBound((0.0 - log_prior) / stages.number, leaves, paid / stages.number)
 
 
 class Staged(NamedTuple):
@@ -233,7 +233,7 @@ def vc_kl_bound(
     points, stages = n_rows + 1, n_rows - n_frozen + 1
     ways = sum(math.comb(points, i) for i in range(min(vc_dimension, points) + 1))
     leaves = (n_classes - 1) * n_leaves / (n_frozen + 1)
-    return KLBound(-log_prior / stages, leaves, (n_leaves - 1) * math.log(ways) / stages)
+    return KLBound((0.0 - log_prior) / stages, leaves, (n_leaves - 1) * math.log(ways) / stages)
 
 
 class MinimaxBound(NamedTuple):

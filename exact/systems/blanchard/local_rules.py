@@ -24,6 +24,7 @@ LocalRule = Callable[[dict[str, int], str], Any]
 """A tree under construction and the path of one of its leaves; returns the probabilities (n_splits,)."""
 
 MOST_TREES = 100_000
+FEWER_TREES = "Give fewer splits or a smaller max_depth, or raise max_trees."
 
 
 class LocalRuleReport(NamedTuple):
@@ -263,7 +264,7 @@ def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> 
                     seen.add(key)
                     todo.append(larger)
                     if len(seen) > max_trees:
-                        raise Intractable(len(seen), max_trees, "labelled trees")
+                        raise Intractable(len(seen), max_trees, "labelled trees", advice=FEWER_TREES)
 
 
 def _both_orders(rule: LocalRule, tree: dict[str, int], one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from pactree_mcmc.core.special import gammaln
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-MOST_CUTS = 64
+MOST_CUTS = 32
 """Cuts of a node that are followed, at the first level above the two lowest ones; a quarter of them one level further
 down."""
 
@@ -21,8 +21,8 @@ class SplittingCounts:
     """Log numbers of splittings of the rows of a table by structures; ordered columns, equal rows once.
 
     A node whose children are leaves has ``I + 1`` divisions, one above such nodes the sum over its cuts of the products
-    of theirs. Above these two levels a sample of the cuts is followed where there are more than `MOST_CUTS`, so that
-    the count is unbiased; a structure on one feature has ``C(I + m, m)`` splittings.
+    of theirs. Above these two levels a systematic sample of the cuts is followed where there are more than `MOST_CUTS`,
+    so that the count is unbiased; a structure on one feature has ``C(I + m, m)`` splittings.
     """
 
     def __init__(self, X: np.ndarray, rng: Any = None) -> None:
@@ -57,8 +57,9 @@ class SplittingCounts:
             return float(to_left @ to_right)
         followed, weight = ends, 1.0
         if len(ends) > most:
-            followed = self.rng.choice(ends, most, replace=False)
             weight = len(ends) / most
+            places = ((np.arange(most) + self.rng.random()) * weight).astype(np.int64)
+            followed = ends[np.minimum(places, len(ends) - 1)]
         below = max(most // 4, 4)
         total = sum(self._count(left, rows[:end], below) * self._count(right, rows[end:], below) for end in followed)
         return weight * total

@@ -77,8 +77,11 @@ def vote_excess_bound(
         ("log_prior", log_prior, -LARGEST, 0.0),
     ):
         columns[name] = values = read_numbers(name, given)
-        if values.ndim != 1 or len(values) == 0 or not np.all((values >= low) & (values <= high)):
-            raise ValueError(f"{name} has shape {values.shape}; give (m,) numbers from {low:g} to {high:g}.")
+        if values.ndim != 1 or len(values) == 0:
+            raise ValueError(f"{name} has shape {values.shape}; give a number for each classifier: (m,).")
+        outside = np.flatnonzero(~((values >= low) & (values <= high)))
+        if len(outside):
+            raise ValueError(f"{name} holds {values[outside[0]]}; give numbers from {low:g} to {high:g}.")
     if len({len(values) for values in columns.values()}) > 1:
         raise ValueError("excess, deviation and log_prior have different lengths; give one number for each classifier.")
     paid = -columns["log_prior"] / (lam * n)
@@ -187,6 +190,10 @@ def adaptive_rate(
         d = check_number("dimension", dimension, f"a number in (0, {n_features}]", 5e-324, float(n_features))
     if packing is None and d < n_features:
         raise ValueError("a dimension below n_features needs packing, the constant of the number of leaves; give it.")
+    if packing is None and n_features * math.log(2.0 * math.sqrt(n_features)) > math.log(LARGEST):
+        raise ValueError(
+            f"n_features={n_features} has more than {LARGEST:g} cubes at each diameter; give dimension and packing."
+        )
     if packing is None:
         packing = (2.0 * math.sqrt(n_features)) ** n_features
     c2 = check_number("packing", packing, "a number > 0", 5e-324, LARGEST)

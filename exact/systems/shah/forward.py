@@ -23,7 +23,9 @@ from pactree_mcmc.certificates.coded_trees import (
 from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
 from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_numbers
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
+from pactree_mcmc.table.reader import Table, is_frame
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -123,7 +125,8 @@ def forward_tree(
     Returns
     -------
     ForwardTree
-        Its bound holds for whatever way the tree was found, so nothing is paid for the search.
+        Its bound holds for whatever way the tree was found, so nothing is paid for the search. The tree knows the names
+        of the columns of a data frame.
 
     Raises
     ------
@@ -142,6 +145,9 @@ def forward_tree(
     (3, 0.149, [0.45, 0.45, 0.15])
     """
     rows, label, classes = _read(X, y)
+    columns = learn_columns(Table(X), []) if is_frame(X) else None
+    if columns is not None and columns.is_nominal.any():
+        raise ValueError("X has nominal columns, which these codes lack; give columns of numbers.")
     check_choice("criterion", criterion, CRITERIA)
     check_choice("parents", parents, PARENTS)
     delta, n_classes, p = check_delta(delta), check_count("n_classes", n_classes, 2), rows.shape[1]
@@ -158,25 +164,25 @@ def forward_tree(
         nowhere = np.full(p, -np.inf)
         free = _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), nowhere, nowhere, np.zeros(p))
         tree, path = grower.grow(free, compressed=True)
-        bound = compression_tree_bound(_labelled(tree, classes), rows, y, **how)
+        bound = compression_tree_bound(replace(tree, classes=classes, columns=columns), rows, y, **how)
         return ForwardTree(bound.tree, bound, path, 0)
     if ranges is None:
         lists = read_lists(thresholds, p)
         tree, path = grower.grow(_of_lists(lists), compressed=False)
-        bound = occam_tree_bound(_labelled(tree, classes), rows, y, thresholds=lists, **how)
+        bound = occam_tree_bound(replace(tree, classes=classes, columns=columns), rows, y, thresholds=lists, **how)
         return ForwardTree(bound.tree, bound, path, 0)
-    return _relearn(grower, read_ranges(ranges, p), classes, y, max_rounds, how)
+    return _relearn(grower, read_ranges(ranges, p), {"classes": classes, "columns": columns}, y, max_rounds, how)
 
 
 def _relearn(
-    grower: _Grower, ranges: np.ndarray, classes: np.ndarray, y: Any, max_rounds: int, how: dict[str, Any]
+    grower: _Grower, ranges: np.ndarray, known: dict[str, Any], y: Any, max_rounds: int, how: dict[str, Any]
 ) -> ForwardTree:
     """The best of the trees learnt with ranges halved 0, 1, ..., ``max_rounds`` times more than the rows ask."""
     most = halvings_of_rows(grower.X, ranges)
     best: ForwardTree | None = None
     for extra in range(max_rounds + 1):
         tree, path = grower.grow(_of_ranges(ranges, most + extra), compressed=False)
-        bound = occam_tree_bound(_labelled(tree, classes), grower.X, y, ranges=ranges, halvings="cheapest", **how)
+        bound = occam_tree_bound(replace(tree, **known), grower.X, y, ranges=ranges, halvings="cheapest", **how)
         if best is None or bound.raw < best.bound.raw:
             best = ForwardTree(bound.tree, bound, path, extra)
         if path.min() >= 1.0 or len(path) == 1:
@@ -207,10 +213,6 @@ def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
     p = len(ranges)
     lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
     return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), lower, upper, zeta_nats(kappa).sum(axis=0))
-
-
-def _labelled(tree: Tree, classes: np.ndarray) -> Tree:
-    return replace(tree, classes=classes)
 
 
 class _Grower:

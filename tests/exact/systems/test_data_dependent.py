@@ -1,6 +1,7 @@
 """Equation 9: the global prior over stages against enumeration, the new row among the points, populations, counts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -134,6 +135,16 @@ def test_populations_without_weights_do_not(case, monkeypatch):
     assert np.abs(found.probability - truth.probability).max() > 4 * found.standard_error.max() + 1e-3
 
 
+def test_weights_are_normalised_over_many_draws():
+    stage = np.repeat(np.arange(200), [1, 0] * 80 + [30] * 40)
+    blocks = data_dependent.blocks_of_stages(stage)
+    assert np.concatenate(blocks).tolist() == list(range(len(stage)))
+    assert min(len(block) for block in blocks) >= data_dependent.DRAWS_A_BLOCK
+    assert max(len(block) for block in blocks) < 2 * data_dependent.DRAWS_A_BLOCK
+    assert all(stage[one[-1]] < stage[two[0]] for one, two in zip(blocks, blocks[1:], strict=False))
+    assert len(data_dependent.blocks_of_stages(np.arange(20))) == 1
+
+
 STRUCTURES = [
     chain([0], [True]),
     chain([0, 1], [True, False]),
@@ -164,8 +175,10 @@ def test_counts_of_some_cuts_are_unbiased(monkeypatch):
     [
         ({"splitting": "both"}, "splitting='both' is unknown"),
         ({"engine": "mcmc"}, "engine='mcmc' is unknown"),
-        ({"X_new": [[1.0]]}, "give the same ones"),
-        ({"X_new": [[1.0, np.nan]]}, "missing or infinite"),
+        ({"X_new": [[1.0]]}, "X has 1 columns"),
+        ({"X_new": [[1.0, np.nan]]}, "contains NaN"),
+        ({"X_new": np.empty((0, 2))}, "at least one"),
+        ({"X": [[1.0, np.nan]] * 4}, "missing or infinite"),
         ({"y": [0, 1]}, "give one label a row"),
     ],
 )
@@ -174,6 +187,19 @@ def test_bad_input(given, message):
     whole = {"X": X, "y": y, "X_new": X, "estimation": 0.5, "tree_prior": PRIOR, **given}
     with pytest.raises(ValueError, match=message):
         exact.data_dependent_mixture(**whole)
+
+
+def test_columns_of_new_rows_are_found_by_name():
+    X, y = table(0, 6)
+    named = pd.DataFrame(X, columns=["a", "b"])
+    new = pd.DataFrame([[0.5, 3.0]], columns=["a", "b"])
+    how = {"estimation": 0.5, "tree_prior": PRIOR}
+    one = exact.data_dependent_mixture(named, y, new, **how)
+    two = exact.data_dependent_mixture(named, y, new[["b", "a"]], **how)
+    assert two.probability.tolist() == one.probability.tolist()
+    assert exact.data_dependent_mixture(X, y, new, **how).probability.tolist() == one.probability.tolist()
+    with pytest.raises(ValueError, match="X lacks column 'b'"):
+        exact.data_dependent_mixture(named, y, new.rename(columns={"b": "c"}), **how)
 
 
 def test_the_global_prior_needs_trivial_splits():

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -145,3 +146,17 @@ X, Y = problem(0)
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_tree_of_a_frame_knows_its_columns():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((200, 2)), columns=["a", "b"])
+    y = np.where(X["b"] > 0.4, "yes", "no")
+    for how in ({}, {"ranges": [[0.0, 1.0]] * 2, "max_rounds": 1}, {"thresholds": [[0.5], [0.4]]}):
+        grown = exact.forward_tree(X, y, **how)
+        assert grown.tree.predict(X[["b", "a"]]).tolist() == grown.tree.predict(X).tolist()
+        assert np.mean(grown.tree.predict(X) == y) > 0.98
+        bound = pc.compression_tree_bound(grown.tree, X[["b", "a"]], y)
+        assert bound.errors <= grown.bound.errors
+    with pytest.raises(ValueError, match="nominal columns"):
+        exact.forward_tree(X.assign(a=pd.Categorical(np.arange(200) % 2)), y)

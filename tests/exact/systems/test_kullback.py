@@ -236,3 +236,9 @@ def test_no_estimator_beats_the_lower_bound():
         q, p = exact.progressive_mixture(model).predict_proba(grid)[:, 1], truth(grid[:, 0])
         risks.append(np.mean(p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))))
     assert np.mean(risks) > bound.value
+
+
+def test_fields_are_plain_numbers():
+    bound = exact.vc_kl_bound(4, n_rows=100, n_frozen=50)
+    assert str(bound.prior) == "0.0"
+    assert all(type(value) in (int, float) for value in exact.minimax_lower_bound(100))

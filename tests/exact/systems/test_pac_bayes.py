@@ -1,5 +1,6 @@
 """The PAC-Bayes tree and its baselines: weights, risks and votes equal those of all subtrees, one by one."""
 
+import importlib
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from exact import PACBayesTheoryClassifier, PACBayesTreeClassifier
 from exact.estimators.voting import LOG_GRID
 from exact.systems.pac_bayes.base_tree import weigh
 from exact.systems.pac_bayes.subtrees import practical_terms
+from tests import ROOT
 from tests.reference import pac_bayes as naive
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
@@ -386,3 +388,18 @@ def test_too_few_rows_for_a_search():
 )
 def test_is_an_estimator(rule):
     check_estimator(rule, on_skip=None)
+
+
+def test_rows_on_a_cut_change_sides_in_the_baseline_of_the_authors():
+    """In training rows at 1/2 are on the right of the cut, when they are predicted on its left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        authors = importlib.import_module("table2_authors")
+    X = np.repeat([0.25, 0.5, 0.75], 20)[:, None]
+    y = np.repeat([0, 1, 1], 20)
+    said = {}
+    for name in ("pruning", "pruning, not crossed"):
+        kind, mixin, penalty = authors.RULES[name]
+        rule = authors.made(kind, mixin)("dyadic", penalty=penalty, bounds=[[0.0, 1.0]])
+        said[name] = rule.fit(X, y).predict([[0.25], [0.5], [0.75]]).tolist()
+    assert said == {"pruning": [0, 0, 1], "pruning, not crossed": [0, 1, 1]}

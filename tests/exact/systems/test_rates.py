@@ -107,11 +107,25 @@ def test_the_mean_excess_of_majority_labels_obeys_its_term():
 def test_bad_input():
     with pytest.raises(ValueError, match="different lengths"):
         exact.vote_excess_bound([0.0, 0.1], [0.0], [0.0], n=10, n_classes=2)
-    with pytest.raises(ValueError, match="excess has shape"):
+    with pytest.raises(ValueError, match="excess holds"):
         exact.vote_excess_bound([2.0], [0.0], [0.0], n=10, n_classes=2)
-    with pytest.raises(ValueError, match="log_prior has shape"):
+    with pytest.raises(ValueError, match="log_prior holds"):
         exact.vote_excess_bound([0.0], [0.0], [1.0], n=10, n_classes=2)
     with pytest.raises(ValueError, match="packing"):
         exact.adaptive_rate(100, smoothness=1.0, holder=1.0, n_features=3, dimension=1.0)
     with pytest.raises(ValueError, match="smoothness"):
         exact.adaptive_rate(100, smoothness=2.0, holder=1.0, n_features=3)
+
+
+@pytest.mark.parametrize("n_features", [100, 1000])
+def test_cubes_of_many_features_are_too_many(n_features):
+    with pytest.raises(ValueError, match="give dimension and packing"):
+        exact.adaptive_rate(10**8, smoothness=1.0, holder=1.0, n_features=n_features)
+    assert exact.adaptive_rate(10**8, smoothness=1.0, holder=1.0, n_features=n_features, dimension=1.0, packing=2.0)
+
+
+def test_errors_name_the_number_out_of_range():
+    with pytest.raises(ValueError, match=r"excess holds 1\.5; give numbers from 0 to 1"):
+        exact.vote_excess_bound([0.1, 1.5], [0.0, 0.0], [-1.0, -1.0], n=100, n_classes=2)
+    with pytest.raises(ValueError, match="log_prior holds -inf"):
+        exact.vote_excess_bound([0.1], [0.0], [-math.inf], n=100, n_classes=2)
