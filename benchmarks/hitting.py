@@ -99,12 +99,12 @@ def main():
                 print(f"{what} {size}, {name}: median {found[-1]:.0f}, not hit {missed} of {len(first)}", end=" ")
                 print(f"[{seconds:.1f} CPU s]", flush=True)
             ax.plot(sizes, found, "o-", markersize=4, label=name)
-        ax.axhline(given.budget, color="0.7", linewidth=0.8, linestyle="--")
+        ax.axhline(given.budget, color="0.5", linewidth=0.8, linestyle="--", label="budget: half have not hit")
         ax.set(yscale="log", xlabel=label, ylabel="proposals until the first hit", title=what)
         if what == "decoy":
             ax.set_xscale("log")
-            ax.set_xticks(sizes, [str(size) for size in sizes])
-            ax.minorticks_off()
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.tick_params(axis="x", which="minor", bottom=False)
     np.atleast_1d(axes)[0].legend(frameon=False, fontsize=8)
     figure.savefig(given.picture, dpi=90)
 

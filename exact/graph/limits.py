@@ -12,6 +12,9 @@ EDGES_PER_CELL = 32
 
 MOST_CELLS = 1 << 56
 
+SAMPLE = "sample"
+"""What can be done in place of the exact sum."""
+
 BYTES_PER_CELL = 128
 """A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
 
@@ -27,30 +30,43 @@ class Intractable(ValueError):
         The ``max_cells`` given, or the number that fits into memory.
     fits : dict of str to int
         Settings each of which, changed alone, is enough, according to bounds: ``max_cuts``, ``GridCuts``,
-        ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty if none is known.
+        ``DyadicCuts``, ``max_depth``, ``levels``; and a ``max_cells`` that is enough. Empty if none is known.
     """
 
-    def __init__(self, needed: int, allowed: int, what: str = "cells", fits: dict[str, int] | None = None) -> None:
-        self.needed, self.allowed, self.what = int(needed), int(allowed), what
+    def __init__(
+        self,
+        needed: int,
+        allowed: int,
+        what: str = "cells",
+        fits: dict[str, int] | None = None,
+        instead: str = SAMPLE,
+    ) -> None:
+        self.needed, self.allowed, self.what, self.instead = int(needed), int(allowed), what, instead
         self.fits = {} if fits is None else fits
         advice = (
             "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
-            "memory goes, or sample."
+            f"memory goes, or {instead}."
         )
         if self.fits:
-            settings = [_setting(name, value) for name, value in self.fits.items()]
-            advice = f"Any one of these fits: {', '.join(settings)}; or sample."
+            prior = " of the tree prior" if instead == SAMPLE else ""
+            settings = [_setting(name, value, prior) for name, value in self.fits.items()]
+            advice = f"Any one of these fits: {', '.join(settings)}; or {instead}."
         super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed. {advice}")
 
     def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed, self.what, self.fits)
+        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead)
+
+    def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
+        """The same refusal by a function that has the settings ``names`` alone, under the names given there."""
+        fits = {names[name]: value for name, value in self.fits.items() if name in names}
+        return Intractable(self.needed, self.allowed, self.what, fits, instead)
 
 
-def _setting(name: str, value: int) -> str:
+def _setting(name: str, value: int, prior: str) -> str:
     if name == "max_cuts":
         return f"LocalCuts(max_cuts={value})"
     if name == "max_depth":
-        return f"max_depth={value} of the tree prior"
+        return f"max_depth={value}{prior}"
     return f"{name}({value})" if name.endswith("Cuts") else f"{name}={value:,}".replace(",", "_")
 
 

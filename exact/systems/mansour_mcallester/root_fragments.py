@@ -17,6 +17,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums, hull_by_size
 from ...graph.cells import CellGraph, build_graph
+from ...graph.limits import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import by_slot, with_terms
@@ -137,7 +138,11 @@ def minimise_root_fragment(
             f"y has {len(model.classes_)} classes and n_classes={n_classes}; give how many labels there can be, known "
             "before the rows were seen."
         )
-    graph = _without_empty(build_graph(model, max_cells))
+    try:
+        graph = _without_empty(build_graph(model, max_cells))
+    except Intractable as refusal:
+        names = {name: name for name in ("DyadicCuts", "GridCuts", "max_depth", "max_cells")}
+        raise refusal.in_terms_of(names, "coarser splits") from None
     if split_bits is None:
         split_bits = math.log2(max(1, int(graph.first_edge[1])))
     split_bits = check_number("split_bits", split_bits, "the length of a prefix code, >= 0", 0.0, MOST)
