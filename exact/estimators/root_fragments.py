@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, root_fragment
 from pactree_mcmc.core.checks import check_choice, check_flag
@@ -139,11 +140,16 @@ class RootFragmentClassifier(_DyadicTree):
         Raises
         ------
         ValueError
-            If neither ``bounds`` nor ``split_prior`` was given, a node of the tree holds none of the rows, the tree has
-            more than ``n_classes`` classes, or ``delta`` is out of range.
+            If neither ``bounds`` nor ``split_prior`` was given, or the latter takes its cuts from the rows, a node of
+            the tree holds none of the rows, the tree has more than ``n_classes`` classes, or ``delta`` is out of range.
         """
+        check_is_fitted(self)
         if self.split_prior is None:
             self._check_bounds()
+        elif self.split_prior.use_of_rows is not None:
+            raise ValueError(
+                f"the bound is for splits that were fixed before the rows were seen; {self.split_prior.use_of_rows}."
+            )
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         return root_fragment(
             self.tree_, X, self._numbered(y), split_bits=self.split_bits_, n_classes=n_classes, delta=delta

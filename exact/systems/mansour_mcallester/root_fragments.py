@@ -44,6 +44,8 @@ class RootFragmentTree(NamedTuple):
     delta: float
     n_cells: int
     """Number of cells searched."""
+    use_of_rows: str | None = None
+    """How the splits depend on the rows, so that there is no bound; None: they do not, as far as can be seen."""
 
     @property
     def objective(self) -> float:
@@ -52,7 +54,15 @@ class RootFragmentTree(NamedTuple):
 
     @property
     def bound(self) -> Bound:
-        """The bound on the true risk, with the whole penalty, that of strength 1."""
+        """The bound on the true risk, with the whole penalty, that of strength 1.
+
+        Raises
+        ------
+        ValueError
+            If the splits depend on the counted rows (`use_of_rows`).
+        """
+        if self.use_of_rows is not None:
+            raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {self.use_of_rows}.")
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
         return Bound("Mansour-McAllester, root fragment", self.risk + penalty, self.delta, terms)
@@ -82,8 +92,8 @@ def minimise_root_fragment(
         The splits that trees may have: those of dyadic trees, of a grid, or of the prunings of one tree. For the bound
         to hold they must have been fixed before the rows were seen: bounds, cuts or a tree from other rows.
     split_bits : float, optional
-        Code length of a split, bits, >= 0. Default: log2 of the number of splits that the root may have, which none
-        of its cells exceeds.
+        Code length of a split, bits. Default, and the least that a code can have: log2 of the number of splits that
+        the root may have, which no other cell exceeds.
     max_depth : int, optional
         Largest depth of a leaf. Default: limited only by the splits.
     n_classes : int, default 2
@@ -143,11 +153,20 @@ def minimise_root_fragment(
     except Intractable as refusal:
         names = {name: name for name in ("DyadicCuts", "GridCuts", "max_depth", "max_cells")}
         raise refusal.in_terms_of(names, "coarser splits") from None
-    if split_bits is None:
-        split_bits = math.log2(max(1, int(graph.first_edge[1])))
-    split_bits = check_number("split_bits", split_bits, "the length of a prefix code, >= 0", 0.0, MOST)
+    n_splits = max(1, int(graph.first_edge[1]))
+    least = math.log2(n_splits)
+    allowed = f"the length of a prefix code for {n_splits:,} splits, >= {least:.6g} bits"
+    split_bits = least if split_bits is None else check_number("split_bits", split_bits, allowed, least - 1e-9, MOST)
     code = _Code(1.0 + split_bits + 1.0 + math.log2(n_classes), 1.0 + math.log2(n_classes), split_bits + 2.0, level)
-    return _minimise(model, graph, code, split_bits, strength, float(delta))
+    return _minimise(model, graph, code, split_bits, strength, float(delta))._replace(use_of_rows=_use_of_rows(model))
+
+
+def _use_of_rows(model: TreeModel) -> str | None:
+    """How the splits of a model depend on the rows, and what to give instead; None: they do not."""
+    names = [name for name, found in zip(model.columns.names, model.columns.categories, strict=True) if found is not None]
+    if names and not isinstance(model.split_prior, FixedTree):
+        return f"the splits of the nominal column {names[0]!r} are subsets of the categories that the rows have; code it"
+    return model.split_prior.use_of_rows
 
 
 class _Code(NamedTuple):
