@@ -3,12 +3,12 @@
 Class 0 is uniform on the square, class 1 uniform above a curve g; alpha is the area there, so that the best rule misses
 nothing. Excess: misses plus false alarms above alpha, true values. SRM's proven rate is n^(-1/3), the conjectured one
 n^(-1/2), up to a factor log n. Tolerances and penalties are a fraction of the theory's, which says nothing at these n.
-Cells are finer than the theory asks at each n, so that their size limits neither rule. *srm* is exact
-and cubic in n. With --no-tolerance (false alarms on the rows at most alpha, the estimator's default) there is *srm,
-hull*, too: the best of its trees that are best for a multiplier of the constraint, as in *adaptive*; with tolerances
-that grow with the tree those are far from the best. Slopes of log excess in log n, standard errors by bootstrap.
-Run: python benchmarks/np_adaptive.py [--fraction 0.1] [--no-tolerance] [--draws 20] [--most 256000]
-[--most-by-srm 4000]
+Cells are finer than the theory asks at each n, so that their size limits neither rule. *srm* is exact and cubic in n.
+With --no-tolerance (false alarms on the rows at most alpha, as the estimator has it) there is *srm, hull*, too: the
+best of its trees that are best for a multiplier of the constraint, as in *adaptive*, and a limit on the leaves; with
+tolerances that grow with the tree those are far from the best. Slopes of log excess in log n, standard errors by
+bootstrap. Seven minutes. Run:
+python benchmarks/np_adaptive.py [--fraction 0.1] [--no-tolerance] [--draws 20] [--most 256000] [--most-by-srm 2000]
 """
 
 import argparse

@@ -126,7 +126,12 @@ def test_the_bound_of_a_tree():
 
 @pytest.mark.parametrize(
     ("eps", "penalty", "ratio", "naive"),
-    [(0.3, 0.3446, 1.138, 0.550), (0.1, 0.1058, 1.058, 0.316), (0.03, 0.03076, 1.025, 0.173), (0.01, 0.01028, 1.028, 0.1)],
+    [
+        (0.3, 0.3446, 1.138, 0.550),
+        (0.1, 0.1058, 1.058, 0.316),
+        (0.03, 0.03076, 1.025, 0.173),
+        (0.01, 0.01028, 1.028, 0.1),
+    ],
 )
 def test_the_example_of_section_three(eps, penalty, ratio, naive):
     """Two subtrees, each in the form of one long split, below a split of 4 bits; the table of docs/reproduced.md."""

@@ -61,11 +61,16 @@ class RootFragmentTree(NamedTuple):
         ValueError
             If the splits depend on the counted rows (`use_of_rows`).
         """
-        if self.use_of_rows is not None:
-            raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {self.use_of_rows}.")
+        refuse_use_of_rows(self.use_of_rows)
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
         return Bound("Mansour-McAllester, root fragment", self.risk + penalty, self.delta, terms)
+
+
+def refuse_use_of_rows(use_of_rows: str | None) -> None:
+    """Refuse to bound the risk of trees whose splits depend on the counted rows."""
+    if use_of_rows is not None:
+        raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {use_of_rows}.")
 
 
 def minimise_root_fragment(
@@ -163,9 +168,10 @@ def minimise_root_fragment(
 
 def _use_of_rows(model: TreeModel) -> str | None:
     """How the splits of a model depend on the rows, and what to give instead; None: they do not."""
-    names = [name for name, found in zip(model.columns.names, model.columns.categories, strict=True) if found is not None]
-    if names and not isinstance(model.split_prior, FixedTree):
-        return f"the splits of the nominal column {names[0]!r} are subsets of the categories that the rows have; code it"
+    nominal = np.flatnonzero(model.columns.is_nominal)
+    if len(nominal) and not isinstance(model.split_prior, FixedTree):
+        name = model.columns.names[nominal[0]]
+        return f"the splits of the nominal column {name!r} are subsets of the categories there; give it as numbers"
     return model.split_prior.use_of_rows
 
 

@@ -182,7 +182,10 @@ GRID = pt.GridCuts(CUTS)
         (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, delta=1e-250), "is too small"),
         (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, strength=-1.0), "strength=-1.0 is out of range"),
         (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, split_bits=-1.0), "split_bits=-1.0"),
-        (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, split_bits=1.9), "a prefix code for 4 splits, >= 2"),
+        (
+            lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, split_bits=1.9),
+            "a prefix code for 4 splits, >= 2",
+        ),
         (lambda: exact.minimise_root_fragment(X, np.arange(50), split_prior=GRID), "classes and n_classes=2"),
         (lambda: exact.minimise_root_fragment(X, Y / 3.0, split_prior=GRID), "class"),
     ],
