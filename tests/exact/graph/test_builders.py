@@ -105,6 +105,15 @@ def test_dyadic_trees_of_depth_zero(cyclic):
     assert exact.RootFragmentClassifier(levels=2, max_depth=0).fit([[0.0], [1.0]] * 2, [0, 1] * 2).tree_.n_leaves == 1
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e308, -1e308, 1.7976931348623157e308])
+def test_dyadic_cuts_of_a_constant_column_of_the_largest_numbers(value):
+    model = pt.TreeModel([[value, 0.0], [value, 1.0]], [0, 1], split_prior=pt.DyadicCuts(1, cyclic=True))
+    tree = exact.solve(model).map_tree()
+    assert np.isfinite(tree.threshold).all()
+    assert np.isfinite(exact.solve(model).log_evidence)
+
+
 def test_a_tree_that_does_not_fit_the_columns():
     design = pt.FixedTree(pt.Tree([3, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]))
     with pytest.raises(ValueError, match="splits on feature 3; there are 2 features"):
