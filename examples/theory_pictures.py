@@ -16,6 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import exact
 
+CLOSE = 0.04
+"""Fraction of the axis within which a second number of leaves would be written over the first."""
+
 
 def prunings_of_a_tree():
     """Breast cancer, four columns, so that the tree has some twenty leaves."""
@@ -30,19 +33,25 @@ def lines(axes, prunings, penalty, name):
     cost, phi, family = prunings.minimum_cost[1:], penalty(sizes), prunings.family(penalty)
     alpha = np.linspace(0.0, 1.3 * family.threshold[-2], 300)
     values = cost[:, None] + phi[:, None] * alpha
-    axes.plot(alpha, values.T, color="0.8", linewidth=0.7)
-    axes.plot(alpha, values.min(axis=0), color="C0", linewidth=2.5)
+    for k, line in enumerate(values):
+        axes.plot(alpha, line, color="0.8", linewidth=0.7, label=None if k else "best pruning of each size")
+    axes.plot(alpha, values.min(axis=0), color="C0", linewidth=2.5, label="the family, with its leaves")
+    labelled = -np.inf
     for size, threshold in zip(family.n_leaves, family.threshold, strict=True):
         at = cost[size - 1] + threshold * penalty(size)
         axes.plot(threshold, at, "o", color="C1", markersize=4)
-        axes.annotate(f"{size}", (threshold, at), xytext=(3, -10), textcoords="offset points", fontsize=8)
+        if threshold - labelled > CLOSE * alpha[-1]:
+            axes.annotate(f"{size}", (threshold, at), xytext=(3, -10), textcoords="offset points", fontsize=8)
+            labelled = threshold
+    axes.locator_params(axis="x", nbins=4)
     axes.set(
         xlabel="alpha",
         ylabel="cost + alpha * penalty",
         title=f"penalty {name}",
         xlim=(0, alpha[-1]),
-        ylim=(0, 1.5 * values.min(axis=0)[-1]),
+        ylim=(0, 1.9 * values.min(axis=0)[-1]),
     )
+    axes.legend(fontsize=8, loc="upper left")
 
 
 def points(axes, prunings, penalty, name):

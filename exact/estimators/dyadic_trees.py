@@ -58,7 +58,7 @@ class DyadicTreeClassifier(_DyadicTree):
     ----------
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
         As for `minimise_risk`: the spatially adaptive penalty, the square-root penalty, a number as the penalty per
-        leaf, or your own additive or size penalty.
+        leaf, or an object: on root fragments, your own additive or size penalty.
     strength : float, default 0.1
         Multiplies the penalty. The theory has 1, with large constants; choose it by cross-validation.
     levels : int or None, default None

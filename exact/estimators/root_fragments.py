@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, root_fragment
 from pactree_mcmc.core.checks import check_choice, check_flag
 from pactree_mcmc.model import DyadicCuts
 from pactree_mcmc.table.validation import read_data
 
-from ..systems.mansour_mcallester.root_fragments import minimise_root_fragment
+from ..systems.mansour_mcallester.root_fragments import minimise_root_fragment, refuse_use_of_rows
 from ..systems.scott.risk_minimisation import default_levels, needs_cyclic
 from .dyadic_trees import _DyadicTree
 from .rows import read_rows
@@ -119,7 +120,7 @@ class RootFragmentClassifier(_DyadicTree):
             max_cells=self.max_cells,
         )
         self.tree_, self.fragment_, self.split_bits_ = found.tree, found.fragment, found.split_bits
-        self.risk_, self.penalty_ = found.risk, found.penalty
+        self.risk_, self.penalty_, self._use_of_rows = found.risk, found.penalty, found.use_of_rows
         return self
 
     def _splits(self, n: int, p: int) -> DyadicCuts:
@@ -139,11 +140,13 @@ class RootFragmentClassifier(_DyadicTree):
         Raises
         ------
         ValueError
-            If neither ``bounds`` nor ``split_prior`` was given, a node of the tree holds none of the rows, the tree has
-            more than ``n_classes`` classes, or ``delta`` is out of range.
+            If neither ``bounds`` nor ``split_prior`` was given, or the latter takes its cuts from the rows, a node of
+            the tree holds none of the rows, the tree has more than ``n_classes`` classes, or ``delta`` is out of range.
         """
+        check_is_fitted(self)
         if self.split_prior is None:
             self._check_bounds()
+        refuse_use_of_rows(self._use_of_rows)
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         return root_fragment(
             self.tree_, X, self._numbered(y), split_bits=self.split_bits_, n_classes=n_classes, delta=delta

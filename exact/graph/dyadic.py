@@ -301,6 +301,8 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
     weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
     cyclic = told(takes_turns, model.split_prior)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
+    for name, kind in OF_EDGES.items():  # a graph of the root alone has none
+        parts[name].append(np.empty(0, dtype=kind))
     before = None
     n_edges = 0
     for layer in layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
@@ -322,6 +324,7 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
 
 
 COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
+OF_EDGES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split": np.int64, "log_rule": np.float64}
 
 
 def _link(

@@ -12,14 +12,11 @@ EDGES_PER_CELL = 32
 
 MOST_CELLS = 1 << 56
 
+SAMPLE = "sample"
+"""What can be done in place of the exact sum."""
+
 BYTES_PER_CELL = 128
 """A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
-
-
-TO_DO = (
-    "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or "
-    "sample."
-)
 
 
 class Intractable(ValueError):
@@ -33,7 +30,7 @@ class Intractable(ValueError):
         The ``max_cells`` given, or the number that fits into memory.
     fits : dict of str to int
         Settings each of which, changed alone, is enough, according to bounds: ``max_cuts``, ``GridCuts``,
-        ``DyadicCuts``, ``max_depth``; and a ``max_cells`` that is enough. Empty if none is known.
+        ``DyadicCuts``, ``max_depth``, ``levels``; and a ``max_cells`` that is enough. Empty if none is known.
     """
 
     def __init__(
@@ -42,24 +39,35 @@ class Intractable(ValueError):
         allowed: int,
         what: str = "cells",
         fits: dict[str, int] | None = None,
-        advice: str = TO_DO,
+        instead: str = SAMPLE,
+        advice: str | None = None,
     ) -> None:
-        self.needed, self.allowed, self.what, self.advice = int(needed), int(allowed), what, advice
-        self.fits = {} if fits is None else fits
+        self.needed, self.allowed, self.what, self.instead = int(needed), int(allowed), what, instead
+        self.fits, self.advice = {} if fits is None else fits, advice
+        advice = advice or (
+            "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
+            f"memory goes, or {instead}."
+        )
         if self.fits:
-            settings = [_setting(name, value) for name, value in self.fits.items()]
-            advice = f"Any one of these fits: {', '.join(settings)}; or sample."
+            prior = " of the tree prior" if instead == SAMPLE else ""
+            settings = [_setting(name, value, prior) for name, value in self.fits.items()]
+            advice = f"Any one of these fits: {', '.join(settings)}; or {instead}."
         super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed. {advice}")
 
     def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.advice)
+        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice)
+
+    def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
+        """The same refusal by a function that has the settings ``names`` alone, under the names given there."""
+        fits = {names[name]: value for name, value in self.fits.items() if name in names}
+        return Intractable(self.needed, self.allowed, self.what, fits, instead)
 
 
-def _setting(name: str, value: int) -> str:
+def _setting(name: str, value: int, prior: str) -> str:
     if name == "max_cuts":
         return f"LocalCuts(max_cuts={value})"
     if name == "max_depth":
-        return f"max_depth={value} of the tree prior"
+        return f"max_depth={value}{prior}"
     return f"{name}({value})" if name.endswith("Cuts") else f"{name}={value:,}".replace(",", "_")
 
 

@@ -10,6 +10,8 @@ from ..core.checks import check_count, check_number
 SMALLEST_DELTA = 1e-300
 LARGEST_KL = 1e300
 """Beyond these the terms of a bound overflow."""
+LEAST_PART = 1e-3
+"""Of delta, for one of several bounds: a part of an allowed delta is allowed."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Bound:
 
 def check_delta(delta: float) -> float:
     """Refuse a ``delta`` outside (0, 1), or so near its ends that it cannot be halved or counted."""
-    allowed = "0 < delta < 1, the probability that the bound fails"
-    return check_number("delta", delta, allowed, SMALLEST_DELTA, 1.0 - 2.0**-53)
+    allowed = f"{SMALLEST_DELTA:g} <= delta < 1, the probability that the bound fails"
+    return check_number("delta", delta, allowed, SMALLEST_DELTA * LEAST_PART, 1.0 - 2.0**-53)
 
 
 def check_fraction(name: str, value: float) -> float:

@@ -37,7 +37,7 @@ def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> Weighed:
     """Risk, tandem loss and divergence of weights (n_trees,); ``wrong`` (n_trees, n) uint8: who errs where."""
     some = weight > 0.0
     kl = float((weight[some] * np.log(weight[some] / prior[some])).sum())
-    mean = _mean_wrong(weight, wrong)
+    mean = np.minimum(_mean_wrong(weight, wrong), 1.0)
     return Weighed(weight, float(mean.mean()), float((mean * mean).mean()), max(kl, 0.0))
 
 

@@ -112,6 +112,14 @@ def test_it_covers():
     assert max(failures(15, 0.5)) <= 0.5
 
 
+def test_rows_on_which_all_trees_err(post):
+    """Weights whose sum is a hair above 1 must not make a risk above 1."""
+    X, _ = rows(np.random.default_rng(1), 50)
+    for n_trees in (7, 30, 60):
+        c = post.holdout_certificate(X, ["other"] * 50, choose=True, n_trees=n_trees)
+        assert all(bound.value > 0.9 for bound in c.bounds.values())
+
+
 @pytest.mark.slow
 def test_it_covers_500_data_sets():
     any_fails, chosen_fails = failures(500, 0.2)

@@ -124,6 +124,28 @@ def test_the_bound_of_a_tree():
     assert pc.tree_bits(tree, 7.5)[0] == pytest.approx(length)
 
 
+@pytest.mark.parametrize(
+    ("eps", "penalty", "ratio", "naive"),
+    [
+        (0.3, 0.3446, 1.138, 0.550),
+        (0.1, 0.1058, 1.058, 0.316),
+        (0.03, 0.03076, 1.025, 0.173),
+        (0.01, 0.01028, 1.028, 0.1),
+    ],
+)
+def test_the_example_of_section_three(eps, penalty, ratio, naive):
+    """Two subtrees, each in the form of one long split, below a split of 4 bits; the table of docs/reproduced.md."""
+    n, ln2 = 2 * 10**9, math.log(2.0)
+    tree = Tree([0, 0, -1, -1, 0, -1, -1], [0.5, 0.2, 0, 0, 0.7, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0])
+    bits = np.array([2.0 / ln2 * eps * n, eps**4 * n])
+    rows = [n, round(eps * n), round(eps * n) - 1, 1, n - round(eps * n), n - round(eps * n) - 1, 1]
+    found = pc.compute_R(tree, rows, split_bits=np.array([4.0, bits[0] - 5.0, 0, 0, bits[1] - 5.0, 0, 0]))
+    assert found.leaves.tolist() == [1, 4]
+    assert found.penalty == pytest.approx(penalty, rel=1e-3)
+    assert found.penalty / (ln2 * bits.sum() / (2 * n)) == pytest.approx(ratio, abs=6e-4)
+    assert math.sqrt(ln2 * bits.sum() / (2 * n)) == pytest.approx(naive, abs=6e-4)
+
+
 def test_code_lengths_satisfy_kraft():
     """Trees over two splits, three classes, at most three internal nodes: 2^-bits sums to less than one."""
 

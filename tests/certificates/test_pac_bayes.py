@@ -135,7 +135,7 @@ def test_constant_of_the_confidence():
             r"lam=2.0 is out of range; give 0 < lam < 2",
         ),
         (lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 0.0), r"lam=0.0 is out of range"),
-        (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 1.0), r"delta=1.0 is out of range; give 0 < delta < 1"),
+        (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 1.0), r"delta=1.0 is out of range; give 1e-300 <= delta < 1"),
         (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 0.0), r"delta=0.0 is out of range"),
         (lambda: pc.pac_bayes_kl(1.1, 1.0, 100), r"risk=1.1 is out of range; give the mean of losses in \[0, 1\]"),
         (lambda: pc.pac_bayes_kl(0.1, -1.0, 100), r"kl=-1.0 is out of range"),
@@ -150,3 +150,8 @@ def test_constant_of_the_confidence():
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_smallest_delta_can_be_shared_among_bounds():
+    assert pc.vote_cantelli(0.1, 0.05, 1.0, 1000, 1e-300).raw > pc.vote_cantelli(0.1, 0.05, 1.0, 1000, 1e-200).raw
+    assert pc.vote_split_kl(0.1, 0.05, 1.0, 1000, 1e-300).raw > 0.1

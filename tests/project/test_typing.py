@@ -1,12 +1,16 @@
 """The programs that mypy checks use every public name; running mypy on them is a step of .ci/run."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import exact
 import pactree_mcmc as pt
+from tests import ROOT
 
 HERE = Path(__file__).parent / "typing"
 PUBLIC = {"pt": pt, "exact": exact, "certificates": pt.certificates, "plots": pt.plots, "testing": pt.testing}
@@ -45,3 +49,11 @@ def test_wrong_uses_each_name_the_error_they_are():
     bodies = [i for i, line in enumerate(lines) if line.startswith("    ")]
     assert len(bodies) >= 12
     assert [lines[i] for i in bodies if "# type: ignore[" not in lines[i]] == []
+
+
+@pytest.mark.slow
+def test_the_program_of_types_runs_to_its_end():
+    words = [sys.executable, "-W", "ignore", "-m", "tests.project.typing.face"]
+    more = {"capture_output": True, "text": True, "check": False}
+    done = subprocess.run(words, cwd=ROOT, env=os.environ | {"MPLBACKEND": "Agg"}, **more)
+    assert done.returncode == 0, done.stderr[-2000:]

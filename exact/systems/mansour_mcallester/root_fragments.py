@@ -17,6 +17,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums, hull_by_size
 from ...graph.cells import CellGraph, build_graph
+from ...graph.limits import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import by_slot, with_terms
@@ -43,6 +44,8 @@ class RootFragmentTree(NamedTuple):
     delta: float
     n_cells: int
     """Number of cells searched."""
+    use_of_rows: str | None = None
+    """How the splits depend on the rows, so that there is no bound; None: they do not, as far as can be seen."""
 
     @property
     def objective(self) -> float:
@@ -51,10 +54,23 @@ class RootFragmentTree(NamedTuple):
 
     @property
     def bound(self) -> Bound:
-        """The bound on the true risk, with the whole penalty, that of strength 1."""
+        """The bound on the true risk, with the whole penalty, that of strength 1.
+
+        Raises
+        ------
+        ValueError
+            If the splits depend on the counted rows (`use_of_rows`).
+        """
+        refuse_use_of_rows(self.use_of_rows)
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
         return Bound("Mansour-McAllester, root fragment", self.risk + penalty, self.delta, terms)
+
+
+def refuse_use_of_rows(use_of_rows: str | None) -> None:
+    """Refuse to bound the risk of trees whose splits depend on the counted rows."""
+    if use_of_rows is not None:
+        raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {use_of_rows}.")
 
 
 def minimise_root_fragment(
@@ -81,8 +97,8 @@ def minimise_root_fragment(
         The splits that trees may have: those of dyadic trees, of a grid, or of the prunings of one tree. For the bound
         to hold they must have been fixed before the rows were seen: bounds, cuts or a tree from other rows.
     split_bits : float, optional
-        Code length of a split, bits, >= 0. Default: log2 of the number of splits that the root may have, which none
-        of its cells exceeds.
+        Code length of a split, bits. Default, and the least that a code can have: log2 of the number of splits that
+        the root may have, which no other cell exceeds.
     max_depth : int, optional
         Largest depth of a leaf. Default: limited only by the splits.
     n_classes : int, default 2
@@ -137,12 +153,26 @@ def minimise_root_fragment(
             f"y has {len(model.classes_)} classes and n_classes={n_classes}; give how many labels there can be, known "
             "before the rows were seen."
         )
-    graph = _without_empty(build_graph(model, max_cells))
-    if split_bits is None:
-        split_bits = math.log2(max(1, int(graph.first_edge[1])))
-    split_bits = check_number("split_bits", split_bits, "the length of a prefix code, >= 0", 0.0, MOST)
+    try:
+        graph = _without_empty(build_graph(model, max_cells))
+    except Intractable as refusal:
+        names = {name: name for name in ("DyadicCuts", "GridCuts", "max_depth", "max_cells")}
+        raise refusal.in_terms_of(names, "coarser splits") from None
+    n_splits = max(1, int(graph.first_edge[1]))
+    least = math.log2(n_splits)
+    allowed = f"the length of a prefix code for {n_splits:,} splits, >= {least:.6g} bits"
+    split_bits = least if split_bits is None else check_number("split_bits", split_bits, allowed, least - 1e-9, MOST)
     code = _Code(1.0 + split_bits + 1.0 + math.log2(n_classes), 1.0 + math.log2(n_classes), split_bits + 2.0, level)
-    return _minimise(model, graph, code, split_bits, strength, float(delta))
+    return _minimise(model, graph, code, split_bits, strength, float(delta))._replace(use_of_rows=_use_of_rows(model))
+
+
+def _use_of_rows(model: TreeModel) -> str | None:
+    """How the splits of a model depend on the rows, and what to give instead; None: they do not."""
+    nominal = np.flatnonzero(model.columns.is_nominal)
+    if len(nominal) and not isinstance(model.split_prior, FixedTree):
+        name = model.columns.names[nominal[0]]
+        return f"the splits of the nominal column {name!r} are subsets of the categories there; give it as numbers"
+    return model.split_prior.use_of_rows
 
 
 class _Code(NamedTuple):

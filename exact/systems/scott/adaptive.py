@@ -8,6 +8,7 @@ comes from one pass; the trees of all multipliers are the lower hull of (constra
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -61,12 +62,19 @@ def smallest_on_hull(
     problem: DyadicProblem, weighed: Weighed, alpha: float, tolerance: float, strength: float
 ) -> tuple[Point, float]:
     """The tree on the hull with the least objective within the constraint, and how far below it another may be."""
-    inside, outside = (_best_at(problem, weighed, m, tolerance, strength) for m in (LARGEST_MULTIPLIER, 0.0))
+    return follow_multipliers(lambda m: _best_at(problem, weighed, m, tolerance, strength), alpha)
+
+
+def follow_multipliers(best_at: Callable[[float], Point], alpha: float) -> tuple[Point, float]:
+    """The least objective among the points that are best for a multiplier and have a constraint of at most ``alpha``,
+    and how far below it another point may be.
+    """
+    inside, outside = best_at(LARGEST_MULTIPLIER), best_at(0.0)
     if outside.constraint <= alpha + TOLERATED:
         return outside, 0.0
     for _ in range(MOST_PASSES):
         slope = (inside.objective - outside.objective) / (outside.constraint - inside.constraint)
-        found = _best_at(problem, weighed, slope, tolerance, strength)
+        found = best_at(slope)
         if found.objective + slope * (found.constraint - outside.constraint) >= outside.objective - TOLERATED:
             break
         if found.constraint <= alpha + TOLERATED:

@@ -14,11 +14,10 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
-from ...graph.cells import build_graph
 from ...recursion.terms import with_terms
 from ...semirings.algebras import Best
 from .penalties import Sample
-from .risk_minimisation import DyadicProblem, grown_tree
+from .risk_minimisation import DyadicProblem, dyadic_graph, grown_tree
 
 
 class OracleInequality(NamedTuple):
@@ -118,8 +117,7 @@ def dyadic_oracle(
         leaf=DirichletMultinomial(),
         sample_weight=p.ravel(),
     )
-    graph = build_graph(model, max_cells)
-    graph = with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
+    graph = dyadic_graph(model, max_cells, cyclic)
     sums = graph.stats
     nats = dyadic_bits(graph.depth, table.n_features, cyclic=cyclic) * math.log(2.0)
     mass = 4.0 * np.maximum(sums.sum(axis=1) / m, (nats + math.log(n)) / (2.0 * n))

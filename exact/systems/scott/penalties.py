@@ -161,7 +161,7 @@ def read_penalty(penalty: Any) -> Penalty:
         return penalty
     raise ValueError(
         f"penalty={in_words(penalty)} is unknown; give 'adaptive', 'square-root', a number for the cost of a leaf, "
-        "AdditivePenalty(...) or SizePenalty(...)."
+        "SpatiallyAdaptive(...), SquareRoot(...), AdditivePenalty(...), SizePenalty(...) or RootFragments(...)."
     )
 
 

@@ -295,14 +295,17 @@ def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.n
     """Places of the family's members among trees of ascending ``penalty``, largest first, and their thresholds.
 
     From the smallest tree of least cost on, the next one is that with the least
-    ``gamma = (rise of cost) / (fall of penalty)``, of several the smallest (Figure 4.3).
+    ``gamma = (rise of cost) / (fall of penalty)``, of several the smallest (Figure 4.3). Costs that differ by rounding
+    are equal, so that of several trees on one line only the ends are members.
     """
-    members, threshold = [int(np.argmin(cost))], [0.0]
+    slack = ROUNDING * float(np.abs(cost).max())
+    members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]
     while members[-1] > 0:
         here = members[-1]
-        gamma = (cost[:here] - cost[here]) / (penalty[here] - penalty[:here])
-        members.append(int(np.argmin(gamma)))
-        threshold.append(float(gamma[members[-1]]))
+        rise, fall = cost[:here] - cost[here], penalty[here] - penalty[:here]
+        least = float((rise / fall).min())
+        members.append(int(np.argmax(rise <= least * fall + slack)))
+        threshold.append(max(least, 0.0))
     return np.array(members), np.array(threshold)
 
 

@@ -17,6 +17,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
 from ...graph.cells import CellGraph, build_graph
+from ...graph.limits import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, IS_LEFT, PARENT, RIGHT, SPLIT, Grown
 from ...recursion.terms import with_terms
@@ -148,11 +149,20 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
     depth = default_levels(max(n, 2), p, cyclic=cyclic) if levels is None else levels
     split_prior = DyadicCuts(depth, cyclic=cyclic, bounds=bounds)
     model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=split_prior, leaf=DirichletMultinomial())
-    graph = build_graph(model, max_cells)
-    graph = with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
+    graph = dyadic_graph(model, max_cells, cyclic)
     classes = model.classes_
     assert classes is not None
     return DyadicProblem(model, graph, graph.stats, Sample(n, p, len(classes), cyclic))
+
+
+def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
+    """The cells of a dyadic model; splits have prior factor 1, and a cell without rows is not split."""
+    try:
+        graph = build_graph(model, max_cells)
+    except Intractable as refusal:
+        names = {"DyadicCuts": "levels", "max_cells": "max_cells"}
+        raise refusal.in_terms_of(names, "fewer columns" if cyclic else "cyclic=True") from None
+    return with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
 
 
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:

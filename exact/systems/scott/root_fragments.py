@@ -158,7 +158,6 @@ def best_fragments(
     value = hull.weight[at] - paid
     first = np.cumsum(hull.length) - hull.length
     top = np.maximum.reduceat(value, first)
-    chosen = np.array([int(np.argmax(value[a : a + n])) for a, n in zip(first, hull.length, strict=True)])
     best = best_sums(with_terms(graph, log_stop=top))
     nodes: list[tuple[int, int]] = []
     wrong = penalty = 0.0
@@ -171,7 +170,7 @@ def best_fragments(
             todo += [(int(graph.right[e]), -1), (int(graph.left[e]), -1)]
             continue
         if wanted < 0:
-            wanted = int(chosen[c])
+            wanted = int(np.argmax(value[first[c] : first[c] + hull.length[c]]))
             wrong -= float(hull.weight[hull.start[c] + wanted])
             penalty += float(paid[first[c] + wanted]) / sample.n
         e, left, right = _split_of_corner(graph, hull, c, wanted)

@@ -92,10 +92,12 @@ class DyadicCuts(BoxSplitPrior):
                 raise ValueError(f"column {columns.names[k]!r} is nominal; use LocalCuts or GridCuts.")
             x = columns.ordered_coordinate(table.column(k), c)
             x = x[np.isfinite(x)]
-            lower, upper = (x.min(), x.max()) if self.bounds is None else self.bounds[k]
+            lower, upper = (float(end) for end in ((x.min(), x.max()) if self.bounds is None else self.bounds[k]))
             if upper <= lower:
                 upper = lower + max(1.0, abs(lower))
-            out.append(DyadicScale(float(lower), float(upper), int(self.levels)))
+            if upper == np.inf:  # a constant column of numbers too large to be doubled
+                lower, upper = 0.0, lower
+            out.append(DyadicScale(lower, upper, int(self.levels)))
         return out
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:

@@ -96,6 +96,24 @@ def test_two_rows_of_equal_values():
         assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
 
 
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_dyadic_trees_of_depth_zero(cyclic):
+    split_prior, prior = pt.DyadicCuts(2, cyclic=cyclic), pt.ChipmanPrior(0.5, 1.0, max_depth=0)
+    model = pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], split_prior=split_prior, tree_prior=prior)
+    assert exact.solve(model).n_trees == 1
+    assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
+    assert exact.RootFragmentClassifier(levels=2, max_depth=0).fit([[0.0], [1.0]] * 2, [0, 1] * 2).tree_.n_leaves == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e308, -1e308, 1.7976931348623157e308])
+def test_dyadic_cuts_of_a_constant_column_of_the_largest_numbers(value):
+    model = pt.TreeModel([[value, 0.0], [value, 1.0]], [0, 1], split_prior=pt.DyadicCuts(1, cyclic=True))
+    tree = exact.solve(model).map_tree()
+    assert np.isfinite(tree.threshold).all()
+    assert np.isfinite(exact.solve(model).log_evidence)
+
+
 def test_a_tree_that_does_not_fit_the_columns():
     design = pt.FixedTree(pt.Tree([3, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]))
     with pytest.raises(ValueError, match="splits on feature 3; there are 2 features"):

@@ -236,3 +236,25 @@ def test_bad_input():
     joint = pt.context_tree(1, 3)
     with pytest.raises(ValueError, match="joint"):
         Prunings(joint, np.array([[0], [1], [2]]), [0, 1, 1])
+
+
+def test_of_prunings_on_one_line_the_ends_are_members():
+    """Thresholds that are equal but for rounding belong to one step, whatever the family was taken from."""
+    cost = np.array([0.375, 0.3125, 0.2625, 0.25, 0.2375, 0.225])  # 3 to 5 leaves lie on the line from 3 to 6
+    members, threshold = follow_hull(cost, np.arange(1.0, 7.0))
+    assert members.tolist() == [5, 2, 1, 0]
+    assert threshold == pytest.approx([0.0, 0.0125, 0.05, 0.0625])
+    members, _ = follow_hull(np.array([1.0, 0.3, 0.3 - 1e-17, 0.1 + 0.2]), np.arange(1.0, 5.0))
+    assert members.tolist() == [1, 0]
+
+
+def test_the_family_is_the_same_by_way_of_another_penalty():
+    """Integer errors on few rows make many ties."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        X = rng.random((40, 2))
+        y = (X[:, 0] > 0.5) ^ (rng.random(40) < 0.3)
+        prunings = Prunings(DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(X, y), X, y)
+        own, through = (prunings.family(lambda k: k, dominated_by=other) for other in (None, np.square))
+        assert own.n_leaves.tolist() == through.n_leaves.tolist()
+        assert own.threshold == pytest.approx(through.threshold)

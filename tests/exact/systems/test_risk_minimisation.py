@@ -1,5 +1,6 @@
 """The best dyadic tree equals the best of all dyadic trees, for every kind of penalty."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -157,7 +158,7 @@ def test_concave_penalties_are_told_from_others():
 
 def test_bad_input():
     X, y = [[0.0], [1.0]], [0, 1]
-    with pytest.raises(ValueError, match=r"penalty='lasso' is unknown"):
+    with pytest.raises(ValueError, match=r"penalty='lasso' is unknown; give .*or RootFragments"):
         exact.minimise_risk(X, y, penalty="lasso")
     with pytest.raises(ValueError, match=r"strength=-1 is out of range"):
         exact.minimise_risk(X, y, strength=-1)
@@ -178,5 +179,25 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"delta=0 is out of range"):
         exact.SquareRoot(0)
     wide = np.random.default_rng(0).random((50, 40))
-    with pytest.raises(exact.Intractable):
+    with pytest.raises(exact.Intractable, match="or cyclic=True"):
         exact.minimise_risk(wide, wide[:, 0] > 0.5)
+
+
+def test_too_many_cells_in_the_words_of_the_call():
+    """What is said to fit is an argument of the function, and does fit."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
+    calls = [
+        partial(exact.minimise_risk, X, y),
+        partial(exact.neyman_pearson_tree, X, y, alpha=0.3, method="adaptive"),
+        partial(exact.dyadic_oracle, X, np.full((200, 2), 0.5), n=100, bounds=[[0, 1]] * 3),
+    ]
+    for call in calls:
+        with pytest.raises(exact.Intractable, match=r"fits: levels=\d, max_cells=[\d_]+; or cyclic=True") as refusal:
+            call(levels=6, max_cells=3000)
+        assert pickle.loads(pickle.dumps(refusal.value)).args == refusal.value.args
+        call(levels=refusal.value.fits["levels"], max_cells=3000)
+    least = partial(exact.minimise_root_fragment, X, y, split_prior=pt.DyadicCuts(6))
+    with pytest.raises(exact.Intractable, match=r"fits: .*max_depth=\d, max_cells=[\d_]+; or coarser") as refusal:
+        least(max_cells=3000)
+    least(max_cells=3000, max_depth=refusal.value.fits["max_depth"])

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -153,6 +154,23 @@ def test_the_estimator():
         exact.RootFragmentClassifier(levels=2).fit(X, label).risk_bound(X, label)
 
 
+@pytest.mark.parametrize(
+    ("split_prior", "why"),
+    [(pt.GridCuts(3), "quantiles of all rows"), (pt.DyadicCuts(2), "range of all rows"), (pt.GridCuts(2), "nominal")],
+)
+def test_no_bound_for_splits_from_the_counted_rows(split_prior, why):
+    X, y = problem(2, 200)
+    table = {"a": X[:, 0], "b": np.where(X[:, 1] > 1.5, "high", "low") if why == "nominal" else X[:, 1]}
+    found = exact.minimise_root_fragment(pd.DataFrame(table), y, split_prior=split_prior, strength=0.1)
+    assert found.objective > found.risk
+    with pytest.raises(ValueError, match=f"fixed before the rows were seen; .*{why}"):
+        found.bound  # noqa: B018
+    if why != "nominal":
+        fitted = exact.RootFragmentClassifier(split_prior, strength=0.1).fit(X, y)
+        with pytest.raises(ValueError, match=f"fixed before the rows were seen; .*{why}"):
+            fitted.risk_bound(X, y)
+
+
 X, Y = problem(0, 50)
 GRID = pt.GridCuts(CUTS)
 
@@ -164,6 +182,10 @@ GRID = pt.GridCuts(CUTS)
         (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, delta=1e-250), "is too small"),
         (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, strength=-1.0), "strength=-1.0 is out of range"),
         (lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, split_bits=-1.0), "split_bits=-1.0"),
+        (
+            lambda: exact.minimise_root_fragment(X, Y, split_prior=GRID, split_bits=1.9),
+            "a prefix code for 4 splits, >= 2",
+        ),
         (lambda: exact.minimise_root_fragment(X, np.arange(50), split_prior=GRID), "classes and n_classes=2"),
         (lambda: exact.minimise_root_fragment(X, Y / 3.0, split_prior=GRID), "class"),
     ],
