@@ -6,6 +6,7 @@ only typed and lowered. An *entry*, called from Python, links the parts it reach
 one.
 """
 
+import gc
 from collections.abc import Iterable
 from typing import Any
 
@@ -123,6 +124,16 @@ class EntryCompiler(CompilerBase):
     """numba's compiler for functions that Python calls."""
 
     lowering: type[_Lowering] = EntryLowering
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile; its objects refer to one another and live on, so that looking for garbage among them is in vain."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
 
     def define_pipelines(self) -> list[Any]:
         """Numba's passes, with the other lowering."""
