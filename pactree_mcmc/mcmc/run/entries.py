@@ -18,7 +18,7 @@ from ..edits.grow import grow_as_given
 from ..kernel import WEIGHTS, Kernel
 from ..learned.decisions import new_decisions, note_decisions
 from ..learned.graph import guess_all, join, value_all
-from ..moves.learned import draw_freely
+from ..moves.learned import add_saved, draw_freely
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 
@@ -32,7 +32,7 @@ def make_ready(chain: Chain, grown: bool) -> None:
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
     """The functions called in a run of chains, in the order of their first calls; ``grown``: from grown trees."""
     starts = [root_sums_into, split_root, grow_from] if grown or kernel.guided else [grow_as_given]
-    learning = [note_decisions, root_fractions_into, draw_weights, visit, draw_freely, join, value_all, guess_all]
+    learning = [note_decisions, root_fractions_into, draw_weights, visit, draw_freely, join, value_all, guess_all, add_saved]
     return [plant_root, *starts, *(step.run for step in kernel.steps), *(learning if kernel.guided else []), save_draw]
 
 
@@ -54,6 +54,7 @@ def members(chain: Chain, grown: bool) -> list[Member]:
         join: (graph, graph),
         value_all: (graph, PLACES),
         guess_all: (graph,),
+        add_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }
     return [Member(entry, args.get(entry, (walk, INT, INT))) for entry in entries(chain.kernel, grown)[1:]]
