@@ -21,7 +21,7 @@ from ...core.compile.jit import jit
 from ...core.logsum import log_sum
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
-from ..state.arrays import MOST_VALUES, ChainState
+from ..state.arrays import FEWEST_TOPS, MOST_VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import pick, pick_weighted
 from ..state.records import N_CELL_TERMS, N_TOPS, NONE, SCAN
@@ -294,10 +294,12 @@ def draw_split_of(
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
     """A node on the path of a row: so many levels, drawn uniformly, below the first whose cell is not too large.
 
-    How many there are to draw from stands in the density. NONE where the path ends above. Redrawing the subtree at the node does not change how probable it is.
+    How many there are to draw from stands in the density. NONE where the path ends above. Redrawing the subtree at the
+    node does not change how probable it is.
     """
-    tops = max(np.int64(state.density[len(state.density) - 1, N_TOPS]), np.int64(1))
-    unit, levels = pick(rng, len(state.order)), pick(rng, tops)
+    tops = np.int64(state.density[len(state.density) - 1, N_TOPS])
+    # in files of earlier releases it stands nowhere
+    unit, levels = pick(rng, len(state.order)), pick(rng, tops if tops > 0 else np.int64(FEWEST_TOPS))
     node, p = np.int64(0), len(model.split_prior.feature)
     while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
         if is_leaf(state, node):

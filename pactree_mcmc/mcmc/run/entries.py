@@ -32,8 +32,9 @@ def make_ready(chain: Chain, grown: bool) -> None:
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
     """The functions called in a run of chains, in the order of their first calls; ``grown``: from grown trees."""
     starts = [root_sums_into, split_root, grow_from] if grown or kernel.guided else [grow_as_given]
-    learning = [note_decisions, root_fractions_into, draw_weights, visit, draw_freely, join, value_all, guess_all, add_saved]
-    return [plant_root, *starts, *(step.run for step in kernel.steps), *(learning if kernel.guided else []), save_draw]
+    learning = [note_decisions, root_fractions_into, draw_weights, visit, draw_freely, join, value_all, guess_all]
+    steps, learning = [step.run for step in kernel.steps], [*learning, add_saved] if kernel.guided else []
+    return [plant_root, *starts, *steps, *learning, save_draw]
 
 
 def members(chain: Chain, grown: bool) -> list[Member]:

@@ -116,7 +116,8 @@ class ChainState(NamedTuple):
     density: np.ndarray
     """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density: of the root, then of
     each stratum the depth classes below; last, in the first columns, how many anchors a cell may have by depth class,
-    then of how many depths one is drawn for the top of what is redrawn, and in the last p the stratum of each feature at the root. (1, 1) without."""
+    then of how many depths one is drawn for the top of what is redrawn, and in the last p the stratum of each feature
+    at the root. (1, 1) without."""
     stratum: np.ndarray
     """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
     guide: np.recarray
