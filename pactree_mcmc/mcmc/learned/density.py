@@ -298,7 +298,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     node does not change how probable it is.
     """
     tops = np.int64(state.density[len(state.density) - 1, N_TOPS])
-    # in files of earlier releases it stands nowhere
+    # a file need not say
     unit, levels = pick(rng, len(state.order)), pick(rng, tops if tops > 0 else np.int64(FEWEST_TOPS))
     node, p = np.int64(0), len(model.split_prior.feature)
     while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
