@@ -142,8 +142,7 @@ def value_piece(graph: Any, at: int) -> None:
         level /= g
         doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS] / max(left, LEAST_LEFT)
         if doubt > 0.0:
-            # decisions that chains met stand higher than others: with few of them the guess is the most
-            level = min(max(level, piece.guess - doubt), piece.guess + g * doubt)
+            level = min(max(level, piece.guess - doubt), piece.guess + doubt)
         short = exp(min(piece.floor - largest, MOST_ABOVE)) - seen
         if left > LEAST_LEFT and short > left * exp(min(level - largest, MOST_ABOVE)):
             level = largest + log(short / left)
