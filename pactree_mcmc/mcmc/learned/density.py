@@ -21,10 +21,10 @@ from ...core.compile.jit import jit
 from ...core.logsum import log_sum
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
-from ..state.arrays import MOST_VALUES, ChainState
+from ..state.arrays import FEWEST_TOPS, MOST_VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import pick, pick_weighted
-from ..state.records import N_CELL_TERMS, NONE, SCAN
+from ..state.records import N_CELL_TERMS, N_TOPS, NONE, SCAN
 from ..state.splits import Split, fixed_split, n_splits_of
 from ..state.terms import node_log_stop, prior_index
 from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
@@ -48,7 +48,6 @@ from .terms import (
     weigh_ways,
 )
 
-N_TOPS = 3
 DEFENCE, EVENLY = 0.1, 0.03
 """Weights of the defensive parts of the splits."""
 SPLIT_DEFENCE = 0.1
@@ -295,9 +294,12 @@ def draw_split_of(
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
     """A node on the path of a row: so many levels, drawn uniformly, below the first whose cell is not too large.
 
-    NONE where the path ends above. Redrawing the subtree at the node does not change how probable it is.
+    How many there are to draw from stands in the density. NONE where the path ends above. Redrawing the subtree at the
+    node does not change how probable it is.
     """
-    unit, levels = pick(rng, len(state.order)), pick(rng, N_TOPS)
+    tops = np.int64(state.density[len(state.density) - 1, N_TOPS])
+    # a file need not say
+    unit, levels = pick(rng, len(state.order)), pick(rng, tops if tops > 0 else np.int64(FEWEST_TOPS))
     node, p = np.int64(0), len(model.split_prior.feature)
     while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
         if is_leaf(state, node):

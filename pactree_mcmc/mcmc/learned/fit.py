@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...core.special import expit
-from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS
+from ..state.arrays import FEWEST_TOPS
+from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_TOPS, N_WAY_TERMS
 from .decisions import Decisions, add_likelihood
+from .terms import ROWS_TERM
 
 FEWEST = 20
 """Decisions below which a depth class keeps its parameters."""
@@ -37,6 +39,7 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
     at the roots of most decisions.
     """
     out, column = start.copy(), N_CELL_TERMS + N_WAY_TERMS
+    out[-1, N_TOPS] = max(FEWEST_TOPS, round(mean_depth(decisions)))
     for level in range(DENSITY_LEVELS):
         # what is good below some roots is not below another: all trees together say nothing of features there
         features = FEATURE_RIDGE if level == 0 else NO_FEATURES
@@ -55,6 +58,13 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
                 cells = np.flatnonzero(here & (decisions.level == level))
                 _fit_row(decisions, cells, row, STRATUM_RIDGE, FEATURE_RIDGE)
     return out
+
+
+def mean_depth(decisions: Decisions) -> float:
+    """Mean depth of a row's leaf in the trees of the decisions, 0 of none."""
+    rows = np.expm1(decisions.cell_terms[:, ROWS_TERM])
+    whole = float(rows[decisions.level == 0].sum())
+    return float((rows * decisions.is_split).sum()) / whole if whole > 0.0 else 0.0
 
 
 def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: float, features: float) -> None:

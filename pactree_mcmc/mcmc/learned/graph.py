@@ -36,7 +36,7 @@ from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
 from .density import draw_split, known, log_split
 from .fit import spread_of
-from .terms import cell_terms_into, enter_stratum
+from .terms import NATS, ODDS, cell_terms_into, enter_stratum
 
 LEAST_TRIED = 0.02
 """Probability of trying a split by g, at least."""
@@ -140,7 +140,7 @@ def value_piece(graph: Any, at: int) -> None:
     piece.value = largest
     if g > 0.0:
         level /= g
-        doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS]
+        doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS] / max(left, LEAST_LEFT)
         if doubt > 0.0:
             level = min(max(level, piece.guess - doubt), piece.guess + doubt)
         short = exp(min(piece.floor - largest, MOST_ABOVE)) - seen
@@ -155,12 +155,13 @@ def value_piece(graph: Any, at: int) -> None:
 
 @jit
 def guess_piece(graph: Any, at: int) -> None:
-    """Guess V of a piece from the terms of its cell."""
+    """Guess V of a piece from the terms of its cell: splits gain no more than its impurity, nor less than one does."""
     piece, z = graph.piece[at], 0.0
     level = min(np.int64(piece.depth), np.int64(DENSITY_LEVELS - 1))
     for j in range(N_CELL_TERMS):
         z += graph.rule[level, j] * graph.terms[at, j]
-    piece.guess = piece.stop + log_add(0.0, z)
+    odds = graph.terms[at, ODDS]
+    piece.guess = piece.stop + log_add(0.0, max(min(z, graph.terms[at, NATS]), odds - MARGIN))
 
 
 @jit

@@ -20,6 +20,8 @@ from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS,
 from ..sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED, EVEN = range(3)
+ODDS, NATS, ROWS_TERM = 1, 3, 6
+"""Places of terms of a cell: log odds of splitting by lookahead, impurity, log(1 + rows)."""
 LOST = -30.0
 """Terms smaller by this, in nats, do not count in the sums of a proposal."""
 WAY_BITS = 32

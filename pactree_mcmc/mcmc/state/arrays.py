@@ -22,6 +22,7 @@ from .records import (
     N_CELL_TERMS,
     N_DENSITY_ROWS,
     N_FREE,
+    N_TOPS,
     N_WAY_TERMS,
     NODE,
     NONE,
@@ -43,6 +44,8 @@ MOST_VALUES = 200_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
 ANCHOR_STEPS = (56, 24, 0, 0)
 """Anchors of a cell at even steps, at most, by depth class."""
+FEWEST_TOPS = 3
+"""Depths, at least, of one of which the top of what is redrawn lies."""
 N_SKETCHED, N_SKETCH_BINS = 8, 16
 """Of a sketch of a cell: features, and bins of each."""
 MOST_GUIDES = 1 << 14
@@ -113,7 +116,8 @@ class ChainState(NamedTuple):
     density: np.ndarray
     """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density: of the root, then of
     each stratum the depth classes below; last, in the first columns, how many anchors a cell may have by depth class,
-    and in the last p the stratum of each feature at the root. (1, 1) without."""
+    then of how many depths one is drawn for the top of what is redrawn, and in the last p the stratum of each feature
+    at the root. (1, 1) without."""
     stratum: np.ndarray
     """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
     guide: np.recarray
@@ -204,7 +208,7 @@ def line_levels(n: int, limit: int, room: int) -> int:
 def first_density(p: int) -> np.ndarray:
     """Parameters before anything was learned: splits by lookahead odds, splits by a power of their gain."""
     out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
-    out[-1, :DENSITY_LEVELS] = ANCHOR_STEPS
+    out[-1, :DENSITY_LEVELS], out[-1, N_TOPS] = ANCHOR_STEPS, FEWEST_TOPS
     out[:-1, 8], out[:-1, N_CELL_TERMS], out[:-1, N_CELL_TERMS + 6] = 1.0, 0.5, 0.5
     return out
 

@@ -6,6 +6,8 @@ NONE = -1
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)
 DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS, MOST_ANCHORS = 4, 8, 10, 7, 64
 """Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it, anchors of a cell."""
+N_TOPS = DENSITY_LEVELS
+"""Column of the density's last row: of how many depths one is drawn for the top of what is redrawn."""
 N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
 N_PIECES, N_LINKS, GROWING = range(3)
 EXPLORING = 2
