@@ -25,7 +25,7 @@ from numba.core import event
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "nightly.txt"
-BUDGET, MOST, FREE = 85.0, 0.4, 0.005
+BUDGET, MOST, FREE = 70.0, 0.3, 0.005
 KEPT = {
     "tests/mcmc/run/test_length.py::test_the_default_run_repeats",
     "tests/mcmc/run/test_checkpoint.py::test_killed_run_is_finished",
