@@ -31,7 +31,7 @@ from pactree_mcmc.model import (
 )
 from pactree_mcmc.posterior.evidence import prior_mass
 
-from .graph.build import find_members
+from .graph.boxes import find_members
 from .graph.work import Points
 
 MOST_LEAVES = 32

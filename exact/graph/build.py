@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.bits import all_bits, n_bits, sort_first, spread_bits
+from pactree_mcmc.core.bits import all_bits, n_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
 from pactree_mcmc.model.split_prior.geometry import (
@@ -45,7 +45,21 @@ from .boxes import (
     widest_box,
     width,
 )
-from .work import FEATURE, LEFT, PARENT, RIGHT, SIDE, SPLIT
+from .work import (
+    FEATURE,
+    LEFT,
+    PARENT,
+    RIGHT,
+    SIDE,
+    SPLIT,
+    add_code_to_side,
+    add_to_side,
+    clear_sides,
+    forget_codes,
+    move_to_left,
+    sum_from_right,
+    tabulate,
+)
 
 N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
 ADD, ADD_WANTED, FIND = range(3)
@@ -95,9 +109,9 @@ def room(work: Any, ways: int) -> int:
 def add_root(model: Any, work: Any) -> None:
     """Add the cell of all points."""
     points, scratch = work.points, work.scratch
-    _clear_sides(work)
+    clear_sides(work)
     for i in range(len(points.rows)):
-        _add_to_side(work, LEFT, i)
+        add_to_side(work, LEFT, i)
     widest_box(model, work)
     size = scratch.side_rows[LEFT]
     if not parts_rows(model.split_prior):
@@ -105,16 +119,6 @@ def add_root(model: Any, work: Any) -> None:
         for k in range(len(model.split_prior.feature)):
             size += width(model, work, k)
     find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
-
-
-@jit
-def _add_to_side(work: Any, side: int, i: int) -> None:
-    points, scratch = work.points, work.scratch
-    scratch.side_rows[side] += points.rows[i]
-    for word in range(2):
-        scratch.side_key[side, word] ^= points.key[word, i]
-    for j in range(points.stats.shape[1]):
-        scratch.side_stats[side, j] += points.stats[i, j]
 
 
 @jit
@@ -258,63 +262,6 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 
 
 @jit
-def _clear_sides(work: Any) -> None:
-    scratch = work.scratch
-    for side in range(2):
-        scratch.side_rows[side] = 0
-        for word in range(2):
-            scratch.side_key[side, word] = 0
-        for j in range(scratch.side_stats.shape[1]):
-            scratch.side_stats[side, j] = 0.0
-
-
-@jit
-def tabulate(work: Any, n_members: int, k: int) -> int:
-    """Sums the cell's points by code of feature ``k``, codes ascending, and returns the number of codes."""
-    # local names keep the arrays in registers: the loop below is most of the builder's time
-    points, scratch = work.points, work.scratch
-    codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
-    members, slot, found = scratch.members, scratch.slot, scratch.codes
-    rows, key, stats = scratch.rows, scratch.key, scratch.stats
-    n, n_stats = 0, stats.shape[1]
-    for j in range(n_members):
-        # unsigned indices need no check for counting from the end
-        i = np.uint64(members[j])
-        code = np.uint64(codes[k, i])
-        if slot[code] < 0:
-            slot[code], found[n], rows[n] = n, codes[k, i], 0
-            key[0, n] = key[1, n] = 0
-            for a in range(n_stats):
-                stats[n, a] = 0.0
-            n += 1
-        s = np.uint64(slot[code])
-        rows[s] += point_rows[i]
-        key[0, s] ^= point_key[0, i]
-        key[1, s] ^= point_key[1, i]
-        for a in range(n_stats):
-            stats[s, a] += point_stats[i, a]
-    sort_first(scratch.codes, n)
-    return n
-
-
-@jit
-def _forget_codes(work: Any, n: int) -> None:
-    for j in range(n):
-        work.scratch.slot[work.scratch.codes[j]] = -1
-
-
-@jit
-def _add_code_to_side(work: Any, side: int, code: int) -> None:
-    scratch = work.scratch
-    s = scratch.slot[code]
-    scratch.side_rows[side] += scratch.rows[s]
-    for word in range(2):
-        scratch.side_key[side, word] ^= scratch.key[word, s]
-    for a in range(scratch.stats.shape[1]):
-        scratch.side_stats[side, a] += scratch.stats[s, a]
-
-
-@jit
 def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
     rule, scratch = model.split_prior, work.scratch
@@ -328,7 +275,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
         last = first + 1 if high - low >= 2 else first
     elif has_empty_sides(rule):
         first, last = 0, n + 1 if n > 0 else 1
-    _sum_from_right(work, n)
+    sum_from_right(work, n)
     # what is not weighed needs no numbers of its own
     weighed = _cut_to_weigh(model, work, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
     taken, number = 0, 0
@@ -340,7 +287,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
             if way == n:
                 cut = n_codes - 1
         while taken < n and scratch.codes[taken] <= cut:
-            _move_to_left(work, scratch.codes[taken])
+            move_to_left(work, scratch.codes[taken])
             taken += 1
         for a in range(scratch.suffix.shape[1]):
             scratch.side_stats[RIGHT, a] = scratch.suffix[taken, a]
@@ -354,7 +301,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
             number += 1
         if weight > 0.0:
             _add_edge(model, work, cell, k, pack_cut(cut, upper), weight)
-    _forget_codes(work, n)
+    forget_codes(work, n)
 
 
 @jit
@@ -372,28 +319,6 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
     out = new_cut(rule, k, float(ways), depth)
     set_ends(rule, out, k, low, high - 1)
     return out
-
-
-@jit
-def _sum_from_right(work: Any, n: int) -> None:
-    """Puts all codes on the right, and sums (not subtracts) the statistics from each code on into ``suffix``."""
-    scratch = work.scratch
-    _clear_sides(work)
-    for j in range(n):
-        _add_code_to_side(work, RIGHT, scratch.codes[j])
-    for a in range(scratch.suffix.shape[1]):
-        scratch.suffix[n, a] = 0.0
-        for j in range(n - 1, -1, -1):
-            scratch.suffix[j, a] = scratch.suffix[j + 1, a] + scratch.stats[scratch.slot[scratch.codes[j]], a]
-
-
-@jit
-def _move_to_left(work: Any, code: int) -> None:
-    scratch, s = work.scratch, work.scratch.slot[code]
-    _add_code_to_side(work, LEFT, code)
-    scratch.side_rows[RIGHT] -= scratch.rows[s]
-    for word in range(2):
-        scratch.side_key[RIGHT, word] ^= scratch.key[word, s]
 
 
 @jit
@@ -415,16 +340,16 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
             split = everything if way == -trivial else np.int64(0)
         else:
             split = spread_bits(parted, 1 + 2 * way)
-        _clear_sides(work)
+        clear_sides(work)
         for j in range(n):
-            _add_code_to_side(work, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])
+            add_code_to_side(work, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])
         rows_left, rows_right = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
         if min(rows_left, rows_right) < least_rows(rule):
             continue
         if not parts_box(rule) and rows_left >= rows_right:
             split |= everything & ~present
         _add_edge(model, work, cell, k, split, weight)
-    _forget_codes(work, n)
+    forget_codes(work, n)
 
 
 @jit
@@ -483,26 +408,3 @@ def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
         while table[at] >= 0:
             at = (at + 1) & mask
         table[at] = cell
-
-
-@jit
-def move_blocks(out: np.ndarray, column: np.ndarray, order: np.ndarray, first: np.ndarray) -> None:
-    """Copy each cell's block of ``column`` into ``out``, the cells in the given order."""
-    at = 0
-    for cell in order:
-        for e in range(first[cell], first[cell + 1]):
-            out[at] = column[e]
-            at += 1
-
-
-@jit
-def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
-    """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
-    for cell in range(len(deepest)):
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            if left[e] == cell or right[e] == cell:
-                deepest[cell] = limit
-        below = min(deepest[cell] + 1, limit)
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            deepest[left[e]] = max(deepest[left[e]], below)
-            deepest[right[e]] = max(deepest[right[e]], below)

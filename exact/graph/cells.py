@@ -306,13 +306,36 @@ def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, n
     out = {"first_edge": first}
     for name, column in zip(Edges._fields, edges, strict=True):
         moved = np.empty(n_edges, dtype=column.dtype)
-        _builder.move_blocks(moved, column, order, first_old)
+        move_blocks(moved, column, order, first_old)
         out[name] = rank[moved] if name in ("left", "right") else moved
     for name in ("rows", "stats", "score"):
         out[name] = getattr(cells, name)[:n][order]
     out["design"] = np.zeros(n, dtype=np.int32)
     out["depth"] = cells.depth[:n][order].astype(np.int64)
     return out
+
+
+@jit
+def move_blocks(out: np.ndarray, column: np.ndarray, order: np.ndarray, first: np.ndarray) -> None:
+    """Copy each cell's block of ``column`` into ``out``, the cells in the given order."""
+    at = 0
+    for cell in order:
+        for e in range(first[cell], first[cell + 1]):
+            out[at] = column[e]
+            at += 1
+
+
+@jit
+def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
+    """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
+    for cell in range(len(deepest)):
+        for e in range(first_edge[cell], first_edge[cell + 1]):
+            if left[e] == cell or right[e] == cell:
+                deepest[cell] = limit
+        below = min(deepest[cell] + 1, limit)
+        for e in range(first_edge[cell], first_edge[cell + 1]):
+            deepest[left[e]] = max(deepest[left[e]], below)
+            deepest[right[e]] = max(deepest[right[e]], below)
 
 
 def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.ndarray | None = None) -> CellGraph:
@@ -329,7 +352,7 @@ def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.nd
     n_layers = np.ones(len(rows), dtype=np.int64)
     if layered:
         deepest = depth.copy()
-        _builder.find_deepest(deepest, parts["first_edge"], parts["left"], parts["right"], prior.depth_limit)
+        find_deepest(deepest, parts["first_edge"], parts["left"], parts["right"], prior.depth_limit)
         n_layers += deepest - depth
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
     if prior.by_node:
