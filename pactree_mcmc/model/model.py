@@ -17,7 +17,7 @@ from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
-from ..tree.tree import Tree, check_tree
+from ..tree.tree import Tree
 from .cells import PlainCell, Split, root_cell
 from .compiled import Lowered
 from .data import Merged, Units, first_rows, merge_rows, read_target
@@ -28,20 +28,13 @@ from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import BoundSplits
-from .split_prior.geometry import has_empty_sides, parts_box, parts_rows, told
+from .split_prior.geometry import has_empty_sides, parts_box, told
 from .split_prior.local_cuts import LocalCuts
 from .tree_prior.base import PriorTables, tables
 from .tree_prior.branching_process import BranchingProcess
 from .tree_prior.chipman import ChipmanPrior
 from .tree_prior.leaf_penalty import LeafPenalty
-
-
-class Visit(NamedTuple):
-    """A node of a tree, with its cell."""
-
-    number: int
-    cell: PlainCell
-    split: Split | None
+from .visits import Visit, visits
 
 
 @kept
@@ -467,33 +460,7 @@ class TreeModel:
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
         """Nodes of ``tree`` in preorder with their cells; a split that the coding lacks is None and not followed."""
-        check_tree(tree, self.n_features)
-        todo = [(0, self.root_cell())]
-        while todo:
-            number, cell = todo.pop()
-            if tree.feature[number] == LEAF:
-                yield Visit(number, cell, None)
-                continue
-            split = self._split(tree, number, cell)
-            yield Visit(number, cell, split)
-            if split is not None:
-                left, right = self.children(cell, split)
-                todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
-
-    def _split(self, tree: Tree, node: int, cell: PlainCell) -> Split | None:
-        k, categories = int(tree.feature[node]), int(tree.categories[node])
-        if (categories >= 0) != self.columns.is_nominal[k]:
-            return None
-        if categories >= 0:
-            return Split(k, -1, categories & ((1 << int(self.n_codes[k])) - 1))
-        threshold, c = float(tree.threshold[node]), int(self.columns.coordinate(k, tree.default_left[node]))
-        scale = self.scales[c]
-        cut = scale.cut_of(threshold)
-        if cut is None and isinstance(scale, Scale) and told(parts_rows, self.split_prior):
-            # a threshold among the values of one code parts nothing in a cell that lacks the code
-            code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
-            cut = None if code in cell.codes(c) else code
-        return None if cut is None else Split(c, cut, -1)
+        return visits(self, tree)
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
