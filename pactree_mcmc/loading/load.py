@@ -16,8 +16,9 @@ from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
 from ..model.split_prior.custom_splits import SplitsOutline
+from ..posterior.draws import Draws, draws_of
 from ..posterior.joining import join_chains
-from ..posterior.sampled import Draws, SampledPosterior, draws_of
+from ..posterior.sampled import SampledPosterior
 from .require import Nonsense
 from .validate import check_course, check_draws, check_run
 from .validate_model import check_outline, check_parts, check_splits_outline

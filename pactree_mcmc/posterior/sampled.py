@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
-from ..files.calls import Call
-from ..files.encoding import kept
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
 from ..model.marginal_prior import log_marginal_prior
 from ..model.obstacles import unknown_constant
-from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
-from ..tree.coded import CodedTrees
-from ..tree.drawn import Course, RootKey, in_data_units, root_key
+from ..tree.arrays import LEAF, add_predictions_into, leaf_values, leaves_reached
+from ..tree.drawn import RootKey, root_key
 from ..tree.tree import Tree
 from .base import Posterior
 from .divergence import as_divergence, same_trees
-from .evidence import Tempering, bridges
+from .draws import DrawnTrees, draws_of
+from .evidence import bridges
 from .inference_data import as_datasets, summary, to_arviz
 from .predictive import BLOCK, has_values_by_leaf, refuse_by_row, spread, spread_by_row
 from .summaries.exploring import ExploresDraws
@@ -30,15 +28,10 @@ from .summaries.exploring import ExploresDraws
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..model import TreeModel
     from ..model.leaf.distributions import NegativeBinomial, StudentT
 
-BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
-BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
-"""Fields of `Draws` that a posterior has under another name."""
 
-
-class SampledPosterior(ExploresDraws, Posterior):
+class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
     """Draws of trees: from chains, or independent ones from the exact engine.
 
     Attributes
@@ -72,100 +65,6 @@ class SampledPosterior(ExploresDraws, Posterior):
         them again. Empty of independent draws, and of files of earlier releases.
     """
 
-    def __init__(
-        self,
-        model: TreeModel,
-        trees: CodedTrees,
-        stats: np.ndarray,
-        tree_of_draw: np.ndarray,
-        log_prior: np.ndarray,
-        log_score: np.ndarray,
-        proposed: np.ndarray,
-        accepted: np.ndarray,
-        moves: tuple[str, ...],
-        seconds: float,
-        noise_variance: np.ndarray | None = None,
-        tempering: Tempering | None = None,
-        course: Course | None = None,
-        weights_of_draw: np.ndarray | None = None,
-        calls: tuple[Call, ...] = (),
-    ) -> None:
-        self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
-        self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
-        self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
-        self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
-        self.tempering, self.course, self.calls = tempering, course, calls
-        self.weights_of_draw = weights_of_draw
-        if weights_of_draw is not None:
-            drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
-            total = np.bincount(tree_of_draw.ravel(), weights_of_draw[..., -1].ravel(), minlength=len(log_prior))
-            self.log_prior_of_tree = np.where(drawn > 0, total / np.maximum(drawn, 1), log_prior)
-
-    @cached_property
-    def distinct_trees(self) -> TreeArrays:
-        """Each tree that was drawn, once, end to end, with thresholds in the units of X; see ``coded_trees``."""
-        return in_data_units(self.model, self.coded_trees)
-
-    @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-        return self.tree_of_draw.shape[0]
-
-    @property
-    def n_draws(self) -> int:
-        """Draws per chain."""
-        return self.tree_of_draw.shape[1]
-
-    @property
-    def n_distinct_trees(self) -> int:
-        """Number of distinct trees drawn."""
-        return len(self.log_prior_of_tree)
-
-    @property
-    def log_prior(self) -> np.ndarray:
-        """Log prior of the tree of each draw, nats (chains, draws); given its feature weights where these are drawn."""
-        if self.weights_of_draw is not None:
-            return self.weights_of_draw[..., -1]
-        return self.log_prior_of_tree[self.tree_of_draw]
-
-    @property
-    def feature_weights(self) -> np.ndarray | None:
-        """Feature weights of each draw (chains, draws, p), fractions of 1, under `DirichletWeights`; else None.
-
-        Those too small for a float are 0.
-        """
-        return None if self.weights_of_draw is None else self.weights_of_draw[..., :-2]
-
-    @property
-    def concentration(self) -> np.ndarray | None:
-        """Concentration of the prior of the feature weights of each draw (chains, draws); None where they are given."""
-        return None if self.weights_of_draw is None else self.weights_of_draw[..., -2]
-
-    @property
-    def log_score(self) -> np.ndarray:
-        """Log score of the tree of each draw, nats (chains, draws)."""
-        return self.log_score_of_tree[self.tree_of_draw]
-
-    @property
-    def n_leaves(self) -> np.ndarray:
-        """Leaves of the tree of each draw, (chains, draws) int64."""
-        return self.n_leaves_of_tree[self.tree_of_draw]
-
-    @property
-    def depth(self) -> np.ndarray:
-        """Depth of the tree of each draw, (chains, draws) int64."""
-        return self.depth_of_tree[self.tree_of_draw]
-
-    @property
-    def split_counts(self) -> np.ndarray:
-        """How often the tree of each draw splits on each feature, (chains, draws, p) int64."""
-        return self.split_counts_of_tree[self.tree_of_draw]
-
-    @property
-    def root_feature(self) -> np.ndarray:
-        """Feature that the root of each draw splits on, (chains, draws) int64; -1 where the tree has no split."""
-        return self.root_feature_of_tree[self.tree_of_draw]
-
     @property
     def log_evidence(self) -> float | None:
         """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
@@ -198,11 +97,6 @@ class SampledPosterior(ExploresDraws, Posterior):
         return None
 
     @cached_property
-    def weight_of_tree(self) -> np.ndarray:
-        """Fraction of the draws that each distinct tree is, (n_distinct_trees,)."""
-        return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_distinct_trees) / self.tree_of_draw.size
-
-    @cached_property
     def log_posterior_of_tree(self) -> np.ndarray:
         """Log posterior (n_distinct_trees,) of each distinct tree, nats, unnormalised: by it trees have their odds.
 
@@ -213,29 +107,6 @@ class SampledPosterior(ExploresDraws, Posterior):
             return self.log_prior_of_tree + self.log_score_of_tree
         trees = range(self.n_distinct_trees)
         return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
-
-    @cached_property
-    def n_leaves_of_tree(self) -> np.ndarray:
-        """Leaves of each distinct tree, (n_distinct_trees,) int64."""
-        return (np.diff(self.distinct_trees.offset) + 1) // 2
-
-    @cached_property
-    def depth_of_tree(self) -> np.ndarray:
-        """Depth of each distinct tree, (n_distinct_trees,) int64."""
-        return np.maximum.reduceat(node_depths(self.distinct_trees), self.distinct_trees.offset[:-1])
-
-    @cached_property
-    def root_feature_of_tree(self) -> np.ndarray:
-        """Feature that the root of each distinct tree splits on, (n_distinct_trees,) int64; -1 without a split."""
-        return self.distinct_trees.feature[self.distinct_trees.offset[:-1]].astype(np.int64)
-
-    @cached_property
-    def split_counts_of_tree(self) -> np.ndarray:
-        """How often each distinct tree splits on each feature, (n_distinct_trees, p) int64."""
-        trees, n, p = self.distinct_trees, self.n_distinct_trees, self.model.n_features
-        inner = trees.feature != LEAF
-        tree = np.repeat(np.arange(n), np.diff(trees.offset))[inner]
-        return np.bincount(tree * p + trees.feature[inner], minlength=n * p).reshape(n, p)
 
     @cached_property
     def node_values(self) -> np.ndarray:
@@ -472,37 +343,13 @@ class SampledPosterior(ExploresDraws, Posterior):
         return summary(self)
 
     def __repr__(self) -> str:
-        kept = self.accepted.sum() / max(self.proposed.sum(), 1)
+        fraction = self.accepted.sum() / max(self.proposed.sum(), 1)
         return (
             f"SampledPosterior({self.n_chains} chains x {self.n_draws} draws, {self.n_distinct_trees} distinct trees, "
-            f"{self.n_leaves.mean():.1f} leaves, acceptance {kept:.3f})"
+            f"{self.n_leaves.mean():.1f} leaves, acceptance {fraction:.3f})"
         )
 
 
 def fractions(amount: np.ndarray) -> np.ndarray:
     """Amounts >= 0 over their sum; zeros if there are no others."""
     return amount / max(amount.sum(), np.finfo(np.float64).tiny)
-
-
-@kept
-class Draws(NamedTuple):
-    """A sampled posterior apart from its model and what continuing it needs."""
-
-    trees: CodedTrees
-    stats: np.ndarray
-    tree_of_draw: np.ndarray
-    log_prior: np.ndarray
-    log_score: np.ndarray
-    proposed: np.ndarray
-    accepted: np.ndarray
-    moves: tuple[str, ...]
-    seconds: float
-    noise_variance: np.ndarray
-    tempering: Tempering | None
-    weights_of_draw: np.ndarray | None = None
-    calls: tuple[Call, ...] = ()
-
-
-def draws_of(posterior: SampledPosterior) -> Draws:
-    """Returns the part of a posterior that files keep."""
-    return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})

@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.files.write import write_parts
 from pactree_mcmc.mcmc import sampling
-from pactree_mcmc.posterior.sampled import draws_of
+from pactree_mcmc.posterior.draws import draws_of
 
 X = np.arange(30.0)[:, None]
 MODEL = pt.TreeModel(X, X[:, 0] > 14)

@@ -13,8 +13,8 @@ from pactree_mcmc.files.write import write_parts
 from pactree_mcmc.model.marginal_prior import log_marginal_prior
 from pactree_mcmc.model.prior_draws import draw_prior
 from pactree_mcmc.posterior.convergence import check_convergence
+from pactree_mcmc.posterior.draws import draws_of
 from pactree_mcmc.posterior.ess import autocorrelation_times
-from pactree_mcmc.posterior.sampled import draws_of
 
 RNG = np.random.default_rng(5)
 N = 36
