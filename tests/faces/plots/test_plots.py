@@ -28,12 +28,6 @@ STATUS = np.array(["divorced", "married, living apart", "never married", "unknow
 TEN = np.array(["class one", *(f"class number {word}" for word in ("two", "three", "4", "5", "6", "7", "8", "9", "X"))])
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def random_tree(n_leaves, n_values, seed=0, names=LONG, classes=None, skew=False):
     """A tree of given size; its last feature is nominal."""
     rng = np.random.default_rng(seed)

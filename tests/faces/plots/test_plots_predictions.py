@@ -28,12 +28,6 @@ from pactree_mcmc.posterior.inference_data import load_arviz
 from tests.problems.everyday import everyday
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @functools.cache
 def problem(regression=False):
     """Two ordered features and a nominal one."""

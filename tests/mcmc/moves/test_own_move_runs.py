@@ -1,0 +1,235 @@
+"""Runs with a move of one's own: in kernels, in files, on executors, compiled once."""
+
+import importlib.util
+import pickle
+import sys
+import types
+from concurrent.futures import ProcessPoolExecutor
+from math import log
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc import moves
+from pactree_mcmc.core.compile.digest import NOT_KEPT, key_of
+from pactree_mcmc.mcmc.kernel import read_kernel
+from tests.mcmc.moves.own_moves import (
+    SETTINGS,
+    X,
+    Y,
+    another_cut,
+    compiled,
+    grow_or_prune,
+    own_cut,
+    own_growth,
+    small_model,
+    stands_still,
+)
+
+# in kernels
+
+
+@compiled
+def test_posterior_of_a_kernel_with_own_moves():
+    """Against the exact posterior, in a mixture of two moves of one's own alone."""
+    model = small_model()
+    kernel = {own_growth(): 0.7, own_cut(): 0.3}
+    post = pt.sample(model, 4000, tune=200, chains=2, rng=5, proposals=20, kernel=kernel, progress=False)
+    truth = exact.solve(model)
+    assert post.moves == ("half grow", "half prune", "another cut")
+    assert np.abs(post.predict_proba(X) - truth.predict_proba(X)).max() < 0.02
+    assert np.abs(post.n_leaves_pmf()[:5] - truth.n_leaves_pmf()[:5]).max() < 0.03
+    # at a stump there is nothing to cut, and nothing is counted
+    assert 0.25 * 160_000 < post.proposed.sum(axis=(0, 1))[2] <= 0.3 * 160_000
+    assert (post.accepted.sum(axis=(0, 1)) > 100).all()
+
+
+@compiled
+def test_same_seed_same_draws_whatever_runs_the_chains():
+    model, kernel = small_model(), {"grow-prune": 0.5, own_cut(): 0.5}
+    one, other = (pt.sample(model, kernel=kernel, **SETTINGS) for _ in range(2))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        third = pt.sample(model, kernel=kernel, executor=executor, **SETTINGS)
+    for post in (other, third):
+        assert np.array_equal(one.tree_of_draw, post.tree_of_draw)
+        assert np.array_equal(one.accepted, post.accepted)
+
+
+@compiled
+def test_another_move_changes_no_draw_of_the_others():
+    """Counters belong to the kernel: a move of weight 0 leaves everything as it is."""
+    model = small_model()
+    one = pt.sample(model, kernel={"grow-prune": 1.0}, **SETTINGS)
+    other = pt.sample(model, kernel={"grow-prune": 1.0, own_cut(): 0.0}, **SETTINGS)
+    assert one.moves == other.moves == ("grow", "prune")
+    assert np.array_equal(one.tree_of_draw, other.tree_of_draw)
+
+
+def test_default_in_a_mixture():
+    """Its moves share its weight as they do by themselves."""
+    move = own_cut()
+    kernel = read_kernel({"default": 0.9, move: 0.1})
+    alone = read_kernel("default")
+    assert kernel.names == (*alone.names, "another cut")
+    assert np.allclose(kernel.weights[:-1], 0.9 * np.array(alone.weights))
+    assert kernel.weights[-1] == pytest.approx(0.1)
+    assert kernel.own == (move,)
+    assert kernel.moves[-1] == "another cut"
+    assert kernel.firsts == [kernel.moves.index(step.counts[0]) for step in kernel.steps]
+    whole = read_kernel({"default": 0.9, move: 0.1}, best="whole", adapts=True)
+    cost = np.vstack([np.ones(len(whole.names)), np.arange(1.0, 1 + len(whole.names))])
+    tuned = whole.by_cost(cost, 5000.0)
+    assert tuned.names == whole.names
+    assert sum(tuned.weights) == pytest.approx(1.0)
+    assert tuned.own == (move,)
+    # what moves of one's own weigh beside the local ones stays
+    local = whole.names.index("rotate")
+    assert tuned.weights[-1] / tuned.weights[local] == pytest.approx(whole.given[-1] / whole.given[local])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (lambda: {pt.Move("swap", another_cut): 1.0}, "has the name 'swap'"),
+        (lambda: {pt.Move("default", another_cut): 1.0}, "has the name 'default'"),
+        (lambda: {own_cut(): 1.0, pt.Move("another cut", grow_or_prune): 1.0}, "has the name 'another cut'"),
+        (lambda: {pt.Move("mine", another_cut, counts=("grow",)): 1.0}, "has the name 'grow'"),
+        (lambda: {own_cut(): -1.0}, "give a finite number >= 0"),
+        (lambda: own_cut(), r"give one of \['default'"),
+        (lambda: {another_cut: 1.0}, "pt.Move of your own"),
+    ],
+)
+def test_kernels_that_are_none(kernel, words):
+    with pytest.raises(ValueError, match=words):
+        pt.sample(small_model(), kernel=kernel(), **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: pt.Move("", another_cut), ValueError, "give the move a name"),
+        (lambda: pt.Move(3, another_cut), ValueError, "give the move a name"),
+        (lambda: pt.Move("mine", 3), TypeError, "give a function of rng, model and state"),
+        (lambda: pt.Move("mine", lambda rng: None), TypeError, "takes 1 arguments"),
+        (lambda: pt.Move("mine", another_cut, counts=("a", "b", "c")), ValueError, "one or two different names"),
+    ],
+)
+def test_moves_that_are_none(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+# in files
+
+
+@compiled
+def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
+    model, kernel = small_model(), {"grow-prune": 0.5, own_cut(): 0.5}
+    whole = pt.sample(model, kernel=kernel, **SETTINGS | {"draws": 60})
+    post = pt.sample(model, kernel=kernel, **SETTINGS)
+    path = tmp_path / "post.nc"
+    post.save(path)
+    loaded = pt.load(path)
+    assert np.array_equal(loaded.predict_proba(X), post.predict_proba(X))
+    assert loaded.moves == post.moves == ("grow", "prune", "another cut")
+    with pytest.raises(ValueError, match=r"'another cut' that is not the library's.*moves="):
+        pt.resume(loaded, 20, progress=False)
+    other = pt.Move("another cut", grow_or_prune, counts=("a", "b"))
+    with pytest.raises(ValueError, match="is not the move of that name"):
+        pt.resume(loaded, 20, progress=False, moves=[other])
+    with pytest.raises(TypeError, match=r"give a list of pt\.Move"):
+        pt.resume(loaded, 20, progress=False, moves=["another cut"])
+    with pytest.warns(UserWarning, match="has other code"):
+        pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", stands_still, scans=False)])
+    for again in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
+        assert np.array_equal(again.tree_of_draw, whole.tree_of_draw)
+        assert np.array_equal(again.accepted, whole.accepted)
+    again.save(tmp_path / "again.nc")
+
+
+@compiled
+def test_a_checkpoint_is_finished_with_the_move(copies, tmp_path):
+    kernel = {"grow-prune": 0.5, own_cut(): 0.5}
+    path = tmp_path / "run.nc"
+    whole = pt.sample(small_model(), kernel=kernel, checkpoint=path, every=1e-9, **SETTINGS)
+    with pytest.raises(ValueError, match="another cut"):
+        pt.resume(copies[4], progress=False)
+    again = pt.resume(copies[4], progress=False, moves=[own_cut()])
+    assert np.array_equal(again.tree_of_draw, whole.tree_of_draw)
+
+
+# on their way
+
+
+def test_moves_travel():
+    move = pickle.loads(pickle.dumps(own_growth()))
+    assert (move.name, move.counts, move.replaces) == ("half", ("half grow", "half prune"), False)
+    assert key_of(move.step) == key_of(own_growth().step)
+    assert pt.testing.check_balance(move, small_model()).imbalance < 1e-10
+
+
+SCRIPT = """
+from pactree_mcmc import moves
+
+FACTOR = {factor}
+
+@moves.jit
+def helper(rng, n):
+    return moves.pick(rng, n) * FACTOR // FACTOR
+
+def step(rng, model, state):
+    if moves.n_internal(state) == 0:
+        return moves.nothing()
+    node = moves.internal(state, helper(rng, moves.n_internal(state)))
+    new = moves.draw_split_of(rng, model, state, node, state.node[node].feature)
+    return moves.replace_split(rng, model, state, node, new.feature, new.cut, new.categories, False)
+"""
+
+
+@compiled
+def test_compiled_once_and_again_when_the_step_changes(tmp_path, monkeypatch):
+    """The key has the step's own code, that of its helpers and the constants they read."""
+    # Python takes a file of the same second and length for the one it has kept
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    path, model = tmp_path / "mine.py", pt.TreeModel(X, Y)
+
+    def hits_and_misses(factor):
+        """Of the disk, by a move made anew from its file, as in a new process."""
+        path.write_text(SCRIPT.format(factor=factor))
+        spec = importlib.util.spec_from_file_location("mine", path)
+        mine = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(mine)
+        move = pt.Move("scripted", mine.step)
+        pt.sample(model, 5, tune=0, chains=1, rng=1, kernel={move: 1.0}, proposals=5, progress=False)
+        stats = move.run.stats
+        return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+
+    new = hash(tmp_path.name) % 10**9 + 2
+    assert hits_and_misses(new) == (0, 1)
+    assert hits_and_misses(new) == (1, 0)
+    assert hits_and_misses(new + 1) == (0, 1)
+
+
+def test_keys():
+    """What a function reads counts, however far down; what cannot be read makes no key."""
+
+    def made(source):
+        space = {"moves": moves, "np": np, "log": log}
+        exec(source, space)
+        return key_of(space["f"])
+
+    base = "A = 1\ndef g(x): return x + A\ndef f(x): return g(x)"
+    assert made(base) == made(base)
+    changed = [base.replace("A = 1", "A = 2"), base.replace("x + A", "x - A"), base.replace("g(x)\n", "g(x) + 1\n")]
+    changed += [base.replace("def f(x): return g(x)", "def f(x, y=2): return g(x)"), base.replace("A = 1", "A = 1.0")]
+    keys = [made(source) for source in (base, *changed)]
+    assert len({key for source, key in zip((base, *changed), keys) if source != base}) >= 4
+    assert keys[0] not in keys[1:3]
+    assert made("A = object()\ndef f(x): return A").startswith(NOT_KEPT)
+    module = types.ModuleType("nowhere")
+    space = {"nowhere": module}
+    exec("def f(x): return nowhere.g(x)", space)
+    assert key_of(space["f"]).startswith(NOT_KEPT)
