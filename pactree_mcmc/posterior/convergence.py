@@ -137,7 +137,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
         Empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. Otherwise
         the lines of a warning: the criteria, the quantities that fail with their values (the worst three of the root
         features, of the features in the tree, of the distances, of the predictions), what was lost, and advice. One
-        line if there are fewer than 100 draws.
+        line if there are fewer than 100 draws in all, or than 4 a chain.
 
     Raises
     ------
@@ -426,7 +426,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
     found_length = post.course is not None and post.course.kernel.adapts
-    remedy = _remedy(found_length, levels)
+    remedy = _remedy(post, found_length, levels)
     out = []
     if apart:
         out.append(f"The chains are in different modes and stay there: try {remedy}.")
@@ -444,13 +444,21 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     return out
 
 
-def _remedy(found_length: bool, levels: int) -> str:
+def _remedy(post: SampledPosterior, found_length: bool, levels: int) -> str:
     """Advice for chains that hardly move."""
     if levels > 1:
         return f"betas={2 * levels}"
-    if found_length:
+    if found_length or _is_left_to_itself(post):
         return "more chains=, or betas=8"
     return "a run without kernel=, tune=, thin= and proposals=, which draws whole trees until the chains agree"
+
+
+def _is_left_to_itself(post: SampledPosterior) -> bool:
+    """Whether no argument kept a run from learning; where it learned nothing nevertheless, its model did."""
+    if not post.calls:
+        return False
+    given = post.calls[0].arguments
+    return given.get("kernel") == "'default'" and not any(name in given for name in ("tune", "thin", "proposals"))
 
 
 def _more(post: SampledPosterior, found_length: bool, times: float) -> str:

@@ -211,7 +211,7 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 
     Examples
     --------
-    >>> round(pooled_error(np.array([1.0, 3.0]), 0.0, 1), 2)  # the t quantile of one degree of raw_forms is 12.7
+    >>> round(pooled_error(np.array([1.0, 3.0]), 0.0, 1), 2)  # the t quantile of one degree of freedom is 12.7
     6.35
     """
     chains, n = len(each), len(each) * n_blocks
@@ -220,9 +220,9 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
     if chains > 1 and not alone and between > 0.0:
         ratio = math.inf if within == 0.0 else (between / (chains - 1)) / (within / (n - chains))
         alone = ratio == math.inf or float(fdtrc(chains - 1, n - chains, ratio)) < APART
-    raw_forms = chains - 1 if alone else n - 1
-    variance = (between if alone else within + between) / raw_forms / n
-    return math.sqrt(variance) * float(stdtrit(raw_forms, (1.0 + COVERED) / 2.0)) / 2.0
+    degrees = chains - 1 if alone else n - 1
+    variance = (between if alone else within + between) / degrees / n
+    return math.sqrt(variance) * float(stdtrit(degrees, (1.0 + COVERED) / 2.0)) / 2.0
 
 
 def _not_stated(draws: int, why: str, times: float) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
+from pactree_mcmc.files.calls import call_of
 from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
     _predictions,
@@ -225,6 +226,23 @@ def test_chains_that_stand_still_apart_are_seen():
     assert STAY in text
     assert "times as many draws" not in text
     assert "try betas=16." in warned(post, levels=8)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({}, "stay there: try more chains=, or betas=8."),
+        ({"work": 1e6}, "stay there: try more chains=, or betas=8."),
+        ({"kernel": "local"}, STAY),
+        ({"tune": 100}, STAY),
+        ({"proposals": 10}, STAY),
+    ],
+)
+def test_a_run_is_not_told_to_leave_out_what_it_was_not_given(given, advice):
+    """A default run learns nothing of a table that is too large, or by splits that are weighed."""
+    post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    post.calls = (call_of(pt.sample, given | {"rng": 1}),)
+    assert advice in warned(post)
 
 
 @pytest.mark.planted
