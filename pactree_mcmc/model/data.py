@@ -151,7 +151,10 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow. Columns have neither."""
+    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow. Columns have neither.
+
+    The variance of numbers that differ is at least the smallest float, and 1 of equal ones.
+    """
     if y.ndim > 1:
         return Target(y, None, weight, mask, 0.0, 1.0)
     fractions = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
@@ -163,8 +166,8 @@ def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | N
         raise ValueError("y is too large: its variance overflows; rescale y, or sample_weight if given.")
     counted = y[fractions > 0.0]
     if np.all(counted == counted[0]):  # rounding leaves its variance above zero
-        center, variance = float(counted[0]), 0.0
-    return Target(y, None, weight, mask, center, variance if variance > 0.0 else 1.0)
+        center, variance = float(counted[0]), 1.0
+    return Target(y, None, weight, mask, center, max(variance, 5e-324))
 
 
 def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:

@@ -1,6 +1,7 @@
 """What TreeModel and its parts refuse, each with a message that says what was received and what is allowed."""
 
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pactree_mcmc as pt
 
 X = np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 4.0], [3.0, 2.0]])
 Y = [0, 1, 1, 0]
+STUMP = pt.Tree([-1], [0], [0], [0])
 SPLIT = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
@@ -101,6 +103,8 @@ BAD_TARGETS = {
     "NA among booleans": (pd.Series([True, NA, False, True], dtype="boolean"), "y is missing in row 1"),
     "mixed labels": (np.array([1, "a", 2, 3], dtype=object), "y mixes or holds int, str; give all strings"),
     "too large": ([1e200, -1e200, 0.0, 0.0], "y is too large: its variance overflows; rescale y"),
+    "too small": ([1e-160, -1e-160, 0.0, 0.0], r"y is too small: its variance is 5e-321; rescale y"),
+    "smaller still": ([1e-200, -1e-200, 0.0, 0.0], r"y is too small: its variance is 5e-324; rescale y"),
 }
 
 
@@ -108,6 +112,34 @@ BAD_TARGETS = {
 def test_bad_targets(y, message):
     with pytest.raises(ValueError, match=message):
         pt.TreeModel(X, y)
+
+
+SMALL = np.array([1e-160, -2e-160, 0.0, 3e-160])
+SET_BY_VARIANCE = {
+    "NormalInverseGamma": (pt.NormalInverseGamma, {"b0": 1.0}, SMALL),
+    "NormalKnownVariance": (pt.NormalKnownVariance, {"sigma2": 1.0}, SMALL),
+    "NormalSharedVariance": (pt.NormalSharedVariance, {"b0": 1.0}, SMALL),
+    "NormalLinear": (partial(pt.NormalLinear, [0]), {"b0": 1.0}, SMALL),
+    "MultivariateNormal": (partial(pt.MultivariateNormal, 2), {"S0": np.eye(2)}, np.column_stack([Y, SMALL])),
+    "WeibullGamma": (partial(pt.WeibullGamma, k=2.0), {"rate": 1.0}, np.column_stack([np.abs(SMALL) + SMALL[0], Y])),
+}
+"""Leaves whose prior is set by the size of y, what to give in place of it, and a y that is too small to set it."""
+
+
+@pytest.mark.parametrize("name", SET_BY_VARIANCE)
+def test_a_prior_is_not_set_by_a_variance_that_underflows(name):
+    leaf, given, y = SET_BY_VARIANCE[name]
+    with pytest.raises(ValueError, match=r"y is too small: its .*; rescale y"):
+        pt.TreeModel(X, y, leaf=leaf())
+    assert np.isfinite(pt.TreeModel(X, y, leaf=leaf(**given)).log_score(STUMP))
+    larger = np.where(np.abs(y) < 1e-100, y * 1e30, y)
+    assert np.isfinite(pt.TreeModel(X, larger, leaf=leaf()).log_score(STUMP))
+
+
+def test_a_constant_y_has_a_prior_however_small_it_is():
+    assert pt.TreeModel(X, np.full(4, 1e-200)).leaf.b0 == pt.TreeModel(X, np.full(4, 0.1)).leaf.b0
+    both = pt.TreeModel(X, np.full((4, 2), [0.1, 1e-200]), leaf=pt.MultivariateNormal(2)).leaf.S0
+    assert np.array_equal(both, np.eye(2) / 4.0)
 
 
 E_MASK = np.array([True, False, True, False])

@@ -41,8 +41,6 @@ MOST_SEARCHED = 2000
 """Rows by which a prior is chosen, at most."""
 MOST_CELLS, MOST_SPLITS = 100_000, 50_000
 """Cells up to which the sum over all trees is done, and splits up to which it also predicts."""
-LEAST_VARIANCE = 1e-290
-"""Variance of y of which parts can be taken."""
 
 
 class Rows(NamedTuple):
@@ -69,11 +67,8 @@ class Rows(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Weighted variance of y, 1 where it is zero."""
-        out = number_target(self.y, self.weight, None).variance
-        if out < LEAST_VARIANCE:
-            raise ValueError(f"y is too small: its variance is {out:.1g}; rescale y.")
-        return out
+        """Weighted variance of y, 1 where it is zero; a ValueError where it is too small for a prior."""
+        return number_target(self.y, self.weight, None).prior_variance
 
 
 class Run(NamedTuple):

@@ -16,7 +16,7 @@ from .base import settle_parameters
 from .by_address import AddressedLeaf
 from .distributions import Mixture, quantile_by_halving
 from .gamma import log_gamma_ratio
-from .target import Target
+from .target import LEAST_VARIANCE, Target
 
 
 class SurvivalLeaf(AddressedLeaf):
@@ -46,6 +46,8 @@ class SurvivalLeaf(AddressedLeaf):
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
         total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
         rate = self.rate
+        if rate is None and total < LEAST_VARIANCE and target.weights.any():
+            raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
         if rate is None:
             rate = shape * (total if total > 0.0 else 1.0) / (seen if seen > 0.0 else 1.0)
         return replace(self, shape=shape, rate=rate)  # type: ignore[type-var]

@@ -38,7 +38,8 @@ class NormalKnownVariance(MomentLeaf):
     Raises
     ------
     ValueError
-        If sigma2 or k0 is not positive and finite, or m0 is not finite.
+        If sigma2 or k0 is not positive and finite, or m0 is not finite; in a model, if ``sigma2`` is left
+        out and the variance of y is below 1e-290.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class NormalKnownVariance(MomentLeaf):
     def resolve(self, target: Target) -> Self:
         return replace(
             self,
-            sigma2=target.variance / 4.0 if self.sigma2 is None else self.sigma2,
+            sigma2=target.prior_variance / 4.0 if self.sigma2 is None else self.sigma2,
             m0=target.center if self.m0 is None else self.m0,
             k0=0.25 if self.k0 is None else self.k0,
         )

@@ -16,7 +16,7 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from .base import settle_parameters
 from .by_address import AddressedLeaf
-from .target import Target
+from .target import Target, check_variance
 
 
 @kept
@@ -50,7 +50,8 @@ class MultivariateNormal(AddressedLeaf):
     Raises
     ------
     ValueError
-        If a parameter is out of range or has another shape.
+        If a parameter is out of range or has another shape, or ``S0`` is left out and a column of y is too small to set
+        it by its variance.
 
     Examples
     --------
@@ -91,13 +92,12 @@ class MultivariateNormal(AddressedLeaf):
         total = target.weights.sum()
         fraction = target.weights / total if total > 0.0 else np.full(len(target.values), 1.0 / len(target.values))
         mean = fraction @ target.values
-        spread = fraction @ (target.values - mean) ** 2
         return replace(
             self,
             k0=0.25 if self.k0 is None else self.k0,
             nu0=self.outputs + 2.0 if self.nu0 is None else self.nu0,
             m0=mean if self.m0 is None else self.m0,
-            S0=np.diag(np.where(spread > 0.0, spread, 1.0) / 4.0) if self.S0 is None else self.S0,
+            S0=np.diag(_variances(target.values, mean, fraction) / 4.0) if self.S0 is None else self.S0,
         )
 
     @property
@@ -158,6 +158,14 @@ class MultivariateNormal(AddressedLeaf):
         center = mean + (root @ rng.standard_normal((len(stats), d, 1)))[:, :, 0] / np.sqrt(kn)[:, None]
         noise = (root[leaf] @ rng.standard_normal((len(leaf), d, 1)))[:, :, 0]
         return self.m0 + center[leaf] + noise
+
+
+def _variances(y: np.ndarray, mean: np.ndarray, fraction: np.ndarray) -> np.ndarray:
+    """Variances (d,) of the columns of y (n, d), rows by ``fraction`` (n,); 1 where a column is constant."""
+    counted = y[fraction > 0.0]
+    # rounding leaves the variance of a constant above zero
+    is_constant = (counted == counted[0]).all(axis=0)
+    return np.array([check_variance(v) for v in np.where(is_constant, 1.0, fraction @ (y - mean) ** 2).tolist()])
 
 
 @by_address

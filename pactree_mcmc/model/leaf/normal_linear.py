@@ -49,7 +49,8 @@ class NormalLinear(AddressedLeaf):
     Raises
     ------
     ValueError
-        If a parameter is not finite, or not positive where it must be, or a column is unknown, nominal or lacks values.
+        If a parameter is not finite, or not positive where it must be, or a column is unknown, nominal or lacks values,
+        or ``b0`` is left out and the variance of y is below 1e-290.
 
     Notes
     -----
@@ -104,7 +105,7 @@ class NormalLinear(AddressedLeaf):
             k0=0.25 if self.k0 is None else self.k0,
             k1=1.0 if self.k1 is None else self.k1,
             a0=a0,
-            b0=a0 * target.variance / 4.0 if self.b0 is None else self.b0,
+            b0=a0 * target.prior_variance / 4.0 if self.b0 is None else self.b0,
             centers=target.regressors.mean(axis=0) if self.centers is None else self.centers,
             scales=np.where(spread > 0.0, spread, 1.0) if self.scales is None else self.scales,
         )

@@ -18,7 +18,7 @@ def with_normal_defaults(leaf: Any, target: Target) -> Any:
     """A leaf with a normal-inverse-gamma prior, the parameters that were left out set from the data."""
     a0 = 1.5 if leaf.a0 is None else leaf.a0
     m0, k0 = target.center if leaf.m0 is None else leaf.m0, 0.25 if leaf.k0 is None else leaf.k0
-    return replace(leaf, m0=m0, k0=k0, a0=a0, b0=a0 * target.variance / 4.0 if leaf.b0 is None else leaf.b0)
+    return replace(leaf, m0=m0, k0=k0, a0=a0, b0=a0 * target.prior_variance / 4.0 if leaf.b0 is None else leaf.b0)
 
 
 class MomentLeaf(Leaf):

@@ -40,7 +40,8 @@ class NormalSharedVariance(MomentLeaf):
     Raises
     ------
     ValueError
-        If k0, a0 or b0 is not positive and finite, or m0 is not finite.
+        If k0, a0 or b0 is not positive and finite, or m0 is not finite; in a model, if ``b0`` is left
+        out and the variance of y is below 1e-290.
 
     Examples
     --------

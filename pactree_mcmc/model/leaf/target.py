@@ -10,6 +10,15 @@ from ...files.encoding import kept
 
 MOST_LOOKED_UP = 4_000_000
 """Entries a table of functions of the weight may have."""
+LEAST_VARIANCE = 1e-290
+"""Variance of y of which parts can be taken."""
+
+
+def check_variance(variance: float) -> float:
+    """Refuse a variance of y so small that a float hardly holds it: a prior set by it would be of another size."""
+    if variance < LEAST_VARIANCE:
+        raise ValueError(f"y is too small: its variance is {variance:.1g}; rescale y.")
+    return variance
 
 
 @kept
@@ -27,9 +36,20 @@ class Target(NamedTuple):
     center: float
     """Weighted mean of y, subtracted before moments are summed; 0 for classes, and where y has columns."""
     variance: float
-    """Weighted variance of y; 1 where it is zero or y is a class."""
+    """Weighted variance of y; 1 where y is constant or a class."""
     regressors: np.ndarray | None = None
     """(n, c) float64: the columns of X that the leaf looks at; None: none."""
+
+    @property
+    def prior_variance(self) -> float:
+        """`variance`, for priors that are set by it.
+
+        Raises
+        ------
+        ValueError
+            If it is too small for that.
+        """
+        return check_variance(self.variance)
 
     @property
     def n_classes(self) -> int:

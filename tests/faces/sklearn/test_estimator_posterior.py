@@ -372,9 +372,10 @@ def test_whole_numbers_and_numbers_too_large_or_too_small():
     X, y = noisy_bits()
     whole = REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40))
     assert np.array_equal(whole.predict(X), REGRESSOR(**SMALL, prior="stated").fit(X, np.arange(40.0)).predict(X))
-    for size, match in ((1e200, "too large"), (1e-160, "too small")):
-        with pytest.raises(ValueError, match=match):
-            REGRESSOR(**SMALL).fit(X, size * y)
+    for size, match in ((1e200, "too large"), (1e-160, "too small"), (1e-200, "too small")):
+        for prior in ("auto", "stated"):
+            with pytest.raises(ValueError, match=match):
+                REGRESSOR(**SMALL, prior=prior).fit(X, size * y)
 
 
 @pytest.mark.parametrize("kind", everyday(KIND, ("classifier",)))
