@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, dyadic_tree_bound
-from pactree_mcmc.core.checks import check_choice
+from pactree_mcmc.core.checks import check_choice, check_flag
 from pactree_mcmc.table.validation import read_data
 
 from ..systems.scott.neyman_pearson import Guarantee, neyman_pearson_tree
@@ -41,6 +41,13 @@ class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         """Labels as the numbers 0..K-1 that are the tree's classes; -1, always wrong, for one it does not know."""
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         return np.where(self.classes_[place] == y, place, -1)
+
+    def _is_cyclic(self, n: int, p: int) -> bool:
+        """Whether coordinates are taken in turn, as ``cyclic`` says, or n rows of p features need."""
+        if isinstance(self.cyclic, str):
+            check_choice("cyclic", self.cyclic, ("auto",))
+            return needs_cyclic(n, p, self.levels)
+        return check_flag("cyclic", self.cyclic)
 
     def _check_bounds(self) -> None:
         check_is_fitted(self)
@@ -129,12 +136,7 @@ class DyadicTreeClassifier(_DyadicTree):
         """
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
-        if isinstance(self.cyclic, str):
-            check_choice("cyclic", self.cyclic, ("auto",))
-            n, p = rows.X.shape
-            self.cyclic_ = needs_cyclic(n, p, self.levels)
-        else:
-            self.cyclic_ = self.cyclic
+        self.cyclic_ = self._is_cyclic(*rows.X.shape)
         found = minimise_risk(
             rows.X,
             rows.label,

@@ -8,12 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, root_fragment
-from pactree_mcmc.core.checks import check_choice, check_flag
 from pactree_mcmc.model import DyadicCuts
 from pactree_mcmc.table.validation import read_data
 
 from ..systems.mansour_mcallester.root_fragments import minimise_root_fragment, refuse_use_of_rows
-from ..systems.scott.risk_minimisation import default_levels, needs_cyclic
+from ..systems.scott.risk_minimisation import default_levels
 from .dyadic_trees import _DyadicTree
 from .rows import read_rows
 
@@ -124,11 +123,7 @@ class RootFragmentClassifier(_DyadicTree):
         return self
 
     def _splits(self, n: int, p: int) -> DyadicCuts:
-        if isinstance(self.cyclic, str):
-            check_choice("cyclic", self.cyclic, ("auto",))
-            cyclic = needs_cyclic(n, p, self.levels)
-        else:
-            cyclic = check_flag("cyclic", self.cyclic)
+        cyclic = self._is_cyclic(n, p)
         levels = default_levels(n, p, cyclic=cyclic) if self.levels is None else self.levels
         return DyadicCuts(levels, cyclic=cyclic, bounds=self.bounds)
 

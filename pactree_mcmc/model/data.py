@@ -59,29 +59,8 @@ class Units(NamedTuple):
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
     """Check y, weights and the estimation mask; choose the leaf model when none is given."""
-    labels = read_array("y", y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
-    if labels.ndim == 0 or labels.shape[1:] != ((columns,) if columns > 1 else ()):
-        if columns > 1:
-            raise ValueError(f"y has shape {labels.shape}; {leaf!r} needs {columns} columns, shape ({n}, {columns}).")
-        raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")
-    if len(labels) != n:
-        raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
+    labels = _read_labels(y, n, leaf)
     kind = labels.dtype.kind
-    if kind == "V":
-        raise ValueError(f"y holds records of dtype {labels.dtype}; give real numbers or labels.")
-    if kind == "c":
-        raise ValueError("y is complex; give real numbers or labels.")
-    if kind in "mM":
-        raise ValueError(f"y has dtype {labels.dtype}; give real numbers or labels.")
-    if kind not in "fiub" and not _all_strings(labels):
-        labels = _plain_objects(labels)
-        kind = labels.dtype.kind
-    if kind == "f" and not np.isfinite(labels).all():
-        row = int(np.argmax(~np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))
-        raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
     chosen = leaf is not None
     if leaf is None:
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
@@ -108,6 +87,33 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
     with np.errstate(over="ignore"):
         return number_target(labels.astype(np.float64), weight, mask), leaf
+
+
+def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
+    """Numbers or labels (n,) of which all are known; (n, d) where the leaf has d columns of y."""
+    labels = read_array("y", y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
+    if labels.ndim == 0 or labels.shape[1:] != ((columns,) if columns > 1 else ()):
+        if columns > 1:
+            raise ValueError(f"y has shape {labels.shape}; {leaf!r} needs {columns} columns, shape ({n}, {columns}).")
+        raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")
+    if len(labels) != n:
+        raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
+    kind = labels.dtype.kind
+    if kind == "V":
+        raise ValueError(f"y holds records of dtype {labels.dtype}; give real numbers or labels.")
+    if kind == "c":
+        raise ValueError("y is complex; give real numbers or labels.")
+    if kind in "mM":
+        raise ValueError(f"y has dtype {labels.dtype}; give real numbers or labels.")
+    if kind not in "fiub" and not _all_strings(labels):
+        labels = _plain_objects(labels)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.argmax(~np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))
+        raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
+    return labels
 
 
 def _all_strings(labels: np.ndarray) -> bool:

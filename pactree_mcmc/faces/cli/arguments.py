@@ -39,6 +39,12 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     SystemExit
         After the help or the version was printed.
     """
+    args = _with_prior_checked(_parser().parse_args(list(argv)))
+    args.line = shlex.join(["python", "-m", "pactree_mcmc", *argv])
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m pactree_mcmc", description="Posteriors over decision trees of a CSV file.", epilog=EPILOG
     )
@@ -54,18 +60,37 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     either = f"{table}, or a run saved by fit --out"
     fit = command("fit", "Sample the posterior over trees and report it.", table)
     predict = command("predict", "Predict the rows of another CSV file.", either)
-    predict.add_argument("new", help="a CSV file with the same columns, in any order")
     summary = command("summary", "Report a saved run, or sample and report.", either)
     report = command("report", "Write a saved run, or sample and write it, as one HTML page.", either)
-    report.add_argument("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
-    report.add_argument("--title", metavar="TEXT", help="its heading (the name of the source)")
-    report.add_argument(
-        "--exact", action="store_true", help="tick exact values, where the posterior is tractable (see compare)"
-    )
     compare = command("compare", "Compare a run with the exact posterior, where it is tractable.", either)
-    fit.add_argument("--out", metavar="RUN.nc", help="save the run")
-    fit.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
-    summary.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    warm_up = commands.add_parser(
+        "warm-up",
+        help="Compile everything once, for images and clusters.",
+        description="Compile everything that is not on disk yet, each part in a process of its own.",
+    )
+    resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
+    _add_new_rows(predict)
+    _add_page(report)
+    warm_up.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
+    warm_up.add_argument("--quiet", action="store_true", help="print nothing")
+    resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")
+    for sub in (fit, resume):
+        sub.add_argument("--out", metavar="RUN.nc", help="save the run")
+    for sub in (fit, summary, resume):
+        sub.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    for sub in (compare, report):
+        _add_most_cells(sub)
+    for sub in (fit, predict, summary, report, compare):
+        _add_model(sub, required=sub is fit)
+        _add_run(sub)
+    _add_checkpoint(resume)
+    for sub in (fit, predict, summary, report, compare, resume):
+        sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    return parser
+
+
+def _add_new_rows(predict: argparse.ArgumentParser) -> None:
+    predict.add_argument("new", help="a CSV file with the same columns, in any order")
     predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
     predict.add_argument(
         "--interval",
@@ -73,34 +98,24 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="P",
         help="add columns lower and upper, which contain a new value with probability P, such as 0.9 (not for classes)",
     )
-    warm_up = commands.add_parser(
-        "warm-up",
-        help="Compile everything once, for images and clusters.",
-        description="Compile everything that is not on disk yet, each part in a process of its own.",
+
+
+def _add_page(report: argparse.ArgumentParser) -> None:
+    report.add_argument("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
+    report.add_argument("--title", metavar="TEXT", help="its heading (the name of the source)")
+    report.add_argument(
+        "--exact", action="store_true", help="tick exact values, where the posterior is tractable (see compare)"
     )
-    warm_up.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
-    warm_up.add_argument("--quiet", action="store_true", help="print nothing")
-    resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
-    resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")
-    resume.add_argument("--out", metavar="RUN.nc", help="save the run")
-    resume.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
-    _add_checkpoint(resume)
-    resume.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    for sub in (compare, report):
-        sub.add_argument(
-            "--max-cells",
-            type=_count(1),
-            default=2_000_000,
-            metavar="N",
-            help="cells the exact sum may need (%(default)s)",
-        )
-    for sub in (fit, predict, summary, report, compare):
-        _add_model(sub, required=sub is fit)
-        _add_run(sub)
-        sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    args = _with_prior_checked(parser.parse_args(list(argv)))
-    args.line = shlex.join(["python", "-m", "pactree_mcmc", *argv])
-    return args
+
+
+def _add_most_cells(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-cells",
+        type=_count(1),
+        default=2_000_000,
+        metavar="N",
+        help="cells the exact sum may need (%(default)s)",
+    )
 
 
 def _with_prior_checked(args: argparse.Namespace) -> argparse.Namespace:

@@ -76,5 +76,9 @@ class AddressedLeaf(Leaf):
         own = np.asarray(self.statistics(y, target.regressors), dtype=np.float64)
         return weight[:, None] * np.column_stack([np.ones(len(y)), own])
 
+    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
+        """The means of the distributions of a new y, where these are of numbers."""
+        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
+
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return self.scores(stats + self.added(y, target, weight), target) - self.scores(stats, target)

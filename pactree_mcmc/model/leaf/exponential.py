@@ -64,9 +64,6 @@ class SurvivalLeaf(AddressedLeaf):
         shape, rate = self._posterior(stats)
         return Lomax(shape, rate, np.full(len(stats), self.k))
 
-    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
-
     def draw(
         self,
         rng: np.random.Generator,

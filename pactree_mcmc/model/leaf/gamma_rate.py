@@ -91,9 +91,6 @@ class GammaGamma(AddressedLeaf):
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CompoundGamma:
         return CompoundGamma(np.full(len(stats), self.k), self.shape + self.k * stats[:, 1], self.rate + stats[:, 2])
 
-    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
-
     def draw(
         self,
         rng: np.random.Generator,

@@ -96,9 +96,6 @@ class NegativeBinomialBeta(AddressedLeaf):
         r = np.full(len(stats), self.dispersion)
         return BetaNegativeBinomial(r, self.a + r * stats[:, 1], self.b + stats[:, 2])
 
-    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
-
     def draw(
         self,
         rng: np.random.Generator,
