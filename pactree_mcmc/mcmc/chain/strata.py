@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.logsum import log_mean
+from ...core.logsum import log_add, log_mean
 from ...core.special import logsumexp
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
@@ -68,25 +68,29 @@ def draw_about(rng: np.random.Generator, model: Lowered, state: ChainState, top:
 
 
 @jit
-def visit(walk: Any, feature: int, n: int) -> int:
-    """Bring the chain to a tree with ``feature`` at the root, if one can be drawn, and go on among ``n`` drawn so.
+def visit(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
+    """Bring the chain to one of ``len(out)`` trees drawn with ``feature`` at the root, by their weights.
 
-    How many were drawn when room ran out.
+    Their log weights come into ``out[done:]``; how many were drawn when room ran out.
     """
     rng, model, state = walk.rng, walk.model, walk.state
-    root, present = np.int64(0), -inf
-    for i in range(n):
+    root, total = np.int64(0), -inf
+    for i in range(done):
+        total = log_add(total, out[i])
+    for i in range(done, len(out)):
         if not has_room(state):
             return i
         top = begin(state, root)
         weight = draw_about(rng, model, state, top, np.int64(feature))
-        if weight > -inf and (present == -inf or flip_log(rng, weight - present)):
-            present = weight
+        out[i] = weight
+        total = log_add(total, weight)
+        if weight > -inf:
             add_tree(model, state, top)
+        if weight > -inf and flip_log(rng, weight - total):
             adopt(model, state, root, top)
         else:
             drop(state, root, top)
-    return n
+    return len(out)
 
 
 @jit

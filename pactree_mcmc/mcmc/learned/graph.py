@@ -4,16 +4,17 @@ A piece is a cell at a depth, with the splits with which it was seen, each linke
 ``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the splits seen, the log
 sum over all subtrees of u is estimated from the bottom up:
 
-    V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = sum_seen g (s - log g) / G
+    V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = mean + variance / 4
 
-g the learned density (`density`), which says how much of the sum was not seen: at the level ``m`` at which what was
-seen stands above it, held to what the terms of the cell tell where other pieces taught how it follows from them. At a
-cell in the graph a split is *tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g
-decides what was seen, a decision seen is drawn in proportion to ``e^s``. So a split that was not seen has the
-probability ``t g``; outside the graph g decides. Of a tree whose pieces are all in the graph, and none of whose cells
-has ``t = 1``, ``log pi(T) - log g(T)`` is V of the root, whatever the errors of the learned density; of others the
-errors at the edge of the graph are left. The sums are those of section 6 of the formula sheet on the graph of section
-12.4, with what is missing guessed: the graph grows with every tree drawn in the last rounds of tuning, and is frozen.
+g the learned density (`density`), which says how much of the sum was not seen; mean and variance are those of ``s - log
+g`` over what was, weighted by g. So the level m lies between the mean of logs and the log of the mean, and is held to
+what the terms of the cell tell where other pieces taught how it follows from them. At a cell in the graph a split is
+*tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g decides what was seen, a decision
+seen is drawn in proportion to ``e^s``. So a split that was not seen has the probability ``t g``; outside the graph g
+decides. Of a tree whose pieces are all in the graph, and none of whose cells has ``t = 1``, ``log pi(T) - log g(T)``
+is V of the root, whatever the errors of the learned density; of others the errors at the edge of the graph are left.
+The sums are those of section 6 of the formula sheet on the graph of section 12.4, with what is missing guessed: the
+graph grows with every tree drawn in the last rounds of tuning, and is frozen.
 """
 
 from math import exp, inf, log
@@ -38,6 +39,8 @@ from .density import draw_split, known, log_split
 from .fit import spread_of
 from .terms import NATS, ODDS, cell_terms_into, enter_stratum
 
+SPREAD = 0.25
+"""Part of the variance of ``s - log g`` by which m lies above the mean; one half if these were normal."""
 LEAST_TRIED = 0.02
 """Probability of trying a split by g, at least."""
 EXPLORED = 0.15
@@ -124,22 +127,24 @@ def value_piece(graph: Any, at: int) -> None:
             link.weight += pieces[link.right].value
         largest = max(largest, link.weight)
         e = np.int64(link.next)
-    seen, g, level = 0.0, 0.0, 0.0
+    seen, g, level, square = 0.0, 0.0, 0.0, 0.0
     if piece.stop > -inf:
-        seen, g = exp(piece.stop - largest), exp(piece.g_stop)
-        level = g * (piece.stop - piece.g_stop)
+        seen, g, above = exp(piece.stop - largest), exp(piece.g_stop), piece.stop - piece.g_stop - largest
+        level, square = g * above, g * above**2
     e = np.int64(piece.first)
     while e >= 0:
         link = links[e]
-        fraction = exp(link.g)
+        fraction, above = exp(link.g), link.weight - link.g - largest if link.weight > -inf else -MOST_ABOVE
         seen += exp(link.weight - largest)
         g += fraction
-        level += fraction * (link.weight - link.g)
+        level += fraction * above
+        square += fraction * above**2
         e = np.int64(link.next)
     left, tried = max(1.0 - g, 0.0), 1.0
     piece.value = largest
     if g > 0.0:
         level /= g
+        level += min(SPREAD * max(square / g - level**2, 0.0), max(log(seen / g) - level, 0.0)) + largest
         doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS] / max(left, LEAST_LEFT)
         if doubt > 0.0:
             level = min(max(level, piece.guess - doubt), piece.guess + doubt)

@@ -74,7 +74,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         note_decisions: (walk, decisions),
         root_fractions_into: (NUMBERS, walk),
         draw_weights: (walk, INT, NUMBERS, INT),
-        visit: (walk, INT, INT),
+        visit: (walk, INT, NUMBERS, INT),
         draw_freely: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),

@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import accumulate
 from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.compile.pack import pack
+from ...core.special import logsumexp
 from ...model import TreeModel
 from ...model.not_finite import NotFinite
 from ..chain.chain import Chain
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..chain.start import may_grow
-from ..chain.strata import balanced, fractions_of, log_evidences, visit
+from ..chain.strata import balanced, log_evidences
 from ..kernel import STEP_ROWS
 from ..learned.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from ..learned.fit import fit_density, joined_decisions
@@ -33,7 +35,18 @@ from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .apart import fits_of, fitted_halves
 from .progress import Progress
-from .survey import Fitted, Survey, draw_afresh, draw_fitted, set_density, survey, weights_of
+from .survey import (
+    Fitted,
+    Survey,
+    draw_afresh,
+    draw_fitted,
+    flattened,
+    root_evidences,
+    set_density,
+    spread,
+    survey,
+    visited,
+)
 from .task import Plan, Result, Run
 from .workers import Work, n_cores
 
@@ -65,11 +78,15 @@ GROWTHS = 4
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
 """Part of the trees drawn afresh that their weights leave, from which on such a graph need not grow."""
+GROWTH = 2
+"""How many times the steps of the rounds before such a round has."""
 FRESH = 200
 """Trees that each chain draws afresh in such a round, and as many to see more, beside those of its steps."""
-VISITS, VISITED, VISITING = 4, 16, 0.6
-"""Times a chain is brought to another kind of root in such a round, trees drawn for each, and the part of the round
-they are spread over."""
+VISITS, VISITED, VISITING = 6, 8, 0.75
+"""Times a chain is brought to another stratum in such a round, trees drawn for each, and the part of the round they
+are spread over."""
+DOUBT = 3.0
+"""Nats by which the graph must know more of a stratum than trees drawn before it, for these not to count."""
 MOST_PIECES = 1 << 17
 """Pieces and links of the graph, each, at most."""
 
@@ -113,17 +130,21 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     run.begin()
     set_density(run.chain, lesson.density, lesson.beta)
     graph, weights = growing(run.chain, lesson.graph, lesson.room), []
-    noted = new_decisions(CELLS_NOTED)
+    noted, tour = new_decisions(CELLS_NOTED), list(lesson.visits)
     packed, first, last = pack(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
     while run.tuned < last:
+        made = len(lesson.visits) - len(tour)
+        if tour and (run.tuned - first) * len(lesson.visits) >= VISITING * (last - first) * made:
+            visited(run.chain, tour.pop(0), VISITED)
         look = min(run.tuned + every, last)
         while run.tuned < look:
             if stopped is not None and stopped.is_set():
                 return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, 0, None, np.empty(0))
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
-            weights.append(_grow(run.chain, lesson, (run.tuned - first) / (last - first), every / (last - first)))
+            n = round(FRESH * every / (last - first))
+            weights.append(draw_afresh(run.chain, n, by_stratum=bool(lesson.visits)))
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
@@ -142,20 +163,6 @@ def growing(chain: Chain, known: Graph | None, room: int) -> Graph | None:
     graph.used[GROWING] = 1
     chain.take(graph)
     return graph
-
-
-def _grow(chain: Chain, lesson: Lesson, done: float, part: float) -> np.ndarray:
-    """Draw trees for the graph, and bring the chain to where it is to go next; ``done`` of the round is over.
-
-    The log weights of the trees.
-    """
-    weights = draw_afresh(chain, round(FRESH * part))
-    for i, feature in enumerate(lesson.visits):
-        if done - part < VISITING * (i + 1) / len(lesson.visits) <= done:
-            weights_of(chain, feature, VISITED)
-            while visit(chain.walk, feature, VISITED) < VISITED:
-                chain.enlarge()
-    return weights
 
 
 def on_pool(work: Work, do: Callable[[Submit], Any]) -> Any:
@@ -193,7 +200,7 @@ def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], 
 def _learn(work: Work, submit: Submit) -> Work:
     try:
         first = work.plans[0]
-        tune = first.tune if first.length is None else PILOT + round_steps(first, len(work.plans)) * _n_rounds(first)
+        tune = first.tune if first.length is None else sum(_lengths(first, len(work.plans)))
         with Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress:
             return _rounds(work, submit, progress)
     except KeyboardInterrupt:
@@ -212,8 +219,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
     n_rounds = len(betas)
     schedule = [plans[0].tune * (number + 1) // n_rounds for number in range(n_rounds)]
     if length is not None:
-        steps = round_steps(plans[0], len(plans))
-        schedule, betas = [PILOT + steps * number for number in range(n_rounds + 1)], [BETAS[0], *betas]
+        schedule, betas = list(accumulate(_lengths(plans[0], len(plans)))), [BETAS[0], *betas]
     first_growth = len(betas) - n_rounds + len(BETAS)
     for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
         progress.update(
@@ -225,7 +231,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         lesson = Lesson(plans[0], None, density, beta, tuned, graph if grows else None, room)
         lessons = {c: lesson._replace(plan=plan, end=ends[c]) for c, plan in enumerate(plans) if c not in lost}
         if grows and strata is not None:
-            tours = tours_of(strata, noted, len(lessons))
+            tours = tours_of(graph, strata, len(lessons))
             lessons = {c: one._replace(visits=tour) for (c, one), tour in zip(lessons.items(), tours, strict=True)}
         found = done_by(work, submit, study, lessons, lost)
         if not found:
@@ -287,18 +293,24 @@ def round_steps(plan: Plan, chains: int) -> int:
     return int(min(max(ROUND * rows / (ROUNDS_LOOKS * look), SHORTEST_ROUND), ROUND))
 
 
-def tours_of(strata: np.ndarray, noted: np.ndarray, n: int) -> list[tuple[int, ...]]:
-    """Kinds of root that each of ``n`` chains is brought to, those of little probability more often than by it.
+def tours_of(graph: Graph, strata: np.ndarray, n: int) -> list[tuple[int, ...]]:
+    """Strata that each of ``n`` chains is brought to, those of little evidence more often than by it.
 
     None where no tree drawn of any had a weight.
     """
+    known = root_evidences(graph, len(strata))
     if not (strata > -np.inf).any():
         return [()] * n
-    fractions = np.sqrt(np.where(strata > -np.inf, fractions_of(strata, noted), 0.0))
-    ends = np.cumsum(fractions) / fractions.sum()
-    points = (np.arange(VISITS * n) + 0.5) / (VISITS * n)
-    features = np.minimum(np.searchsorted(ends, points), len(ends) - 1)
-    return [tuple(int(feature) for feature in features[c::n]) for c in range(n)]
+    if (known > -np.inf).any():
+        strata = np.maximum(known - logsumexp(known), strata - logsumexp(strata) - DOUBT)
+    features = spread(flattened(strata), VISITS * n, 0.5)
+    return [tuple(features[c::n]) for c in range(n)]
+
+
+def _lengths(plan: Plan, chains: int) -> list[int]:
+    """Steps of the pilot and of each round, where a run finds its own length."""
+    steps = round_steps(plan, chains)
+    return [PILOT, *[steps] * len(BETAS), *[GROWTH * steps] * (_n_rounds(plan) - len(BETAS))]
 
 
 def _n_rounds(plan: Plan) -> int:

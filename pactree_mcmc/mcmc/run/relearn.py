@@ -53,7 +53,7 @@ def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
         if stopped is not None and stopped.is_set():
             return graph
         chain.enlarge()
-    draw_afresh(chain, FRESH)
+    draw_afresh(chain, FRESH, by_stratum=plan.length is not None and plan.length.strata is not None)
     graph.used[GROWING] = 0
     return graph
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from threading import Event
 from typing import NamedTuple
 
@@ -9,23 +10,59 @@ import numpy as np
 
 from ..chain.chain import Chain
 from ..chain.snapshot import Snapshot, generator_from
-from ..chain.strata import draw_weights, root_fractions_into
+from ..chain.strata import draw_weights, root_fractions_into, visit
 from ..moves.learned import draw_freely
-from ..state.pieces import new_graph
-from ..state.records import EXPLORING, GROWING, NONE, ROWS
+from ..state.pieces import Graph, new_graph
+from ..state.records import EXPLORING, GROWING, N_PIECES, NONE, ROWS
 from .task import Plan, Run
 
+FLATTENING, NEGLIGIBLE = 4.0, -18.0
+"""What log evidences of strata are divided by where rare ones are to be seen too, and below which none is, in nats."""
 FITTED = 30
 """Trees drawn from a density fitted to half of the chains, for each chain there is."""
 
 
-def draw_afresh(chain: Chain, n: int) -> np.ndarray:
-    """Draw ``n`` trees into the graph, and ``n`` more to see more; the log weights of the former."""
-    weights, used = drawn_freely(chain, n), chain.state.graph.used
-    used[GROWING] = EXPLORING
-    drawn_freely(chain, n)
-    used[GROWING] = 1
+def draw_afresh(chain: Chain, n: int, *, by_stratum: bool) -> np.ndarray:
+    """Draw ``n`` trees into the graph, and ``n`` more to see more; the log weights of the former.
+
+    ``by_stratum``: of the latter rare strata have more than their part, where trees can be drawn of a stratum.
+    """
+    weights, graph = drawn_freely(chain, n), chain.state.graph
+    graph.used[GROWING] = EXPLORING
+    looks = flattened(root_evidences(graph, len(chain.lowered.split_prior.feature)))
+    if by_stratum and looks.any():
+        for feature, times in Counter(spread(looks, n, chain.rng.random())).items():
+            weights_of(chain, feature, times)
+    else:
+        drawn_freely(chain, n)
+    graph.used[GROWING] = 1
     return weights
+
+
+def root_evidences(graph: Graph, p: int) -> np.ndarray:
+    """(p,) log of what the graph knows of the sums over the trees with each feature at the root."""
+    out, root = np.full(p, -np.inf), np.flatnonzero(graph.piece.depth[: graph.used[N_PIECES]] == 0)
+    at = int(graph.piece.first[root[0]]) if len(root) else NONE
+    while at >= 0:
+        link = graph.link[at]
+        out[link.feature] = np.logaddexp(out[link.feature], link.weight)
+        at = int(link.next)
+    return out
+
+
+def flattened(log_z: np.ndarray) -> np.ndarray:
+    """How often each stratum is looked at, by its log evidence: rare ones more often than by it."""
+    if not log_z.max() > -np.inf:
+        return np.zeros(len(log_z))
+    above = log_z - log_z.max()
+    return np.where(above > NEGLIGIBLE, np.exp(above / FLATTENING), 0.0)
+
+
+def spread(fractions: np.ndarray, n: int, start: float) -> list[int]:
+    """The places of ``n`` numbers that follow the fractions, at even steps from ``start``, in [0, 1), on."""
+    ends = np.cumsum(fractions)
+    points = (np.arange(n) + start) / n * ends[-1]
+    return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1).tolist()
 
 
 def drawn_freely(chain: Chain, n: int) -> np.ndarray:
@@ -92,6 +129,13 @@ def draw_fitted(given: Fitted, stopped: Event | None = None) -> tuple[np.ndarray
         if not (stopped is not None and stopped.is_set()):
             weights.append(drawn_freely(chain, FITTED))
     return np.concatenate(weights), int(chain.state.count[ROWS]) - before
+
+
+def visited(chain: Chain, feature: int, n: int) -> None:
+    """Bring a chain to one of ``n`` trees drawn from one stratum."""
+    weights, done = np.empty(n), 0
+    while (done := int(visit(chain.walk, feature, weights, done))) < n:
+        chain.enlarge()
 
 
 def weights_of(chain: Chain, feature: int, n: int) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Trees drawn of each root feature weigh what the stratum does; a density balanced by them has its probabilities."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,19 @@ from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.chain.strata import FLATTENED, balanced, log_evidences, root_fractions_into
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.learned.density import known
-from pactree_mcmc.mcmc.run.survey import set_density, weights_of
+from pactree_mcmc.mcmc.run.learn import growing
+from pactree_mcmc.mcmc.run.survey import (
+    draw_afresh,
+    flattened,
+    root_evidences,
+    set_density,
+    spread,
+    visited,
+    weights_of,
+)
 from pactree_mcmc.mcmc.state.arrays import first_density
-from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_WAY_TERMS
+from pactree_mcmc.mcmc.state.pieces import new_graph
+from pactree_mcmc.mcmc.state.records import GROWING, N_CELL_TERMS, N_PIECES, N_WAY_TERMS, NONE
 
 N, ERRORS = 3000, 4.5
 """Trees drawn of a stratum, and the standard errors a mean may be off."""
@@ -144,3 +156,83 @@ def test_a_balanced_root_has_the_probabilities_of_the_strata(name, lost):
     mixture = chain.state.fractions[known(chain.model, chain.packed, 0)]
     assert np.abs(mixture - distribution).max() < 0.13, (mixture, distribution)
     assert np.abs(root_fractions(chain) - distribution).max() < 0.05
+
+
+def growing_chain(model, density):
+    """A chain whose graph grows, empty yet."""
+    chain = chain_of(model, density)
+    growing(chain, new_graph(), 50_000)
+    return chain
+
+
+def root_trees(model):
+    """Posterior probability of each split of the root, given the root's feature, by the exact engine."""
+    distribution = exact.solve(model).root_split_pmf()
+    total = [sum(p for key, p in distribution.items() if key is not None and key[0] == k) for k in range(3)]
+    return {key: p / total[key[0]] for key, p in distribution.items() if key is not None}
+
+
+def roots_apart(model, many):
+    """Total variation between the splits of roots on feature 0 that a chain is brought to, and the posterior's."""
+    chain, truth, counts, n = chain_of(model, any_density(3)), root_trees(model), Counter(), 400
+    for _ in range(n):
+        visited(chain, 0, many)
+        assert chain.state.node[0]["feature"] == 0
+        counts[int(chain.state.node[0]["cut"])] += 1
+    truth = np.array(sorted(p for key, p in truth.items() if key[0] == 0))
+    found = np.array(sorted(counts.values())) / n
+    return 0.5 * np.abs(np.concatenate([np.zeros(len(truth) - len(found)), found]) - truth).sum()
+
+
+def test_a_chain_is_brought_to_a_tree_of_the_stratum_by_its_weight():
+    """Of many drawn it is nearly the posterior's, of one the density's."""
+    model = MODELS["classes"]()
+    by_density, by_weight = roots_apart(model, 1), roots_apart(model, 200)
+    assert by_weight < 0.08 < 1.5 * by_weight < by_density, (by_weight, by_density)
+
+
+def test_evidences_of_roots_in_a_graph_are_those_of_its_trees():
+    """A graph of many trees knows each stratum; one of none knows none."""
+    model = MODELS["classes"]()
+    chain = growing_chain(model, any_density(3))
+    assert (root_evidences(chain.state.graph, 3) == -np.inf).all()
+    for k in range(3):
+        weights_of(chain, k, 400)
+    assert np.allclose(root_evidences(chain.state.graph, 3), strata_of(model)[0], atol=0.1)
+
+
+def test_trees_drawn_to_see_more_are_of_rare_strata_too():
+    """The density seldom splits the root on feature 1, the graph knows its stratum."""
+    seen = []
+    for by_stratum in (False, True):
+        chain = growing_chain(MODELS["grid"](), any_density(3))
+        weights_of(chain, 1, 2)
+        chain.state.density[0, COLUMN + 1] -= 30.0
+        chain.state.guide.hash[:] = NONE
+        before = int(chain.state.graph.used[N_PIECES])
+        draw_afresh(chain, 40, by_stratum=by_stratum)
+        assert chain.state.graph.used[GROWING] == 1
+        assert int(chain.state.graph.used[N_PIECES]) > before
+        seen.append(root_links(chain, 1))
+    assert seen[1] > seen[0], seen
+
+
+def root_links(chain, feature):
+    """Splits of the root on a feature that the graph has seen."""
+    graph = chain.state.graph
+    at, n = int(graph.piece.first[0]), 0
+    assert graph.piece.depth[0] == 0
+    while at >= 0:
+        n += int(graph.link.feature[at] == feature)
+        at = int(graph.link.next[at])
+    return n
+
+
+def test_strata_are_looked_at_by_flattened_evidence():
+    looks = flattened(np.array([0.0, -4.0, -8.0, -30.0, -np.inf]))
+    assert np.allclose(looks, [1.0, np.exp(-1.0), np.exp(-2.0), 0.0, 0.0])
+    assert flattened(np.full(3, -np.inf)).tolist() == [0.0, 0.0, 0.0]
+    assert spread(np.array([0.0, 1.0, 0.0, 3.0]), 8, 0.5) == [1, 1, 3, 3, 3, 3, 3, 3]
+    counts = [np.bincount(spread(looks, 10, start), minlength=5) for start in (0.0, 0.3, 0.999)]
+    assert all(np.abs(count - 10 * looks / looks.sum()).max() < 1.0 for count in counts)
+    assert spread(looks, 0, 0.5) == []

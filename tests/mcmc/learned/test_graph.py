@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.run.learn import VISITS, effective_part, tours_of
+from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
 from tests.mcmc.balance import check_balance
@@ -298,12 +299,35 @@ def test_effective_part_of_weighted_trees():
 
 
 def test_rare_roots_are_visited_more_often_than_by_their_probability():
-    strata = np.array([-np.inf, 0.0, np.log(1.0 / 15.0), -80.0])
-    visited = np.bincount([f for tour in tours_of(strata, np.zeros(4), 4) for f in tour], minlength=4)
+    """By trees drawn before the graph, and by the graph, which may know more of a stratum."""
+    strata, nothing = np.array([-np.inf, 0.0, np.log(1.0 / 15.0), -80.0]), new_graph()
+    visited = np.bincount([f for tour in tours_of(nothing, strata, 4) for f in tour], minlength=4)
     assert visited.sum() == 4 * VISITS
     assert visited[[0, 3]].tolist() == [0, 0]
     assert visited[2] / visited.sum() > 2.0 / 16.0
-    assert tours_of(np.full(4, -np.inf), np.zeros(4), 4) == [()] * 4
+    assert tours_of(nothing, np.full(4, -np.inf), 4) == [()] * 4
+    graph = new_graph(1, 1)
+    graph.used[:2], graph.piece.first[0] = 1, 0
+    graph.link.feature[0], graph.link.next[0] = 3, -1
+    visited = np.bincount([f for tour in tours_of(graph, strata, 4) for f in tour], minlength=4)
+    assert visited[3] > visited[1] > visited[2] > 0 == visited[0]
+
+
+@pytest.mark.parametrize("apart", [0.0, 2.0, 40.0])
+def test_the_level_of_what_was_not_seen_grows_with_the_spread_of_what_was(apart):
+    """Between the mean of the logs and the log of the mean, by a quarter of the variance."""
+    graphs, graph = module("learned.graph"), module("state.pieces").new_graph(1, 2)
+    graph = with_records(graph)
+    graph.used[:2] = 1, 2
+    piece = graph.piece[0]
+    piece.first, piece.stop, piece.g_stop, piece.guess, piece.floor = 0, -500.0, -700.0, 0.0, -np.inf
+    for e, weight in enumerate((0.0, -apart)):
+        link = graph.link[e]
+        link.fixed, link.g, link.left, link.right, link.next = weight + np.log(0.25), np.log(0.25), -1, -1, 1 - 2 * e
+    graphs.value_piece(graph, 0)
+    mean, most = -apart / 2.0, np.log((1.0 + np.exp(-apart)) / 2.0)
+    level = min(mean + apart**2 / 16.0, most)
+    assert piece.value == pytest.approx(np.log(0.25 * (1.0 + np.exp(-apart)) + 0.5 * np.exp(level)), abs=1e-9)
 
 
 def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
