@@ -1,7 +1,5 @@
 """Trees drawn of each root feature weigh what the stratum does; a density balanced by them has its probabilities."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
@@ -174,21 +172,22 @@ def root_trees(model):
 
 def roots_apart(model, many):
     """Total variation between the splits of roots on feature 0 that a chain is brought to, and the posterior's."""
-    chain, truth, counts, n = chain_of(model, any_density(3)), root_trees(model), Counter(), 400
-    for _ in range(n):
+    density, truth, cuts = any_density(3), root_trees(model), []
+    density[0, N_CELL_TERMS] = -1.5
+    chain = chain_of(model, density)
+    for _ in range(400):
         visited(chain, 0, many)
         assert chain.state.node[0]["feature"] == 0
-        counts[int(chain.state.node[0]["cut"])] += 1
-    truth = np.array(sorted(p for key, p in truth.items() if key[0] == 0))
-    found = np.array(sorted(counts.values())) / n
-    return 0.5 * np.abs(np.concatenate([np.zeros(len(truth) - len(found)), found]) - truth).sum()
+        cuts.append(int(chain.state.node[0]["cut"]))
+    truth = [truth[key] for key in sorted(truth) if key[0] == 0]
+    return 0.5 * np.abs(np.bincount(cuts, minlength=len(truth)) / len(cuts) - truth).sum()
 
 
 def test_a_chain_is_brought_to_a_tree_of_the_stratum_by_its_weight():
     """Of many drawn it is nearly the posterior's, of one the density's."""
     model = MODELS["classes"]()
     by_density, by_weight = roots_apart(model, 1), roots_apart(model, 200)
-    assert by_weight < 0.08 < 1.5 * by_weight < by_density, (by_weight, by_density)
+    assert by_weight < 0.08 and by_density > 0.2, (by_weight, by_density)
 
 
 def test_evidences_of_roots_in_a_graph_are_those_of_its_trees():
