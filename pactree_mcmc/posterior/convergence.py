@@ -44,6 +44,8 @@ SLOW = 20.0
 LOST, LOST_TIMES = 0.05, 50.0
 """A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
 less."""
+LENGTHS = ("tune", "thin", "proposals")
+"""Arguments of `sample` that make a run of given length."""
 FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
 """Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
 standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
@@ -425,7 +427,7 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     apart = post.n_chains > 1 and chains_apart(found.traces(worst, post.tree_of_draw))
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
-    found_length = post.course is not None and post.course.kernel.adapts
+    found_length = _found_length(post)
     remedy = _remedy(found_length, levels)
     out = []
     if apart:
@@ -442,6 +444,15 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     if post.tree_of_draw.size < LEAST_ESS:
         out.append(f"With {post.tree_of_draw.size} draws in all the ESS cannot be expected to reach {LEAST_ESS:.0f}.")
     return out
+
+
+def _found_length(post: SampledPosterior) -> bool:
+    """Whether the default run made the draws, with kernel "whole" or, where learning does not pay, with "local"."""
+    if post.course is None or not post.calls:
+        return post.course is not None and bool(post.course.kernel.adapts)
+    given = post.calls[0].arguments
+    is_default = given.get("kernel") == repr("default") and not any(name in given for name in LENGTHS)
+    return is_default or bool(post.course.kernel.adapts)
 
 
 def _remedy(found_length: bool, levels: int) -> str:

@@ -48,6 +48,17 @@ def count_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 
 @jit
+def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
+    """Whether the rows of a node differ in feature ``k``."""
+    codes, order = model.units.codes, state.order
+    start, stop = state.node[node].start, state.node[node].stop
+    for i in range(start + 1, stop):
+        if codes[k, order[i]] != codes[k, order[start]]:
+            return True
+    return False
+
+
+@jit
 def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
     """Largest code of feature ``k`` in a node that is at most ``cut``, -1 without one, and the smallest above.
 

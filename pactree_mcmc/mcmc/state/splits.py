@@ -26,7 +26,7 @@ from ...model.split_prior.geometry import (
 )
 from ...model.split_prior.weights import ROWS_LEFT, ROWS_RIGHT, new_cut, set_ends, weight_behind, weight_of_part
 from .arrays import ChainState
-from .codes import collect_codes, count_codes, rows_of_codes
+from .codes import collect_codes, count_codes, has_two_codes, rows_of_codes
 from .random import pick, pick_weighted
 from .records import NONE, SCAN
 
@@ -147,7 +147,7 @@ def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
             state.ways[place, k] = 0.0
             if weight > 0.0 and counts:
                 state.ways[place, k] = mass_afresh(model, state, node, k)
-            elif weight > 0.0 and is_admissible(model, state, node, k):
+            elif weight > 0.0 and (has_empty_sides(rule) or has_two_codes(model, state, node, k)):
                 state.ways[place, k] = UNCOUNTED
             if state.ways[place, k] != 0.0:
                 total += fraction_of(rule, weight, state.ways[place, k])
@@ -202,12 +202,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     if parts_rows(rule):
         if rule.min_leaf > 1:
             return state.node[node].rows >= 2 * rule.min_leaf and mass_afresh(model, state, node, k) > 0
-        codes, order = model.units.codes, state.order
-        start, stop = state.node[node].start, state.node[node].stop
-        for i in range(start + 1, stop):
-            if codes[k, order[i]] != codes[k, order[start]]:
-                return True
-        return False
+        return has_two_codes(model, state, node, k)
     if takes_turns(rule) and rule.feature[k].turn != state.node[node].depth % rule.n_turns:
         return False
     low, high = span(model, state, node, k)
