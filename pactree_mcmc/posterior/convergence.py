@@ -285,9 +285,7 @@ class Figures(NamedTuple):
 
 
 def _figures(post: SampledPosterior, max_points: int) -> Figures:
-    log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
-    scalars = np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
-    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
+    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), _scalars(post)), features_judged(post)]
     parts += [trees_judged(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = weights_judged(post)
@@ -297,6 +295,18 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     names, group = [*names, *weights], [*group, *["feature weights"] * len(weights)]
     return Figures(names, np.array(group), by_tree, by_draw, rhat, ess)
+
+
+def _scalars(post: SampledPosterior) -> np.ndarray:
+    """`SCALARS` (3, n_distinct_trees) of the trees."""
+    log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
+    return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
+
+
+def converged(post: SampledPosterior) -> bool:
+    """Whether `check_convergence` finds nothing, the rest not looked at where a scalar fails: it may take long."""
+    rhat, ess = rhat_and_ess_by_tree(_scalars(post), post.tree_of_draw)
+    return bool(np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS))) and not check_convergence(post)
 
 
 def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:
