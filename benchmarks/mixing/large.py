@@ -50,8 +50,8 @@ def main():
         except (FileNotFoundError, tables.MissingTable) as missing:
             print(f"{name} skipped: {missing}", flush=True)
             continue
-        compile_on(*given[0])
         model = pt.TreeModel(*given[0])
+        compile_on(model, *given[0])
         for steps in FORMER:
             how = {"tune": steps, "draws": steps, "proposals": 100}
             line(name, given, model, f"former default, {2 * steps} steps", args.seed, kernel="local", **how)
@@ -73,11 +73,10 @@ def split(name):
     return (X[rows[held:]], y[rows[held:]]), (X[rows[:held]], y[rows[:held]])
 
 
-def compile_on(X, y):
-    """Runs on a few rows, of both kernels, so that nothing is compiled later."""
-    model = pt.TreeModel(X[:COMPILED_ON], y[:COMPILED_ON])
-    for how in ({"kernel": "whole"}, {"kernel": "local"}, {"tune": 4}):
-        sample(model, 0, draws=4, **how)
+def compile_on(model, X, y):
+    """Short runs, of kernel "whole" on a few rows, so that nothing is compiled later."""
+    sample(pt.TreeModel(X[:COMPILED_ON], y[:COMPILED_ON]), 0, draws=4, kernel="whole")
+    sample(model, 0, tune=1, draws=4, proposals=100)
 
 
 def sample(model, seed, **how):

@@ -62,7 +62,7 @@ ROUNDS_LOOKS, GROWTHS_LOOKS = 1200, 3000
 ROUNDS_FRACTION, LEARNING_AT_MOST = 0.2, 0.6
 """Part of the work that the rounds before the graph are to take, and that all may."""
 LARGEST_LOOK = 200_000
-"""What a look at a table may cost for chains to learn from it: on larger ones local moves get as far sooner."""
+"""What a look at a table may cost for chains to learn from it: on larger ones local moves predict as well sooner."""
 GROWTHS = 4
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
