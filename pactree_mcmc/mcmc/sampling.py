@@ -78,8 +78,9 @@ def sample(
         nor, where chains neither learn together nor wait for each other, on how many chains. A sequence gives each
         chain its own source, taken as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move or kernel: weight}
-        "default": "whole" in a run that finds its own length, unless on a ladder, with one ordered feature, or with
-        so many rows that learning would not fit into its ``work`` (some 4,500 by default); else "local". "whole":
+        "default": "whole" in a run that finds its own length, unless on a ladder, with one ordered feature, or where
+        learning would not pay (rows times features, and ten for each distinct value, are more than 200,000) or not
+        fit into its ``work``; else "local". "whole":
         whole trees and subtrees from a density that the chains learn together in tuning, and a few local moves;
         "local": many local moves; "cgm": grow, prune, change, swap (Chipman et al. 1998); "grow-prune": uniform choice
         of leaf or prunable node; "blanchard": the walk from the root of Blanchard (1999), section 6.

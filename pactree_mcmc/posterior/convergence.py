@@ -44,6 +44,8 @@ SLOW = 20.0
 LOST, LOST_TIMES = 0.05, 50.0
 """A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
 less."""
+LENGTHS = ("tune", "thin", "proposals")
+"""Arguments of `sample` that make a run of given length."""
 FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
 """Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
 standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
@@ -283,9 +285,7 @@ class Figures(NamedTuple):
 
 
 def _figures(post: SampledPosterior, max_points: int) -> Figures:
-    log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
-    scalars = np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
-    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), scalars), features_judged(post)]
+    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), _scalars(post)), features_judged(post)]
     parts += [trees_judged(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = weights_judged(post)
@@ -295,6 +295,18 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     names, group = [*names, *weights], [*group, *["feature weights"] * len(weights)]
     return Figures(names, np.array(group), by_tree, by_draw, rhat, ess)
+
+
+def _scalars(post: SampledPosterior) -> np.ndarray:
+    """`SCALARS` (3, n_distinct_trees) of the trees."""
+    log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
+    return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
+
+
+def converged(post: SampledPosterior) -> bool:
+    """Whether `check_convergence` finds nothing, the rest not looked at where a scalar fails: it may take long."""
+    rhat, ess = rhat_and_ess_by_tree(_scalars(post), post.tree_of_draw)
+    return bool(np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS))) and not check_convergence(post)
 
 
 def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:
@@ -425,8 +437,8 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     apart = post.n_chains > 1 and chains_apart(found.traces(worst, post.tree_of_draw))
     drifts = chains_drift(found.by_tree[: len(SCALARS)][:, post.tree_of_draw])
     times = float(found.times_longer.max())
-    found_length = post.course is not None and post.course.kernel.adapts
-    remedy = _remedy(post, found_length, levels)
+    found_length = _found_length(post)
+    remedy = _remedy(found_length, levels)
     out = []
     if apart:
         out.append(f"The chains are in different modes and stay there: try {remedy}.")
@@ -444,21 +456,22 @@ def _advice(post: SampledPosterior, found: Figures, levels: int) -> list[str]:
     return out
 
 
-def _remedy(post: SampledPosterior, found_length: bool, levels: int) -> str:
+def _found_length(post: SampledPosterior) -> bool:
+    """Whether the default run made the draws, with kernel "whole" or, where learning does not pay, with "local"."""
+    if post.calls:
+        given = post.calls[0].arguments
+        if given.get("kernel") == repr("default") and not any(name in given for name in LENGTHS):
+            return True
+    return post.course is not None and bool(post.course.kernel.adapts)
+
+
+def _remedy(found_length: bool, levels: int) -> str:
     """Advice for chains that hardly move."""
     if levels > 1:
         return f"betas={2 * levels}"
-    if found_length or _is_left_to_itself(post):
+    if found_length:
         return "more chains=, or betas=8"
     return "a run without kernel=, tune=, thin= and proposals=, which draws whole trees until the chains agree"
-
-
-def _is_left_to_itself(post: SampledPosterior) -> bool:
-    """Whether no argument kept a run from learning; where it learned nothing nevertheless, its model did."""
-    if not post.calls:
-        return False
-    given = post.calls[0].arguments
-    return given.get("kernel") == "'default'" and not any(name in given for name in ("tune", "thin", "proposals"))
 
 
 def _more(post: SampledPosterior, found_length: bool, times: float) -> str:

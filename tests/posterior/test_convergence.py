@@ -9,6 +9,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_of
+from pactree_mcmc.mcmc.kernel import LOCAL
+from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
     _predictions,
@@ -255,6 +257,31 @@ def test_a_run_too_short_for_its_problem_is_seen():
     lines = warned(post).split("\n  ")
     assert any(line.startswith("prediction at row ") for line in lines)
     assert lines[-1].startswith("With 120 draws in all")
+
+
+@pytest.fixture(scope="module")
+def of_too_many_rows():
+    """The default run on a table whose splits cannot be scored often enough for its work."""
+    x = np.random.default_rng(0).uniform(size=(300, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        post = pt.sample(pt.TreeModel(x, np.sin(9.0 * x[:, 0]) + x[:, 1]), 400, rng=1, work=1e6, progress=False)
+    assert post.course.kernel.names == tuple(LOCAL)
+    return post
+
+
+def test_a_default_run_is_not_told_to_be_one(of_too_many_rows):
+    """Its kernel is "local" where learning does not pay, and it names steps, which lengthen it, not draws."""
+    text = warned(of_too_many_rows)
+    assert "without kernel=" not in text and "raise tune" not in text and " draws (" not in text
+    assert "try more chains=, or betas=8" in text or "as many steps (steps=" in text
+
+
+@pytest.mark.planted
+def test_a_default_run_taken_for_one_of_given_length_is_noticed(of_too_many_rows, monkeypatch):
+    monkeypatch.setattr(convergence, "_found_length", lambda post: post.course.kernel.adapts)
+    with pytest.raises(AssertionError):
+        test_a_default_run_is_not_told_to_be_one(of_too_many_rows)
 
 
 def test_constant_quantities_are_fine():

@@ -24,9 +24,10 @@ from ...model.split_prior.geometry import (
     parts_rows,
 )
 from ..state.arrays import ChainState
+from ..state.codes import codes_about
 from ..state.random import flip, pick
 from ..state.records import NONE
-from ..state.splits import Split, collect_codes, cut_range, ends, fixed_split, log_rule_of, span
+from ..state.splits import Split, fixed_split, log_rule_of, span
 
 MIDPOINT = -2
 """As a raw cut: wherever the middle of the box is."""
@@ -72,15 +73,13 @@ def fit_split(
         categories, swapped, possible = _fit_categories(model, state, node, feature, categories)
         cut = upper = np.int64(-1)
     elif parts_rows(rule):
-        n = collect_codes(model, state, node, feature)
-        below = 0
-        while below < n and state.codes[0, below] <= cut:
-            below += 1
+        n_codes = rule.feature[feature].n_codes
+        low, upper = codes_about(model, state, node, feature, cut)
         if not has_empty_sides(rule):
-            first, last = cut_range(model, state, node, feature, n)
-            possible = first < below <= last
-        if possible:
-            cut, upper = ends(model, state, feature, n, below)
+            possible = low >= 0 and upper < n_codes
+            if possible and rule.min_leaf > 1:
+                possible = leaves_rows(model, state, node, feature, low, rule.min_leaf)
+        cut = low if upper < n_codes else n_codes - 1
     else:
         low, high = span(model, state, node, feature)
         middle = (low + high) // 2 - 1
@@ -114,6 +113,17 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
         rows = rows_with(model, state, node, k, left)
         return left, swapped, min(rows, state.node[node].rows - rows) >= rule.min_leaf
     return left, swapped, True
+
+
+@jit
+def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, least: int) -> bool:
+    """Whether a cut of an ordered feature leaves at least ``least`` rows of the node on both sides."""
+    units, left = model.units, np.int64(0)
+    for i in range(state.node[node].start, state.node[node].stop):
+        u = state.order[i]
+        if units.codes[k, u] <= cut:
+            left += units.rows[u & units.rows_all]
+    return min(left, state.node[node].rows - left) >= least
 
 
 @jit

@@ -17,10 +17,11 @@ from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
 from ..state.arrays import ChainState
+from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
-from ..state.splits import collect_codes, draw_split, span
+from ..state.splits import draw_split, span
 from ..state.terms import next_node
 from .base import Move
 

@@ -33,10 +33,10 @@ from ..edits.proposal import TURN, Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
 from ..edits.rotate_in_place import can_turn, turn
 from ..state.arrays import ChainState
+from ..state.codes import collect_codes_between
 from ..state.lists import sibling
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
-from ..state.splits import collect_codes
 from ..state.terms import next_node
 from .base import Move
 from .swap import pick_inner_child
@@ -139,13 +139,9 @@ def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
 
 @jit
 def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Codes of u's cell within the gap of v's split; the first entries of ``codes`` from that place on are they."""
-    n = collect_codes(model, state, u, state.node[v].feature)
-    inside = np.int64(0)
-    for j in range(n):
-        if state.node[v].cut < state.codes[0, j] < state.node[v].upper:
-            inside += 1
-    return inside
+    """Codes of u's cell within the gap of v's split, ascending, into ``codes``; their number is returned."""
+    here = state.node[v]
+    return collect_codes_between(model, state, u, here.feature, here.cut, here.upper)
 
 
 @jit
@@ -174,10 +170,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
         n_wider = log(1.0 + inside)
         chosen = pick(rng, inside + 1) if inside > 0 else np.int64(0)
         if chosen > 0:
-            j = 0
-            while state.codes[0, j] <= here.cut:
-                j += 1
-            cut = state.codes[0, j + chosen - 1]
+            cut = state.codes[0, chosen - 1]
     plan_node(state, 0, here.feature, cut, categories)
     return n_wider
 

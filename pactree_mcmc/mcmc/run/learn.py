@@ -74,6 +74,8 @@ ROUNDS_LOOKS, GROWTHS_LOOKS = 1200, 3000
 """What a chain visits in the rounds before the graph, and in those with it, in looks at the whole table."""
 ROUNDS_FRACTION, LEARNING_AT_MOST = 0.2, 0.6
 """Part of the work that the rounds before the graph are to take, and that all may."""
+LARGEST_LOOK = 200_000
+"""What a look at a table may cost for chains to learn from it: on larger ones local moves predict as well sooner."""
 GROWTHS = 4
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
@@ -281,9 +283,9 @@ def look_rows(model: TreeModel) -> int:
 
 
 def learns_within(work: float, model: TreeModel, chains: int) -> bool:
-    """Whether the rounds fit into the rows that a run may visit, if need be with short ones."""
-    least = ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS
-    return least * look_rows(model) * chains <= LEARNING_AT_MOST * work
+    """Whether the rounds pay, and fit into the rows that a run may visit, if need be short ones."""
+    least, look = ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS, look_rows(model)
+    return look <= LARGEST_LOOK and least * look * chains <= LEARNING_AT_MOST * work
 
 
 def round_steps(plan: Plan, chains: int) -> int:

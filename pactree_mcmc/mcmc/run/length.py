@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...posterior.convergence import check_convergence
+from ...posterior.convergence import converged
 from ...posterior.joining import join_chains
 from ...tree.drawn import Course
 from .relearn import relearned, teaches
@@ -170,4 +170,4 @@ def holds(plan: Plan, results: list[Result]) -> bool:
     """Whether nothing speaks against the draws."""
     saved, ends = [result.saved for result in results], tuple(result.end for result in results)
     course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata)
-    return not check_convergence(join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))
+    return converged(join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))

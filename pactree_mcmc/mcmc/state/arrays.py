@@ -75,7 +75,7 @@ class ChainState(NamedTuple):
     cell: np.recarray
     """(N_CELLS,) records of dtype CELL: what was computed of cells, by their hash; (1,) where no move keeps it."""
     ways: np.ndarray
-    """(N_CELLS, p) float64: in how many ways each feature parts the cell."""
+    """(N_CELLS, p) float64: in how many ways each feature parts the cell; see `splits.know_admissible`."""
     table: np.ndarray
     """(N_CELLS, p) float64: log of each feature's part of W."""
     side: np.ndarray

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.bits import all_bits, low_sums, mixed, n_bits, sort_first, spread_bits
+from ...core.bits import all_bits, low_sums, mixed, n_bits, spread_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import SplitRule
@@ -26,8 +26,12 @@ from ...model.split_prior.geometry import (
 )
 from ...model.split_prior.weights import ROWS_LEFT, ROWS_RIGHT, new_cut, set_ends, weight_behind, weight_of_part
 from .arrays import ChainState
+from .codes import collect_codes, count_codes, has_two_codes, rows_of_codes
 from .random import pick, pick_weighted
 from .records import NONE, SCAN
+
+UNCOUNTED = -1.0
+"""As the mass kept of a feature: admissible, its splits not counted yet."""
 
 
 class Split(NamedTuple):
@@ -129,16 +133,24 @@ def keeps_cells(model: Lowered, state: ChainState) -> bool:
 
 
 @jit
-def know_n_splits(model: Lowered, state: ChainState, node: int) -> int:
-    """See that the masses of all features of the node's cell are kept; where."""
-    place = cell_of(model, state, node)
+def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
+    """See that the masses of all features of the node's cell are kept, `UNCOUNTED` where R does not need them; where.
+
+    To count the splits of a feature visits every row of the cell, to see that there is one only a few.
+    """
+    place, rule = cell_of(model, state, node), model.split_prior
     if state.cell[place].weight < 0.0:
+        counts = rule.joint or is_weighted(rule) or rule.min_leaf > 1
         total = 0.0
-        for k in range(len(model.split_prior.feature)):
-            weight = model.split_prior.feature[k].weight
-            state.ways[place, k] = mass_afresh(model, state, node, k) if weight > 0.0 else 0.0
-            if state.ways[place, k] > 0.0:
-                total += fraction_of(model.split_prior, weight, state.ways[place, k])
+        for k in range(len(rule.feature)):
+            weight = rule.feature[k].weight
+            state.ways[place, k] = 0.0
+            if weight > 0.0 and counts:
+                state.ways[place, k] = mass_afresh(model, state, node, k)
+            elif weight > 0.0 and (has_empty_sides(rule) or has_two_codes(model, state, node, k)):
+                state.ways[place, k] = UNCOUNTED
+            if state.ways[place, k] != 0.0:
+                total += fraction_of(rule, weight, state.ways[place, k])
         state.cell[place].weight = total
     return place
 
@@ -148,11 +160,11 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
     """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
     rule = model.split_prior
     keeps = keeps_cells(model, state)
-    place = know_n_splits(model, state, node) if keeps else np.int64(0)
+    place = know_admissible(model, state, node) if keeps else np.int64(0)
     total = 0.0
     for k in range(len(rule.feature)):
         w = rule.feature[k].weight
-        if w > 0.0 and not (state.ways[place, k] > 0.0 if keeps else is_admissible(model, state, node, k)):
+        if w > 0.0 and not (state.ways[place, k] != 0.0 if keeps else is_admissible(model, state, node, k)):
             w = 0.0
         if w > 0.0 and rule.joint:
             w *= state.ways[place, k] if keeps else mass_afresh(model, state, node, k)
@@ -190,12 +202,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     if parts_rows(rule):
         if rule.min_leaf > 1:
             return state.node[node].rows >= 2 * rule.min_leaf and mass_afresh(model, state, node, k) > 0
-        codes, order = model.units.codes, state.order
-        start, stop = state.node[node].start, state.node[node].stop
-        for i in range(start + 1, stop):
-            if codes[k, order[i]] != codes[k, order[start]]:
-                return True
-        return False
+        return has_two_codes(model, state, node, k)
     if takes_turns(rule) and rule.feature[k].turn != state.node[node].depth % rule.n_turns:
         return False
     low, high = span(model, state, node, k)
@@ -215,14 +222,20 @@ def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
     Their number where they are equally likely; 0 when the feature is not admissible.
     """
     if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
-        return state.ways[know_n_splits(model, state, node), k]
+        place = know_admissible(model, state, node)
+        if state.ways[place, k] == UNCOUNTED:
+            state.ways[place, k] = mass_afresh(model, state, node, k)
+        return state.ways[place, k]
     return mass_afresh(model, state, node, k)
 
 
 @jit
 def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """`mass`, found afresh."""
-    n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
+    rule, n = model.split_prior, np.int64(0)
+    if parts_rows(rule):
+        in_order = is_weighted(rule) or rule.min_leaf > 1
+        n = collect_codes(model, state, node, k) if in_order else count_codes(model, state, node, k)
     return mass_of(model, state, node, k, n)
 
 
@@ -320,45 +333,6 @@ def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
         return float(_n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf))
     first, last = cut_range(model, state, node, k, n)
     return float(max(last - first, 0))
-
-
-@jit
-def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned."""
-    codes, order, out, seen = model.units.codes, state.order, state.codes[0], state.codes[1]
-    n, lowest, highest = 0, np.int64(1) << 40, np.int64(-1)
-    for i in range(state.node[node].start, state.node[node].stop):
-        c = np.int64(codes[k, order[i]])
-        if seen[c] == 0:
-            seen[c] = 1
-            out[n] = c
-            n += 1
-            lowest, highest = min(lowest, c), max(highest, c)
-    if highest - lowest < 8 * n:
-        n = 0
-        for c in range(lowest, highest + 1):
-            if seen[c]:
-                out[n] = c
-                n += 1
-    else:
-        sort_first(out, n)
-    for j in range(n):
-        seen[out[j]] = 0
-    return n
-
-
-@jit
-def rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
-    """Rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
-    units, total = model.units, state.codes[1]
-    for i in range(state.node[node].start, state.node[node].stop):
-        u = state.order[i]
-        total[units.codes[k, u]] += units.rows[u & units.rows_all]
-    out = np.empty(n, dtype=np.int64)
-    for j in range(n):
-        out[j] = total[state.codes[0, j]]
-        total[state.codes[0, j]] = 0
-    return out
 
 
 @jit

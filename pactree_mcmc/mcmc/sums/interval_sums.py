@@ -23,8 +23,9 @@ from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
 from ...model.unit_stats import scatter_units
 from ..state.arrays import ChainState, line_levels
+from ..state.codes import collect_codes
 from ..state.records import NONE, SCAN
-from ..state.splits import collect_codes, is_admissible, span
+from ..state.splits import is_admissible, span
 from ..state.terms import log_stop, stop_at
 
 OF_HASH, OF_DEPTH, OF_SCAN, N_CODES, N_LEVELS = range(5)

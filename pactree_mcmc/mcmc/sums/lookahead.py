@@ -22,13 +22,13 @@ from ..edits.carry_over import MIDPOINT, cell_bits, fit_split
 from ..edits.grow import attach_children, drop_children, guessed_score_ratio
 from ..edits.replace_subtree import begin, drop
 from ..state.arrays import ChainState
+from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import pick_weighted
 from ..state.records import SCAN
 from ..state.splits import (
     Split,
     cell_of,
-    collect_codes,
     cut_range,
     ends,
     fixed_split,

@@ -32,12 +32,12 @@ from ...model.split_prior.geometry import (
 from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
 from ..state.arrays import ChainState
+from ..state.codes import collect_codes
 from ..state.random import pick, pick_weighted
 from ..state.records import ROWS, SCAN
 from ..state.splits import (
     Split,
     cell_of,
-    collect_codes,
     fixed_split,
     fraction_of,
     is_admissible,

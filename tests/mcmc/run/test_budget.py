@@ -12,6 +12,7 @@ from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run.learn import (
     FORGETTING,
     GROWTHS_LOOKS,
+    LARGEST_LOOK,
     LEARNING_AT_MOST,
     MOST_TIMES,
     ROUND,
@@ -93,6 +94,28 @@ def test_learning_begins_where_it_says(size, chains):
     least = (ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS) * look_rows(model) * chains / LEARNING_AT_MOST
     assert learns_within(least * (1 + 1e-12), model, chains) and not learns_within(least * (1 - 1e-12), model, chains)
     assert learns_within(WORK, model, chains)
+
+
+def both_sides_of_the_largest_look():
+    """The largest table with ten features without ties that chains learn from, and the smallest that they do not."""
+    n = LARGEST_LOOK // (10 + 10 * CODE_ROWS)
+    return table(n, 9, n), table(n + 1, 9, n + 1)
+
+
+def test_of_larger_tables_nothing_is_learned_whatever_the_work(planned):
+    less, more = both_sides_of_the_largest_look()
+    assert look_rows(less) <= LARGEST_LOOK < look_rows(more)
+    assert planned(less).kernel.names == tuple(WHOLE)
+    for work in (1e10, 1e15):
+        assert planned(more, work=work).kernel == read_kernel(LOCAL, 100)
+    assert planned(more, kernel="whole").kernel.names == tuple(WHOLE)
+
+
+@pytest.mark.planted
+def test_learning_from_larger_tables_is_noticed(planned, monkeypatch):
+    monkeypatch.setattr(_learn, "LARGEST_LOOK", 2 * LARGEST_LOOK)
+    with pytest.raises(AssertionError):
+        test_of_larger_tables_nothing_is_learned_whatever_the_work(planned)
 
 
 def test_where_learning_just_pays_its_rounds_fit():

@@ -1,0 +1,90 @@
+"""Codes in a cell, and what is kept of its features, against plain definitions."""
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.transitions import new_chain
+
+codes, splits = (plain_package().module(f"mcmc.state.{name}") for name in ("codes", "splits"))
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """A chain whose leaves have from one to all of 40 rows, with two features of few values and one of many."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 3, 40), rng.integers(0, 9, 40), rng.permutation(40)]).astype(float)
+    model = pt.TreeModel(X, rng.integers(0, 2, 40), tree_prior=pt.ChipmanPrior(0.95, 0.3))
+    chain = new_chain(model)
+    grow = plain_package().module("mcmc.edits.grow").attach_children
+    leaves, all_nodes = [0], [0]
+    with np.errstate(over="ignore"):
+        while leaves:
+            node = leaves.pop()
+            if chain.state.node[node].splittable and len(all_nodes) < 25:
+                grow(chain.model, chain.packed, node, splits.draw_split(rng, chain.model, chain.packed, node))
+                below = [int(chain.state.node[node].left), int(chain.state.node[node].right)]
+                leaves, all_nodes = [*leaves, *below], [*all_nodes, *below]
+    return chain, all_nodes
+
+
+def codes_of(chain, node, k):
+    here = chain.state.node[node]
+    return chain.model.units.codes[k, chain.state.order[here.start : here.stop]].astype(int)
+
+
+def check_codes(chain, node):
+    state = chain.packed
+    for k in range(3):
+        found = codes_of(chain, node, k)
+        distinct = np.unique(found)
+        assert codes.collect_codes(chain.model, state, node, k) == len(distinct)
+        assert np.array_equal(chain.state.codes[0, : len(distinct)], distinct)
+        assert codes.count_codes(chain.model, state, node, k) == len(distinct)
+        assert codes.has_two_codes(chain.model, state, node, k) == (len(distinct) > 1)
+        n_codes = int(chain.model.split_prior.feature[k].n_codes)
+        for cut in range(-1, n_codes):
+            low, high = codes.codes_about(chain.model, state, node, k, cut)
+            assert low == max(found[found <= cut], default=-1) and high == min(found[found > cut], default=n_codes)
+            between = distinct[(distinct > cut) & (distinct < cut + 4)]
+            n = codes.collect_codes_between(chain.model, state, node, k, cut, cut + 4)
+            assert np.array_equal(chain.state.codes[0, :n], between)
+        assert not chain.state.codes[1].any()
+
+
+def check_masses(chain, node):
+    """What is kept of a cell is the number of splits of those features alone that were asked for."""
+    with np.errstate(over="ignore"):
+        chain.state.cell.hash[:] = -1
+        numbers = [len(np.unique(codes_of(chain, node, k))) - 1 for k in range(3)]
+        place = splits.know_admissible(chain.model, chain.packed, node)
+        assert [splits.UNCOUNTED if n else 0.0 for n in numbers] == chain.state.ways[place].tolist()
+        assert chain.state.cell[place].weight == sum(n > 0 for n in numbers)
+        assert splits.mass(chain.model, chain.packed, node, 1) == numbers[1] == chain.state.ways[place, 1]
+        assert [splits.mass(chain.model, chain.packed, node, k) for k in range(3)] == numbers
+
+
+def test_codes_are_those_of_the_rows(cells):
+    chain, nodes = cells
+    sizes = {int(chain.state.node[node].stop - chain.state.node[node].start) for node in nodes}
+    assert {1, 40} <= sizes and len(sizes) > 5
+    for node in nodes:
+        check_codes(chain, node)
+
+
+def test_splits_are_counted_when_asked_for(cells):
+    chain, nodes = cells
+    assert splits.keeps_cells(chain.model, chain.packed)
+    for node in nodes:
+        check_masses(chain, node)
+
+
+@pytest.mark.planted
+def test_a_wrong_number_of_codes_is_noticed(cells, monkeypatch):
+    chain, nodes = cells
+    for module in (codes, splits):
+        monkeypatch.setattr(module, "count_codes", lambda *cell: codes.collect_codes(*cell) + 1)
+    for check in (check_codes, check_masses):
+        with pytest.raises(AssertionError):
+            check(chain, nodes[0])
