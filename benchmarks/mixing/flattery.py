@@ -7,7 +7,9 @@ flatters it. Each such run is gone on with for ten times as many draws, thinned 
 every quantity that is judged over both together, z is the difference between the mean of the first run and that of the
 draws behind it, over the Monte-Carlo error that both state (standard deviation over the root of the effective draws).
 Honest errors give z a root mean square near 1 and |z| > 2 in about .05; the quantities of a run depend on each other,
-so it takes several seeds to tell. Runs that ended because their work was used up are named and not counted.
+so it takes several seeds to tell. In brackets the same of as many draws right after the run, which nothing chose,
+beside those behind them: what of the excess is due to stopping, and what to the errors themselves. Runs that ended
+because their work was used up are named and not counted.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from pactree_mcmc.posterior.convergence import _figures
 from pactree_mcmc.posterior.ess import rhat_and_ess
 
 HEADER = ("table", "runs that ended by the criterion", "quantities", "fraction of abs(z) > 2", "root mean square of z")
-KINDS = ("scalar", "root features", "features", "predictions")
+KINDS = ("scalar", "root features", "features", "distances between trees", "predictions")
 
 
 def main():
@@ -41,14 +43,14 @@ def main():
         rows.append(_row(name, found, args.seeds))
         counted += found
     asked = args.seeds * len(rows)
-    by_kind = [(kind, [(z[group == kind], group[group == kind]) for z, group in counted]) for kind in KINDS]
+    by_kind = [(kind, [tuple(each[one[-1] == kind] for each in one) for one in counted]) for kind in KINDS]
     rows += [_row(f"all, {kind}", found, asked) for kind, found in by_kind]
     rows.append(_row("all", counted, asked))
     print(f"| {' | '.join(HEADER)} |", "|" + " --- |" * len(HEADER), *rows, sep="\n")
 
 
 def _one(name, model, seed):
-    """The z and kind of every quantity of one seed; None where the run did not end by the criterion."""
+    """The z of every quantity, those right after the run, the kinds; None where it did not end by the criterion."""
     run = sampled(model, seed)
     if run.warned:
         print(f"{name}, seed {seed}: not counted, {run.post.course.steps:,} steps did not do", flush=True)
@@ -59,14 +61,15 @@ def _one(name, model, seed):
         both = pt.resume(run.post, FLATTERY_TIMES * draws, progress=False)
     figures = _figures(both, POINTS)
     z = z_scores(figures.by_tree, both.tree_of_draw, draws)
-    told = ~np.isnan(z)
+    after = z_scores(figures.by_tree, both.tree_of_draw[:, draws:], draws)
+    told = ~np.isnan(z) & ~np.isnan(after)
     where = int(np.argmax(np.where(told, np.abs(z), -1.0)))
     print(
         f"{name}, seed {seed}: {run.post.course.steps:,} steps, then {FLATTERY_TIMES} times as many; "
-        f"{_summary(z[told])}; largest {z[where]:+.2f}, {figures.names[where]}",
+        f"{_summary(z[told])}; right after it {_rms(after[told]):.2f}; largest {z[where]:+.2f}, {figures.names[where]}",
         flush=True,
     )
-    return z[told], figures.group[told]
+    return z[told], after[told], figures.group[told]
 
 
 def z_scores(by_tree, tree_of_draw, draws):
@@ -85,7 +88,11 @@ def _mean(values):
 
 
 def _summary(z):
-    return f"{len(z)} quantities, |z| > 2 in {np.mean(np.abs(z) > 2.0):.3f}, root mean square {_rms(z):.2f}"
+    return f"{len(z)} quantities, |z| > 2 in {_often(z):.3f}, root mean square {_rms(z):.2f}"
+
+
+def _often(z):
+    return np.mean(np.abs(z) > 2.0)
 
 
 def _rms(z):
@@ -93,9 +100,9 @@ def _rms(z):
 
 
 def _row(name, found, seeds):
-    z = np.concatenate([z for z, _ in found]) if found else np.empty(0)
+    z, after = (np.concatenate([one[i] for one in found]) if found else np.empty(0) for i in range(2))
     cells = [name, f"{len(found)} of {seeds}", f"{len(z):,}"]
-    cells += [f"{np.mean(np.abs(z) > 2.0):.3f}", f"{_rms(z):.2f}"] if len(z) else ["-", "-"]
+    cells += [f"{_often(z):.3f} ({_often(after):.3f})", f"{_rms(z):.2f} ({_rms(after):.2f})"] if len(z) else ["-", "-"]
     return f"| {' | '.join(cells)} |"
 
 
