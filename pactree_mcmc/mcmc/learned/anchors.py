@@ -3,7 +3,7 @@
 Most lie at even steps of a mixture, half and half, of R and of what the learned density says of the splits without
 looking further; the likeliest split of each of the cell's best features is one too. Each keeps
 ``log Z_1(u0) + log Z_1(u1)``, relative to the scores of the children, less the mean over the anchors; between two of
-them `_terms.ahead_into` interpolates. The sums are those of a *sketch*: the best features alone, their codes in bins,
+them `terms.ahead_into` interpolates. The sums are those of a *sketch*: the best features alone, their codes in bins,
 the statistics of a child counted in one pass over its rows.
 """
 
@@ -46,7 +46,7 @@ def place_anchors(model: Lowered, state: ChainState, node: int, place: int, n: i
     """Gives the cell of ``node`` its anchors, up to ``n`` at even steps, and returns the mean of their lookahead sums.
 
     ``state.sums`` holds the log sums of the features, the cell's guide those of all, and what the ways weigh is kept
-    (`_terms.keep_ways`).
+    (`terms.keep_ways`).
     """
     n_features = _sketch(model, state, node, place)
     _choose(model, state, node, place, n, n_features)
@@ -182,7 +182,7 @@ def _look(model: Lowered, state: ChainState, node: int, place: int, j: int, n_fe
 
 @jit
 def _log_z1(model: Lowered, state: ChainState, node: int, side: int, n_features: int, rows: int, depth: int) -> float:
-    """`_ahead.log_z1` of a child by its sketch."""
+    """`lookahead.log_z1` of a child by its sketch."""
     index, least = prior_index(model, depth, np.int64(0)), 2 * max(model.split_prior.min_leaf, 1)
     if rows < least:
         return log_stop(model, index, False, rows)

@@ -133,12 +133,12 @@ def _bridged(chained: np.ndarray, drawn: np.ndarray) -> Bridge:
         return Bridge(log_z, None)
     time = float(autocorrelation_times(below[None])[0])
     of_chained = time * below.var() / (below.size * below.mean() ** 2)
-    raw_forms = below.size / time
+    freedom = below.size / time
     if len(below) > 1:
         between = below.mean(axis=1).var(ddof=1) / (len(below) * below.mean() ** 2)
         if between > of_chained:
-            of_chained, raw_forms = between, len(below) - 1.0
-    wider = float(stdtrit(max(raw_forms, 1.0), 0.5 + COVERED / 2.0)) / 2.0
+            of_chained, freedom = between, len(below) - 1.0
+    wider = float(stdtrit(max(freedom, 1.0), 0.5 + COVERED / 2.0)) / 2.0
     return Bridge(log_z, float(np.sqrt(of_drawn + of_chained * wider**2)))
 
 

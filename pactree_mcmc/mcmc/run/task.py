@@ -25,7 +25,7 @@ from .entries import make_ready
 
 BLOCK_SECONDS = 0.1
 WORK = 1e10
-"""Rows visited by all chains of a run that finds its own length, at most about; see `_scan.CODE_ROWS`."""
+"""Rows visited by all chains of a run that finds its own length, at most about; see `split_sums.CODE_ROWS`."""
 
 
 @kept
