@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..tree.coded import leaves_of_units
-from .ess import FEWEST_PER_CHAIN, _halves, _rhat, normal_scores, rhat_and_ess, rhat_and_ess_by_tree
+from .ess import FEWEST_PER_CHAIN, chains_apart, chains_drift, rhat_and_ess, rhat_and_ess_by_tree
 from .space.tree_ess import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ RARE = 0.02
 """Features at the root, or in the tree, with a probability below this or above one minus this are not checked."""
 N_LISTED = 3
 """Of the root features, the inclusions, the distances and the predictions, the worst that a warning lists."""
-DRIFT_RHAT = 1.05
-"""R-hat between the first halves of all chains and the second halves, above which there is a trend."""
-APART = 10.0
-"""Chains are apart if the variance of their means exceeds by this factor what their own errors explain."""
 SLOW = 20.0
 """If the run would have to be this many times longer, tempering is advised instead."""
 LOST, LOST_TIMES = 0.05, 50.0
@@ -482,25 +478,3 @@ def _more(post: SampledPosterior, found_length: bool, times: float) -> str:
     unit = 10 ** max(math.floor(math.log10(done * times)) - 1, 0)
     shown = f"{math.ceil(10.0 * times) / 10.0:.1f}" if times < 3.0 else f"{math.ceil(times)}"
     return f"about {shown} times as many {what} ({what}={math.ceil(done * times / unit) * unit})"
-
-
-def chains_apart(values: np.ndarray) -> bool:
-    """Whether two or more chains differ in some quantity by far more than their own errors explain.
-
-    This happens if each mixes well by itself, or hardly moves, in a part of the space that the others do not visit.
-    ``values``: (quantities, chains, draws).
-    """
-    quantities, chains, draws = values.shape
-    z = normal_scores(values)[0]
-    _, ess = rhat_and_ess(values.reshape(-1, 1, draws))
-    error = z.var(axis=2) / ess.reshape(quantities, chains)
-    return bool(np.any(z.mean(axis=2).var(axis=1, ddof=1) > APART * error.mean(axis=1) + 1e-24))
-
-
-def chains_drift(values: np.ndarray) -> bool:
-    """Whether some quantity (quantities, chains, draws) went the same way in all chains, from half to half."""
-    halves = _halves(values)
-    z = normal_scores(halves)[0].reshape(len(values), 2, -1)
-    rise = np.diff(z.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
-    one_way = (rise > 0.0).all(axis=1) | (rise < 0.0).all(axis=1)
-    return bool(np.any(one_way & (_rhat(z) > DRIFT_RHAT)))

@@ -14,6 +14,10 @@ import numpy as np
 from ..core.special import ndtri
 
 FEWEST_PER_CHAIN = 4
+DRIFT_RHAT = 1.05
+"""R-hat between the first halves of all chains and the second halves, above which there is a trend."""
+APART = 10.0
+"""Chains are apart if the variance of their means exceeds by this factor what their own errors explain."""
 
 
 def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -171,3 +175,25 @@ def autocorrelation_times(values: np.ndarray) -> np.ndarray:
     if moving.any():
         out[moving] = values.shape[1] * values.shape[2] / _ess(about[moving])
     return out
+
+
+def chains_apart(values: np.ndarray) -> bool:
+    """Whether two or more chains differ in some quantity by far more than their own errors explain.
+
+    This happens if each mixes well by itself, or hardly moves, in a part of the space that the others do not visit.
+    ``values``: (quantities, chains, draws).
+    """
+    quantities, chains, draws = values.shape
+    z = normal_scores(values)[0]
+    _, ess = rhat_and_ess(values.reshape(-1, 1, draws))
+    error = z.var(axis=2) / ess.reshape(quantities, chains)
+    return bool(np.any(z.mean(axis=2).var(axis=1, ddof=1) > APART * error.mean(axis=1) + 1e-24))
+
+
+def chains_drift(values: np.ndarray) -> bool:
+    """Whether some quantity (quantities, chains, draws) went the same way in all chains, from half to half."""
+    halves = _halves(values)
+    z = normal_scores(halves)[0].reshape(len(values), 2, -1)
+    rise = np.diff(z.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
+    one_way = (rise > 0.0).all(axis=1) | (rise < 0.0).all(axis=1)
+    return bool(np.any(one_way & (_rhat(z) > DRIFT_RHAT)))

@@ -14,13 +14,11 @@ from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
     _predictions,
-    chains_apart,
-    chains_drift,
     check_convergence,
     training_points,
     warn_if_unconverged,
 )
-from pactree_mcmc.posterior.ess import rhat_and_ess
+from pactree_mcmc.posterior.ess import chains_apart, chains_drift, rhat_and_ess
 from pactree_mcmc.posterior.inference_data import ess as arviz_ess
 from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
 from pactree_mcmc.posterior.left_out import leaf_of_units
