@@ -377,6 +377,8 @@ def join(graph: Any, other: Any) -> None:
             graph.piece[at].first = NONE
             for j in range(graph.terms.shape[1]):
                 graph.terms[at, j] = other.terms[i, j]
+        elif at >= 0:
+            graph.piece[at].floor = max(graph.piece[at].floor, theirs.floor)
         number[i] = at
     for i in range(len(number)):
         theirs, at = other.piece[i], number[i]

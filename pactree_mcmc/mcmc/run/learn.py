@@ -34,6 +34,7 @@ from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .apart import fits_of, fitted_halves
+from .chart import Chart, chart
 from .progress import Progress
 from .survey import (
     Fitted,
@@ -76,7 +77,7 @@ ROUNDS_FRACTION, LEARNING_AT_MOST = 0.2, 0.6
 """Part of the work that the rounds before the graph are to take, and that all may."""
 LARGEST_LOOK = 200_000
 """What a look at a table may cost for chains to learn from it: on larger ones local moves predict as well sooner."""
-GROWTHS = 4
+GROWTHS = 3
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
 """Part of the trees drawn afresh that their weights leave, from which on such a graph need not grow."""
@@ -230,6 +231,9 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         plans = [plan._replace(tune=tuned) for plan in plans]
         grows = number >= first_growth
         room = (MOST_PIECES - int(graph.used.max())) // len(plans)
+        if number == first_growth and strata is not None:
+            graph = _charted(work._replace(plans=plans, lost=lost), submit, density, ends, strata)
+            room = (MOST_PIECES - int(graph.used.max())) // len(plans)
         lesson = Lesson(plans[0], None, density, beta, tuned, graph if grows else None, room)
         lessons = {c: lesson._replace(plan=plan, end=ends[c]) for c, plan in enumerate(plans) if c not in lost}
         if grows and strata is not None:
@@ -362,6 +366,20 @@ def _surveyed(
     for feature, value in log_evidences(weights).items():
         strata[feature] = value
     return balanced(density, fractions, weights, noted), strata
+
+
+def _charted(work: Work, submit: Submit, density: np.ndarray, ends: list[Snapshot | None], strata: np.ndarray) -> Graph:
+    """A graph of splits of the root on all features whose strata, by their log evidences, may matter.
+
+    Chains lost on the way are noted in ``work.lost``; ``ends`` become those after it.
+    """
+    features, chains = np.flatnonzero(flattened(strata)), [c for c in range(len(ends)) if c not in work.lost]
+    room = MOST_PIECES // (2 * len(chains))
+    tasks = {c: Chart(work.plans[c], ends[c], density, features[i :: len(chains)], room) for i, c in enumerate(chains)}
+    found = done_by(work, submit, chart, tasks, work.lost)
+    for c, result in found.items():
+        ends[c] = result.end
+    return joined_graph([result.graph for result in found.values()]) if found else new_graph()
 
 
 def _fitted_apart(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..chain.chain import Chain
+from ..chain.root_splits import BY_DENSITY, BY_VALUE, weigh_root_split
 from ..chain.snapshot import Snapshot, generator_from
 from ..chain.strata import draw_weights, root_fractions_into, visit
 from ..moves.learned import draw_freely
@@ -18,6 +19,8 @@ from .task import Plan, Run
 
 FLATTENING, NEGLIGIBLE = 4.0, -18.0
 """What log evidences of strata are divided by where rare ones are to be seen too, and below which none is, in nats."""
+SUBTREES, WEIGHED_AGAIN = 6, 0.3
+"""Subtrees drawn for each side of a split of the root that is weighed, and how often one is, beside trees drawn."""
 FITTED = 30
 """Trees drawn from a density fitted to half of the chains, for each chain there is."""
 
@@ -33,20 +36,54 @@ def draw_afresh(chain: Chain, n: int, *, by_stratum: bool) -> np.ndarray:
     if by_stratum and looks.any():
         for feature, times in Counter(spread(looks, n, chain.rng.random())).items():
             weights_of(chain, feature, times)
+        if chain.rng.random() < WEIGHED_AGAIN:
+            graph.used[GROWING] = 1
+            (feature,) = spread(looks, 1, chain.rng.random())
+            weigh_root_splits(chain, feature, BY_VALUE, 1, SUBTREES)
     else:
         drawn_freely(chain, n)
     graph.used[GROWING] = 1
     return weights
 
 
-def root_evidences(graph: Graph, p: int) -> np.ndarray:
-    """(p,) log of what the graph knows of the sums over the trees with each feature at the root."""
-    out, root = np.full(p, -np.inf), np.flatnonzero(graph.piece.depth[: graph.used[N_PIECES]] == 0)
+def weigh_root_splits(chain: Chain, feature: int, how: int, n: int, n_subtrees: int) -> None:
+    """Weigh ``n`` splits of the root, at even steps, by ``n_subtrees`` for each side, for the graph of the chain.
+
+    By the density, where values are asked for and too few are known, or where cuts have no order.
+    """
+    cuts, values = root_values(chain.state.graph, feature)
+    if how != BY_DENSITY and (
+        chain.lowered.split_prior.feature[feature].nominal or (how == BY_VALUE and len(cuts) < 2)
+    ):
+        how = BY_DENSITY
+    start, out = chain.rng.random(), np.empty((n_subtrees, 2))
+    for i in range(n):
+        while not weigh_root_split(chain.walk, feature, how, (i + start) / n, cuts, values, out):
+            chain.enlarge()
+
+
+def root_values(graph: Graph, feature: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts at the root on a feature that the graph knows, ascending, and log of the sums over their trees less R."""
+    links = graph.link[root_links(graph)]
+    links = links[(links.feature == feature) & (links.weight > -np.inf)]
+    cuts, first = np.unique(links.cut.astype(np.float64), return_index=True)
+    return cuts, (links.weight - links.log_rule)[first]
+
+
+def root_links(graph: Graph) -> np.ndarray:
+    """The links of the whole table's piece."""
+    out, root = list[int](), np.flatnonzero(graph.piece.depth[: graph.used[N_PIECES]] == 0)
     at = int(graph.piece.first[root[0]]) if len(root) else NONE
     while at >= 0:
-        link = graph.link[at]
-        out[link.feature] = np.logaddexp(out[link.feature], link.weight)
-        at = int(link.next)
+        out.append(at)
+        at = int(graph.link.next[at])
+    return np.array(out, dtype=np.int64)
+
+
+def root_evidences(graph: Graph, p: int) -> np.ndarray:
+    """(p,) log of what the graph knows of the sums over the trees with each feature at the root."""
+    out, links = np.full(p, -np.inf), graph.link[root_links(graph)]
+    np.logaddexp.at(out, links.feature, links.weight)
     return out
 
 

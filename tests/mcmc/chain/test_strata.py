@@ -14,6 +14,7 @@ from pactree_mcmc.mcmc.run.survey import (
     draw_afresh,
     flattened,
     root_evidences,
+    root_links,
     set_density,
     spread,
     visited,
@@ -212,19 +213,9 @@ def test_trees_drawn_to_see_more_are_of_rare_strata_too():
         draw_afresh(chain, 40, by_stratum=by_stratum)
         assert chain.state.graph.used[GROWING] == 1
         assert int(chain.state.graph.used[N_PIECES]) > before
-        seen.append(root_links(chain, 1))
+        graph = chain.state.graph
+        seen.append((graph.link.feature[root_links(graph)] == 1).sum())
     assert seen[1] > seen[0], seen
-
-
-def root_links(chain, feature):
-    """Splits of the root on a feature that the graph has seen."""
-    graph = chain.state.graph
-    at, n = int(graph.piece.first[0]), 0
-    assert graph.piece.depth[0] == 0
-    while at >= 0:
-        n += int(graph.link.feature[at] == feature)
-        at = int(graph.link.next[at])
-    return n
 
 
 def test_strata_are_looked_at_by_flattened_evidence():
