@@ -34,11 +34,12 @@ from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .apart import fits_of, fitted_halves
-from .chart import Chart, chart
 from .progress import Progress
 from .survey import (
+    Chart,
     Fitted,
     Survey,
+    chart,
     draw_afresh,
     draw_fitted,
     flattened,

@@ -1,4 +1,4 @@
-"""What chains draw from a learned density: trees of a stratum, or of all, and their weights."""
+"""What chains draw from a learned density: trees of a stratum or of all, subtrees of a split, and their weights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..chain.chain import Chain
-from ..chain.root_splits import BY_DENSITY, BY_VALUE, weigh_root_split
+from ..chain.root_splits import BY_DENSITY, BY_VALUE, EVENLY, weigh_root_split
 from ..chain.snapshot import Snapshot, generator_from
 from ..chain.strata import draw_weights, root_fractions_into, visit
+from ..learned.graph import roomy
 from ..moves.learned import draw_freely
 from ..state.pieces import Graph, new_graph
 from ..state.records import EXPLORING, GROWING, N_PIECES, NONE, ROWS
@@ -21,6 +22,8 @@ FLATTENING, NEGLIGIBLE = 4.0, -18.0
 """What log evidences of strata are divided by where rare ones are to be seen too, and below which none is, in nats."""
 SUBTREES, WEIGHED_AGAIN = 6, 0.3
 """Subtrees drawn for each side of a split of the root that is weighed, and how often one is, beside trees drawn."""
+STAGES = ((EVENLY, 8, 3), (BY_DENSITY, 4, 3), (BY_VALUE, 8, SUBTREES))
+"""How splits of the root on a feature are chosen before a graph grows, how many, and subtrees for each side of one."""
 FITTED = 30
 """Trees drawn from a density fitted to half of the chains, for each chain there is."""
 
@@ -142,6 +145,39 @@ def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
                 found[int(feature)] = weights_of(run.chain, int(feature), given.n)
     set_density(run.chain, None, 1.0)
     return Surveyed(run.snapshot, found, fractions)
+
+
+class Chart(NamedTuple):
+    """Features whose splits of the root one chain weighs."""
+
+    plan: Plan
+    end: Snapshot
+    density: np.ndarray
+    features: np.ndarray
+    room: int
+    """Pieces and links, each, that the graph may have."""
+
+
+class Charted(NamedTuple):
+    """What a chain found."""
+
+    end: Snapshot
+    graph: Graph
+
+
+def chart(given: Chart, stopped: Event | None = None) -> Charted:
+    """Weigh splits of the root on some features, in a graph of their own; no chain moves."""
+    run = Run(given.plan, given.end)
+    set_density(run.chain, given.density, 1.0)
+    graph = roomy(new_graph(), given.room, given.room)
+    graph.used[GROWING] = 1
+    run.chain.take(graph)
+    for feature in given.features:
+        for how, n, n_subtrees in STAGES:
+            if not (stopped is not None and stopped.is_set()):
+                weigh_root_splits(run.chain, int(feature), how, n, n_subtrees)
+    set_density(run.chain, None, 1.0)
+    return Charted(run.snapshot, graph)
 
 
 class Fitted(NamedTuple):
