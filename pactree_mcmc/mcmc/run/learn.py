@@ -375,7 +375,7 @@ def _charted(work: Work, submit: Submit, density: np.ndarray, ends: list[Snapsho
     Chains lost on the way are noted in ``work.lost``; ``ends`` become those after it.
     """
     features, chains = np.flatnonzero(flattened(strata)), [c for c in range(len(ends)) if c not in work.lost]
-    room = MOST_PIECES // (2 * len(chains))
+    room = MOST_PIECES // (2 * max(len(chains), 1))
     tasks = {c: Chart(work.plans[c], ends[c], density, features[i :: len(chains)], room) for i, c in enumerate(chains)}
     found = done_by(work, submit, chart, tasks, work.lost)
     for c, result in found.items():
