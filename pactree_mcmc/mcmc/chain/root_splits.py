@@ -16,15 +16,15 @@ from ...core.logsum import log_add
 from ...model import Lowered
 from ..edits.grow import attach_children
 from ..edits.replace_subtree import begin, cut_back, drop, has_room
-from ..learned.density import asked
+from ..learned.density import asked, split_of_way
 from ..learned.graph import add_tree, piece_of, value_piece
 from ..learned.terms import LEARNED, enter_stratum, weigh_ways
 from ..moves.learned import draw_tree
 from ..state.arrays import ChainState
-from ..state.random import flip_log, pick
-from ..state.splits import Split, n_splits_of
+from ..state.random import flip_log
+from ..state.splits import n_splits_of
 from ..state.terms import subtree_log_prior, subtree_log_score
-from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
+from ..sums.split_sums import fill_bins
 
 EVENLY, BY_DENSITY, BY_VALUE = range(3)
 """How splits are chosen: all alike; by the density; by the values known of others on the same ordered feature."""
@@ -56,13 +56,9 @@ def weigh_root_split(
         n = fill_bins(model, state, top, k)
         n_splits = weigh_ways(model, state, top, k, n, place)
         _tilt_ways(state, n_splits, how, cuts, values)
-        note_way(model, state, top, k, n, _way_at(state, n_splits, point))
-        cut, upper = state.way[CUT], state.way[UPPER]
-        if state.way[CHOICES] > 1:
-            cut += pick(rng, state.way[CHOICES])
-            upper = cut + 1
         log_rule = log(model.split_prior.feature[k].weight / ways / state.guide[place].weight)
-        attach_children(model, state, top, Split(k, cut, upper, state.way[CATEGORIES], log_rule))
+        split = split_of_way(rng, model, state, top, k, n, _way_at(state, n_splits, point), log_rule)
+        attach_children(model, state, top, split)
         enter_stratum(state, k)
         _weigh_side(rng, model, state, state.node[top].left, out[:, 0])
         _weigh_side(rng, model, state, state.node[top].right, out[:, 1])

@@ -64,23 +64,16 @@ def drop(state: ChainState, node: int, top: int) -> None:
     order, kept = state.order, state.kept
     for i in range(state.node[node].start, state.node[node].stop):
         order[i] = kept[i]
-    at = top
-    while at != NONE:
-        following = next_node(state, at, top)
-        _free(state, at)
-        at = following
+    _free_all(state, top)
 
 
 @jit
 def cut_back(state: ChainState, node: int) -> None:
     """Make a node of what is built outside the tree a leaf again."""
     here = state.node[node]
-    for child in (here.left, here.right):
-        at = np.int64(child)
-        while at != NONE:
-            following = next_node(state, at, child)
-            _free(state, at)
-            at = following
+    if not is_leaf(state, node):
+        _free_all(state, here.left)
+        _free_all(state, here.right)
     here.left, here.right, here.feature, here.categories, here.log_rule = NONE, NONE, NONE, NONE, 0.0
 
 
@@ -124,6 +117,16 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
         elif is_leaf(state, node) and not was_leaf:
             list_prunable(state, here.parent)
     state.count[CHANGED] = 1
+
+
+@jit
+def _free_all(state: ChainState, top: int) -> None:
+    """Free a node outside the tree and all below it."""
+    at = np.int64(top)
+    while at != NONE:
+        following = next_node(state, at, top)
+        _free(state, at)
+        at = following
 
 
 @jit

@@ -282,12 +282,20 @@ def draw_split_of(
             left -= state.alike[way + 2] * g
             if left < 0.0:
                 break
-    note_way(model, state, node, k, n, chosen)
+    return split_of_way(rng, model, state, node, k, n, chosen, log(rule_of / state.guide[place].weight)), log(g)
+
+
+@jit
+def split_of_way(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, n: int, way: int, log_rule: float
+) -> Split:
+    """The split of the given way of feature ``k``, in ``n`` bins; one of them, drawn, where several are alike."""
+    note_way(model, state, node, k, n, way)
     cut, upper = state.way[CUT], state.way[UPPER]
     if state.way[CHOICES] > 1:
         cut += pick(rng, state.way[CHOICES])
         upper = cut + 1
-    return Split(k, cut, upper, state.way[CATEGORIES], log(rule_of / state.guide[place].weight)), log(g)
+    return Split(k, cut, upper, state.way[CATEGORIES], log_rule)
 
 
 @jit

@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.learned.graph import joined_graph, value_all
 from pactree_mcmc.mcmc.run.survey import root_values, weigh_root_splits
 from pactree_mcmc.mcmc.state.records import N_LINKS, N_PIECES
 from pactree_mcmc.mcmc.state.terms import prior_index
-from tests.mcmc.chain.test_strata import ERRORS, MODELS, any_density, chain_of, growing_chain, strata_of
+from tests.mcmc.chain.test_strata import ERRORS, MODELS, any_density, assert_stays, chain_of, growing_chain, strata_of
 
 NONE_KNOWN = np.empty(0), np.empty(0)
 REPEATS, POINTS, SUBTREES = 15, 12, 20
@@ -130,19 +130,7 @@ def test_graphs_joined_keep_the_larger_bound():
 @pytest.mark.parametrize("how", [EVENLY, BY_DENSITY, BY_VALUE])
 def test_weighing_leaves_the_chain_where_it_was(how):
     chain = growing_chain(MODELS["grid"](), any_density(3))
-    chain.proceed(3)
-    chain.reserve(2)
-    chain.save()
-    before = {name: getattr(chain.state, name).copy() for name in ("order", "moves", "beta", "density")}
-    free, tree = int(chain.state.count[3]), chain.saved.node.copy()
-    for feature in range(3):
-        weigh_root_splits(chain, feature, how, 6, 5)
-    chain.save(anew=True)
-    for name, array in before.items():
-        assert np.array_equal(getattr(chain.state, name), array), name
-    assert chain.state.count[3] >= free
-    first, second = (chain.saved.node[: chain.saved.used[0] // 2], tree[: chain.saved.used[0] // 2])
-    assert np.array_equal(first, second)
+    assert_stays(chain, lambda: [weigh_root_splits(chain, feature, how, 6, 5) for feature in range(3)])
 
 
 def test_without_a_graph_nothing_is_kept():

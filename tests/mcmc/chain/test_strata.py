@@ -116,21 +116,24 @@ def test_weights_off_by_a_factor_are_noticed(error):
     assert abs(relative.mean() - 1.0) > ERRORS * relative.std(ddof=1) / np.sqrt(N)
 
 
-def test_drawing_leaves_the_chain_where_it_was():
-    """The tree, its rows and the lists; and there is room again."""
-    chain = chain_of(MODELS["grid"](), any_density(3))
+def assert_stays(chain, act):
+    """What is done leaves the tree, its rows and the lists of a chain; and there is room again."""
     chain.proceed(3)
     chain.reserve(2)
     chain.save()
     before = {name: getattr(chain.state, name).copy() for name in ("order", "moves", "beta", "density")}
     free, score = int(chain.state.count[3]), chain.saved.used.copy()
-    weights_of(chain, 1, 50)
+    act()
     chain.save(anew=True)
     for name, array in before.items():
-        kept = getattr(chain.state, name)
-        assert np.array_equal(kept, array), name
+        assert np.array_equal(getattr(chain.state, name), array), name
     assert chain.state.count[3] >= free
     assert not np.array_equal(chain.saved.used, score)
+
+
+def test_drawing_leaves_the_chain_where_it_was():
+    chain = chain_of(MODELS["grid"](), any_density(3))
+    assert_stays(chain, lambda: weights_of(chain, 1, 50))
 
 
 @pytest.mark.parametrize("name", list(MODELS))
